@@ -1,0 +1,1 @@
+"""Forty-eight rated summaries and four unrated ones, for demonstrations and tests; CARD.md describes them."""

@@ -1,0 +1,395 @@
+"""What a labelled row is, and how one record of a file or table (a dict) becomes one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import LabelsError, OptionError
+
+OVERALL = "overall"
+
+# Role -> names of its column, best first. Within one tier all names are equally good, so two hits are ambiguous.
+# "text" and "history" stand last because what they mean depends on which other columns there are.
+ROLES: dict[str, tuple[frozenset[str], ...]] = {
+    role: tuple(frozenset(tier.split()) for tier in tiers)
+    for role, tiers in {
+        "id": ("id", "row_id uid example_id sample_id"),
+        "output": (
+            "output",
+            "response summary answer candidate hypothesis prediction generation generated generated_text completion"
+            " model_output system_output output_text translation hyp",
+            "text",
+        ),
+        "source": (
+            "source",
+            "input document article prompt question src instruction query source_text input_text",
+            "text history dialogue",
+        ),
+        "context": ("context", "knowledge fact facts background evidence", "history dialogue_history"),
+        "reference": (
+            "reference",
+            "ref gold_summary gold_answer gold_output reference_summary reference_text reference_output ground_truth",
+        ),
+        "system": ("system", "model system_id system_name model_id model_name"),
+        "doc_id": ("doc_id", "document_id input_id docid source_id prompt_id"),
+        "group": ("group", "group_id"),
+        "scores": ("scores",),
+        "score": ("score", "rating human human_score human_rating label overall gold gold_score mos grade"),
+    }.items()
+}
+_ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
+_RATER_COLUMN = re.compile(r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+", re.IGNORECASE)
+_RATER_KEY = re.compile(rf"\d+|{_RATER_COLUMN.pattern}", re.IGNORECASE)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+
+# Scales people use, smallest first. The rare ones are believed only when many rows reach both of their ends: taking
+# 1..3 for a 1..5 would cut good outputs off, while taking 1..5 for a 1..3 does no harm to an order.
+_COMMON_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
+_RARE_SCALES = ((1.0, 3.0), (1.0, 6.0))
+_MANY_ROWS = 30
+_LEAST_OF_100 = 25.0  # 0..100 is no plausible scale for scores that all lie below this
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One output of a system, with what it was made from and what people gave it.
+
+    `scores` maps an aspect to its score, the mean where several people rated; `ratings` keeps their single ratings and
+    has only the aspects that more than one person rated. `line` is the row's number in its file, from 1, a header not
+    counted. `doc_id` is equal for rows with the same input, `group` for rows that must stay on one side of a split.
+    """
+
+    id: str
+    output: str
+    source: str = ""
+    context: str | None = None
+    reference: str | None = None
+    system: str | None = None
+    doc_id: str = ""
+    group: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict, hash=False)
+    ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Rows with human scores for one aspect. `scale` is (worst, best); `scale_given` is False where it was inferred.
+
+    `origin` is the file's name without its folder, or "<table>". `warnings` are sentences to show to the user.
+    """
+
+    rows: tuple[Row, ...]
+    aspect: str
+    scale: tuple[float, float]
+    scale_given: bool = True
+    origin: str = "<table>"
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The human scores of the aspect, shape (rows,), on `scale`; NaN for a row without one."""
+        return np.array([row.scores.get(self.aspect, math.nan) for row in self.rows], dtype=np.float64)
+
+    @property
+    def groups(self) -> list[str]:
+        """The group of every row, in row order."""
+        return [row.group for row in self.rows]
+
+    def subset(self, indices: Iterable[int]) -> Labels:
+        """These rows, in the order of `indices`, with everything else kept. Raises IndexError."""
+        return replace(self, rows=tuple(self.rows[int(index)] for index in indices))
+
+    def fingerprint(self) -> str:
+        """Sha256 (64 hex digits) over ids, texts, scores of the aspect and scale. The order of the rows counts."""
+        digest = hashlib.sha256(json.dumps([self.aspect, *map(float, self.scale)]).encode())
+        for row, score in zip(self.rows, self.scores.tolist(), strict=True):
+            digest.update(b"\n")
+            digest.update(json.dumps([row.id, row.source, row.context, row.output, row.reference, score]).encode())
+        return digest.hexdigest()
+
+
+def merge_groups(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Join the groups that share a document or a (source, output) pair, so that no split can part a duplicate.
+
+    A joined group takes the name of its first row's group.
+    """
+    parent = list(range(len(rows)))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    first_with: dict[Hashable, int] = {}
+    for index, row in enumerate(rows):
+        for key in (("group", row.group), ("doc", row.doc_id), ("text", row.source, row.output)):
+            one, other = root(first_with.setdefault(key, index)), root(index)
+            parent[max(one, other)] = min(one, other)  # the earliest row stays the root and gives the name
+    return tuple(replace(row, group=rows[root(index)].group) for index, row in enumerate(rows))
+
+
+def infer_scale(values: NDArray[np.float64], rows: int) -> tuple[float, float]:
+    """The smallest common scale that holds all values; (min, max) of the values where none is plausible."""
+    low, high = float(values.min()), float(values.max())
+    if rows >= _MANY_ROWS and (low, high) in _RARE_SCALES:
+        return low, high
+    for worst, best in _COMMON_SCALES:
+        if worst <= low and high <= best and (best < 100 or high >= _LEAST_OF_100):
+            return worst, best
+    return low, high
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which column plays which role. Made once for a file, then applied to each of its records.
+
+    `texts` maps a role to its column; `aspects` maps an aspect to its score column (or None) and its rater columns;
+    `objects` is the column whose cells hold {aspect: score}, if there is one.
+    """
+
+    texts: Mapping[str, str]
+    aspects: Mapping[str, tuple[str | None, tuple[str, ...]]]
+    objects: str | None = None
+    decimal_comma: bool = False
+
+    @classmethod
+    def find(
+        cls,
+        names: Sequence[str],
+        origin: str,
+        *,
+        chosen: Mapping[str, str] | None = None,
+        aspect: str | None = None,
+        scores_needed: bool = True,
+        decimal_comma: bool = False,
+    ) -> Columns:
+        """Give the columns `names` their roles; `chosen` (role -> column) goes before every guess.
+
+        Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and
+        for a missing output or (if `scores_needed`) score; OptionError for a role that does not exist.
+        """
+        found: dict[str, str] = {}
+        for role, name in (chosen or {}).items():
+            if role not in ROLES:
+                raise OptionError(f"--columns: there is no role {role!r}; the roles are {', '.join(ROLES)}")
+            same = [n for n in names if n == name] or [n for n in names if n.casefold() == name.casefold()]
+            if len(same) != 1:
+                raise LabelsError(f"{origin}: there is no column {name!r} for the {role}; {_listed(names)}")
+            found[role] = same[0]
+        for role in ROLES:
+            if role not in found and role not in ("score", "scores"):
+                column = _best(role, [n for n in names if n not in found.values()], origin)
+                if column is not None:
+                    found[role] = column
+        if "output" not in found:
+            raise LabelsError(
+                f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
+            )
+        score, objects = found.pop("score", None), found.pop("scores", None)
+        free = [n for n in names if n not in found.values()]
+        aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+        if score is not None:
+            own_name = OVERALL if any(_plain(score) in tier for tier in ROLES["score"]) else score
+            aspects[aspect or own_name] = (score, ())
+        elif objects is None:
+            aspects, objects = _score_columns(free, origin, aspect, scores_needed)
+        if scores_needed and not aspects and objects is None:
+            raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
+        return cls(found, aspects, objects, decimal_comma)
+
+    def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
+        """The record as a Row, and for each aspect whose score cannot be read the reason, with its column."""
+        scores: dict[str, float] = {}
+        ratings: dict[str, tuple[float, ...]] = {}
+        problems: dict[str, str] = {}
+        for aspect, (column, cell, raters) in self._score_cells(record).items():
+            try:
+                single = tuple(v for rater in raters for v in read_ratings(rater, self.decimal_comma, or_none=True))
+                given = read_ratings(cell, self.decimal_comma) if cell is not None or not single else single
+            except ValueError as error:
+                problems[aspect] = f"column {column!r}: {error}"
+                continue
+            scores[aspect] = math.fsum(given) / len(given)
+            if max(len(given), len(single)) > 1:
+                ratings[aspect] = single if len(single) > 1 else given
+        cells = {role: as_text(record.get(column)) for role, column in self.texts.items()}
+        source = cells.get("source") or ""
+        row_id = cells.get("id") or str(line)
+        doc_id = cells.get("doc_id") or (source_key(source) if source.strip() else row_id)
+        row = Row(
+            id=row_id,
+            output=cells.get("output") or "",
+            source=source,
+            context=cells.get("context"),
+            reference=cells.get("reference"),
+            system=cells.get("system"),
+            doc_id=doc_id,
+            group=cells.get("group") or doc_id,
+            scores=scores,
+            ratings=ratings,
+            line=line,
+        )
+        return row, problems
+
+    def column_of(self, aspect: str) -> str | None:
+        """The column that a message about this aspect names."""
+        column, raters = self.aspects.get(aspect, (self.objects, ()))
+        return column or next(iter(raters), None)
+
+    def _score_cells(self, record: Mapping[str, Any]) -> dict[str, tuple[str, Any, list[Any]]]:
+        """Aspect -> (column for messages, cell of the score or None, cells of single raters)."""
+        cells: dict[str, tuple[str, Any, list[Any]]] = {}
+        for aspect, (column, raters) in self.aspects.items():
+            value = None if column is None else record.get(column)
+            # "" keeps a score column that is there but blank apart from one that does not exist
+            cell = None if column is None else "" if is_missing(value) else value
+            cells[aspect] = (column or raters[0], cell, [record.get(r) for r in raters])
+        if self.objects is not None:
+            value = from_json(record.get(self.objects))
+            if isinstance(value, Mapping) and (not value or not all(_RATER_KEY.fullmatch(str(key)) for key in value)):
+                for aspect, cell in value.items():
+                    if not is_missing(cell):  # Parquet fills absent keys of a struct with None
+                        cells.setdefault(str(aspect), (self.objects, cell, []))
+            elif not is_missing(value):
+                cells.setdefault(OVERALL, (self.objects, value, []))
+        return cells
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().casefold())
+
+
+def _listed(names: Sequence[str]) -> str:
+    return "the columns are: " + ", ".join(names)
+
+
+def _best(role: str, names: Sequence[str], origin: str) -> str | None:
+    """The column that fits the role best, None if none does. Raises LabelsError if two fit equally well."""
+    for tier in ROLES[role]:
+        hits = [name for name in names if _plain(name) in tier]
+        if len(hits) > 1:
+            raise LabelsError(
+                f"{origin}: columns {' and '.join(map(repr, hits))} could each be the {role};"
+                f" say which with --columns {role}=NAME"
+            )
+        if hits:
+            return hits[0]
+    return None
+
+
+def _score_columns(
+    names: Sequence[str], origin: str, aspect: str | None, needed: bool
+) -> tuple[dict[str, tuple[str | None, tuple[str, ...]]], str | None]:
+    """The score columns of each aspect, and the column of {aspect: score} objects if there is one."""
+    objects = _best("scores", names, origin)
+    raters = tuple(name for name in names if _RATER_COLUMN.fullmatch(name.strip()))
+    aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
+    for name in names:
+        if name not in raters and (match := _ASPECT_COLUMN.fullmatch(name.strip())):
+            aspects[match["aspect"]] = (name, ())
+    if aspect is not None and aspect not in aspects:
+        asked = [name for name in names if name == aspect] or [n for n in names if n.casefold() == aspect.casefold()]
+        if asked:
+            aspects[aspect] = (asked[0], ())
+    overall = next((name for word in ("score", OVERALL) for name in names if _plain(name) == word), None)
+    # Words like "label" or "gold" mean a score only where nothing says so more plainly.
+    if overall is None and not aspects and not raters and objects is None:
+        try:
+            overall = _best("score", names, origin)
+        except LabelsError:
+            if needed:
+                raise
+    if overall is not None or raters:
+        aspects.setdefault(OVERALL, (overall, raters))
+    return aspects, objects
+
+
+def source_key(source: str) -> str:
+    """A document id made from the input's text: the same text gives the same id on every machine."""
+    return "doc:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN (also pandas' NA and NaT) and blank text."""
+    if isinstance(value, str):
+        return not value.strip()
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def as_text(value: Any) -> str | None:
+    """A cell as text: None where missing, turns of a dialogue (a list of strings) one a line, other objects as JSON."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if is_missing(value):
+        return None
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # pandas turns a column of whole ids with one gap into floats
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        return "\n".join(value)
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, tuple, dict)) else str(value)
+
+
+def from_json(value: Any) -> Any:
+    """A cell of a CSV file that holds a JSON list or object, as that object; anything else as it is."""
+    if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
+        try:
+            return json.loads(value)
+        except (ValueError, RecursionError):
+            return value
+    return value
+
+
+def read_ratings(value: Any, decimal_comma: bool = False, or_none: bool = False) -> tuple[float, ...]:
+    """The rating or ratings in one cell: a number, a list of numbers, or an object {rater: number}.
+
+    Absent raters are left out; at least one rating remains, unless `or_none`. Raises ValueError with the mend.
+    """
+    value = from_json(value)
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    parts = [part for part in (value if isinstance(value, (list, tuple)) else [value]) if not is_missing(part)]
+    if not parts and not or_none:
+        raise ValueError("the score is missing or NaN; fill it in or remove the row")
+    return tuple(_number(part, decimal_comma) for part in parts)
+
+
+def _number(value: Any, decimal_comma: bool) -> float:
+    if isinstance(value, str):
+        text = value.strip()
+        if _DECIMAL_COMMA.fullmatch(text):
+            if not decimal_comma:
+                raise ValueError(f"{value!r} could be a decimal comma or two ratings; write {text.replace(',', '.')}")
+            text = text.replace(",", ".")
+        if not _NUMBER.fullmatch(text) and text.lower().lstrip("+-") not in ("nan", "inf", "infinity"):
+            raise ValueError(f"{value!r} is no number; write a number or remove the row")
+        value = text
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{value!r} is no number; write a number or remove the row") from None
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{value!r} is not a finite number; write a number or remove the row")
+    return number

@@ -1,0 +1,155 @@
+"""Splits that keep a group whole, so that what is reported was never seen by what is reported on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import LabelsError, LeakError, OptionError
+from .records import Labels
+
+MIN_SIDE = 3  # rows; a correlation over fewer is always -1, 0 or 1
+_DRAWS = 100
+
+
+@dataclass(frozen=True)
+class Split:
+    """Two parts of one set of labels that share no group."""
+
+    train: Labels
+    heldout: Labels
+
+
+@dataclass(frozen=True)
+class _Group:
+    rows: NDArray[np.intp]
+    mean: float
+
+
+def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Split:
+    """Hold out about `share` (0 < share < 1) of the rows, in whole groups, from the whole range of scores.
+
+    Groups are ordered by mean score and cut into strata; one group is drawn from each stratum in turn. Both sides
+    have at least 3 rows and more than one score. The same labels, share and seed give the same split.
+    Raises LabelsError if no such split was found, with the reason; OptionError for a share that is none.
+    """
+    if not 0 < share < 1:
+        raise OptionError(f"share must lie between 0 and 1, got {share}")
+    rng = np.random.default_rng(seed)
+    scores = labels.scores
+    groups = _by_mean(labels, rng)
+    if len(groups) < 2:
+        raise LabelsError(
+            f"{labels.origin}: all {len(labels)} rows are in one group (the same source, doc_id or group), so none can"
+            " be held out; add rows with other sources, or a doc_id or group column that tells them apart"
+        )
+    if len(labels) < 2 * MIN_SIDE:
+        raise LabelsError(
+            f"{labels.origin}: {len(labels)} rows cannot be split; at least {2 * MIN_SIDE} are needed,"
+            f" {MIN_SIDE} on each side; add rows"
+        )
+    target = min(share * len(labels), len(labels) - MIN_SIDE)
+    best: NDArray[np.bool_] | None = None
+    for _ in range(_DRAWS):
+        held = _draw(groups, len(labels), target, share, rng)
+        closer = best is None or abs(held.sum() - target) < abs(best.sum() - target)
+        if closer and _usable(scores[held]) and _usable(scores[~held]):
+            best = held
+    if best is None:
+        raise LabelsError(
+            f"{labels.origin}: the {len(groups)} groups cannot be split so that both sides have {MIN_SIDE} rows and"
+            f" more than one score (largest group: {max(len(group.rows) for group in groups)} of {len(labels)} rows,"
+            f" {len(np.unique(scores))} different scores); add rows with other sources or other scores"
+        )
+    return _split(labels, best)
+
+
+def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
+    """`k` splits, or as many as there are groups if these are fewer; every row is held out in exactly one of them.
+
+    Neighbours in the order of mean scores go to different folds, larger groups to the folds with fewer rows. A fold
+    may be small or have one score only: pool the held-out rows of all folds. Raises LabelsError if there is one group
+    only, OptionError for k < 2.
+    """
+    if k < 2:
+        raise OptionError(f"k must be at least 2, got {k}")
+    rng = np.random.default_rng(seed)
+    groups = _by_mean(labels, rng)
+    k = min(k, len(groups))
+    if k < 2:
+        raise LabelsError(
+            f"{labels.origin}: all {len(labels)} rows are in one group (the same source, doc_id or group);"
+            " folds need at least 2"
+        )
+    fold_of = np.empty(len(labels), dtype=np.intp)
+    sizes = np.zeros(k, dtype=np.intp)
+    for start in range(0, len(groups), k):
+        block = sorted(groups[start : start + k], key=lambda group: -len(group.rows))
+        emptiest = np.lexsort((rng.random(k), sizes))
+        for fold, group in zip(emptiest, block, strict=False):  # the last block may be short
+            fold_of[group.rows] = fold
+            sizes[fold] += len(group.rows)
+    return [_split(labels, fold_of == fold) for fold in range(k)]
+
+
+def assert_disjoint(train: Labels, heldout: Labels) -> None:
+    """Raise LeakError, with an example, if the two share a group or an identical (source, output) pair."""
+    shared = sorted(set(train.groups) & set(heldout.groups))
+    if shared:
+        raise LeakError(
+            f"group {shared[0]!r} is in both the training and the held-out rows ({len(shared)} shared in all);"
+            " split with holdout_split or group_folds, which keep groups whole"
+        )
+    line_of = {(row.source, row.output): row.line for row in train.rows}
+    for row in heldout.rows:
+        line = line_of.get((row.source, row.output))
+        if line is not None:
+            raise LeakError(
+                f"held-out row {row.line} (group {row.group!r}) repeats the source and output of training row {line};"
+                " remove one of them"
+            )
+
+
+def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Group]:
+    """The groups from the lowest mean score to the highest, equal means in random order."""
+    members: dict[str, list[int]] = {}
+    for index, name in enumerate(labels.groups):
+        members.setdefault(name, []).append(index)
+    scores = labels.scores
+    groups = [_Group(np.array(rows), float(scores[rows].mean())) for rows in members.values()]
+    return sorted((groups[i] for i in rng.permutation(len(groups))), key=lambda group: group.mean)
+
+
+def _draw(
+    groups: Sequence[_Group], rows: int, target: float, share: float, rng: np.random.Generator
+) -> NDArray[np.bool_]:
+    """One random choice of held-out groups, as a mask over the rows."""
+    strata = min(max(round(share * len(groups)), 1), len(groups))
+    shuffled = [rng.permutation(stratum) for stratum in np.array_split(np.arange(len(groups)), strata)]
+    rounds = [
+        stratum[turn]
+        for turn in range(max(len(stratum) for stratum in shuffled))
+        for stratum in (shuffled[i] for i in rng.permutation(strata))
+        if turn < len(stratum)
+    ]
+    held = np.zeros(rows, dtype=np.bool_)
+    taken = 0
+    for index in rounds:
+        size = len(groups[index].rows)
+        if taken < MIN_SIDE or abs(taken + size - target) < abs(taken - target):
+            held[groups[index].rows] = True
+            taken += size
+    return held
+
+
+def _usable(scores: NDArray[np.float64]) -> bool:
+    return len(scores) >= MIN_SIDE and len(np.unique(scores)) > 1
+
+
+def _split(labels: Labels, held: NDArray[np.bool_]) -> Split:
+    split = Split(labels.subset(np.flatnonzero(~held)), labels.subset(np.flatnonzero(held)))
+    assert_disjoint(split.train, split.heldout)
+    return split

@@ -1,0 +1,539 @@
+"""From labels to a compiled judge: split, task inference, the form of answers, the search, calibration, held-out
+agreement. What is reported comes from rows that none of these steps saw.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Literal
+
+import dspy
+import numpy as np
+
+from ..datasets.records import Labels
+from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
+from ..errors import LabelsError, OptionError
+from ..programs import engine
+from ..programs.calibration import Calibration
+from ..programs.critic import ActiveCritic
+from ..programs.judge import Judge
+from ..programs.lm import Connection, LanguageModel, Sampling, language_model, price
+from ..programs.prompting import Explain, Reading
+from ..programs.task import Inference, Labelled, TaskInference
+from ..programs.transport import Reply
+from ..signatures.values import Scale, Usage
+from .correlation import Level
+from .examples import (
+    Agreement,
+    Scored,
+    agreement,
+    documents,
+    examples_of,
+    groups,
+    humans,
+    row_key,
+    score_rows,
+    systems,
+)
+from .progress import Progress, Silent
+from .random_search import CorrelationRandomSearch, SearchRecord
+from .significance import paired_bootstrap
+
+#: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
+FEW_LABELS = 30
+#: Names of a score that say nothing of what is scored.
+OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_score", "gold")
+FOLDS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What compiling may spend. Calls that an earlier, interrupted run made count, so that a resumed run ends where
+    an uninterrupted one would."""
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.max_calls is not None and self.max_calls < 1) or (self.max_cost is not None and self.max_cost <= 0):
+            raise OptionError("a budget must be positive")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What compiling would do and spend, before anything is spent. calls are an upper bound without repeats of
+    unreadable answers; tokens, seconds and cost are estimates, cost None where the price is unknown."""
+
+    rows: int
+    train: int
+    heldout: int
+    folds: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormTrial:
+    """One form of answers, tried zero-shot on the training rows."""
+
+    explain: Explain
+    reading: Reading
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """One pass of task inference, form and search over some training rows."""
+
+    judge: Judge
+    zero_shot: Judge
+    record: SearchRecord
+    inference: Inference | None
+    forms: tuple[FormTrial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileReport:
+    """What `compile` found. heldout and zero_shot are on the same rows, which the search never saw; difference is
+    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups)."""
+
+    heldout: Agreement
+    zero_shot: Agreement
+    difference: tuple[float, float, float, float]
+    folds: int
+    train_rows: int
+    heldout_rows: int
+    selected: dict[str, Any]
+    candidates: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...]
+    usage: Usage
+    seconds: float
+    calibrated_error: float
+    uncalibrated_error: float
+    stopped: str | None = None
+    heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        value, low, high, p = self.difference
+        return {
+            "heldout": self.heldout.to_dict(),
+            "zero_shot": self.zero_shot.to_dict(),
+            "difference": {"value": round(value, 6), "low": _round(low), "high": _round(high), "p": _round(p)},
+            "cross_validated": self.folds > 0,
+            "folds": self.folds,
+            "train_rows": self.train_rows,
+            "heldout_rows": self.heldout_rows,
+            "selected": self.selected,
+            "candidates": list(self.candidates),
+            "mean_absolute_error": {
+                "calibrated": _round(self.calibrated_error),
+                "uncalibrated": _round(self.uncalibrated_error),
+            },
+            "notes": list(self.notes),
+            "stopped": self.stopped,
+            "calls": self.usage.calls,
+            "cached_calls": self.usage.cached,
+            "tokens": self.usage.tokens,
+            "prompt_tokens": self.usage.prompt_tokens,
+            "completion_tokens": self.usage.completion_tokens,
+            "prefix_tokens": self.usage.prefix_tokens,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def _round(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """The settings of one compile run; `compile()` is its front door.
+
+    heldout: the share of rows held out, or labels to hold out instead. inference: how task inference reads. search:
+    the optimizer, or None for no search (the ablation). level: what Q is measured at.
+    """
+
+    heldout: float | Labels = 0.25
+    search: CorrelationRandomSearch | None = field(default_factory=CorrelationRandomSearch)
+    inference: TaskInference = field(default_factory=TaskInference)
+    level: Level = "pooled"
+    seed: int = 0
+    budget: Budget = field(default_factory=Budget)
+    teacher: LanguageModel | None = None
+    progress: Progress = field(default_factory=Silent)
+
+    # -- what it will do
+
+    def splits(self, labels: Labels) -> tuple[Split | None, list[Split]]:
+        """The one split, or the folds where there are too few rows for one."""
+        if isinstance(self.heldout, Labels):
+            assert_disjoint(labels, self.heldout)
+            return Split(labels, self.heldout), []
+        if len(labels) < FEW_LABELS:
+            return None, group_folds(labels, k=FOLDS, seed=self.seed)
+        return holdout_split(labels, share=self.heldout, seed=self.seed), []
+
+    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | None) -> Plan:
+        """Calls, tokens and cost. No model is called."""
+        split, folds = self.splits(labels)
+        parts = [split] if split is not None else folds
+        train = [len(p.train) for p in parts] + ([len(labels)] if folds else [])
+        heldout = sum(len(p.heldout) for p in parts)
+        rows = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
+        row_tokens = int(np.mean(rows) / 3.5) + 20
+        per_row = judge.calls_per_row()
+        passes = self.search.evaluations() if self.search else 1
+        forms = len(self._forms(judge, logprobs=True))
+        extra = max(0, forms - 1)
+        infer = sum(self.inference.calls(n) for n in train) if self._needs_inference(judge) else 0
+        scoring = sum(n * (passes + extra) for n in train) * per_row + 2 * heldout * per_row
+        demos = self.search.max_num_samples if self.search else 0
+        prompt = scoring * (row_tokens * (1 + demos // 2) + 250) + infer * (
+            row_tokens * self.inference.batch_size + 300
+        )
+        completion = scoring * 45 + infer * 150
+        calls = scoring + infer + 2
+        cost = None if lm is None else price(lm.name, Reply("", None, prompt, completion))
+        return Plan(len(labels), sum(train), heldout, len(folds), calls, prompt, completion, cost)
+
+    def _needs_inference(self, judge: Judge) -> bool:
+        if not isinstance(judge, ActiveCritic) or judge.variant == "vanilla":
+            return False
+        needs_task = judge.use_task and not judge.knowledge.description
+        return needs_task or (judge.use_criteria and not judge.knowledge.criteria)
+
+    def _forms(self, judge: Judge, *, logprobs: bool) -> list[tuple[Explain, Reading]]:
+        """The forms of answers to be tried, the preferred one first (equal Q keeps it)."""
+        if not isinstance(judge, ActiveCritic):
+            return []
+        explains: list[Explain] = ["before", "after"] if judge.explain == "auto" else [judge.explain]
+        readings: list[Reading] = ["expected", "said"] if judge.reading == "auto" else [judge.reading]
+        if judge.reading == "auto" and not logprobs:
+            readings = ["said"]
+        forms: list[tuple[Explain, Reading]] = [(e, r) for r in readings for e in explains]
+        # Four passes would be one too many: the expectation is tried with both places of the explanation, the number
+        # said only with the paper's.
+        return forms[:3] if len(forms) == 4 else forms
+
+    # -- doing it
+
+    def fit(self, judge: Judge, train: Labels, lm: LanguageModel) -> Fitted:
+        """Task inference, form and search on these rows alone."""
+        examples = examples_of(train)
+        student = judge.copy_for(_language_model=lm, scale=Scale(*train.scale), provenance={})
+        if isinstance(student, ActiveCritic) and train.aspect not in OVERALL:
+            student.aspect = student.aspect or train.aspect
+        inferred = None
+        if self._needs_inference(student):
+            inferred = self._infer(student, examples, lm)
+        forms = self._choose_form(student, examples, lm)
+        search = self.search or CorrelationRandomSearch(candidates=0, level=self.level, seed=self.seed)
+        search.level, search.seed, search.progress = self.level, self.seed, self.progress
+        program = search.compile(student, teacher=self.teacher, trainset=examples)
+        record = search.record
+        assert record is not None
+        program.calibration = Calibration.fit(record.scored.percents, train.scores, Scale(*train.scale))
+        zero_shot = student.copy_for(
+            calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
+        )
+        return Fitted(program, zero_shot, record, inferred, forms)
+
+    def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
+        assert isinstance(student, ActiveCritic)
+        order = np.random.default_rng([self.seed, 77]).permutation(len(examples))
+        shown = [Labelled(examples[i].source or "", examples[i].output, round(examples[i].score, 1)) for i in order]
+        self.progress.stage("task inference", self.inference.calls(len(shown)))
+        inferred = engine.run(self.inference.infer(shown, lm, aspect=student.aspect, progress=self.progress.step))
+        knowledge = student.knowledge
+        knowledge.description = knowledge.description or inferred.description
+        knowledge.criteria = knowledge.criteria or inferred.criteria
+        if student.variant == "fine" and not knowledge.criteria:
+            raise OptionError(
+                f"{lm.name} named no criteria that could be read ({'; '.join(inferred.notes) or 'empty answers'}); "
+                "give them with criteria=… (--criteria FILE), or take a stronger model"
+            )
+        return inferred
+
+    def _choose_form(
+        self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel
+    ) -> tuple[FormTrial, ...]:
+        if not isinstance(student, ActiveCritic):
+            return ()
+        able = engine.run(lm.capabilities())
+        if student.reading == "expected" and not able.logprobs:
+            raise OptionError(f"{lm.name} gives no log-probabilities; use reading 'said' or 'auto'")
+        forms = self._forms(student, logprobs=able.logprobs)
+        if len(forms) == 1:
+            student.settle(explain=forms[0][0], reading=forms[0][1])
+            return ()
+        trials = []
+        for explain, reading in forms:
+            student.settle(explain=explain, reading=reading)
+            student.set_brief(True)
+            self.progress.stage(f"zero-shot, {reading} score, explanation {explain} it", len(examples))
+            scored = score_rows(student, examples, self.progress)
+            student.set_brief(False)
+            found = agreement(scored.percents, examples, level=self.level, seed=self.seed, rounds=500)
+            trials.append(FormTrial(explain, reading, found))
+        chosen = max(trials, key=lambda t: (round(t.agreement.q, 9), -trials.index(t)))
+        student.settle(explain=chosen.explain, reading=chosen.reading)
+        return tuple(trials)
+
+    def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
+        """The compiled judge and its report."""
+        if judge.kind == "":
+            raise OptionError("this judge has no kind and could not be saved")
+        scores = labels.scores
+        if not np.isfinite(scores).all():
+            raise LabelsError(
+                f"{labels.origin}: row {labels.rows[int(np.argmin(np.isfinite(scores)))].line} has no "
+                f"score for {labels.aspect!r}"
+            )
+        started, before = time.monotonic(), lm.meter.usage
+        logical = lm.meter.logical, lm.meter.logical_tokens
+        lm.meter.max_calls = None if self.budget.max_calls is None else lm.meter.logical + self.budget.max_calls
+        lm.meter.max_cost = None if self.budget.max_cost is None else lm.meter.cost + self.budget.max_cost
+        if self.budget.max_cost is not None and price(lm.name, Reply("")) is None:
+            raise OptionError(f"the price of {lm.name} is unknown, so a cost can not be kept; use --max-calls")
+        try:
+            split, folds = self.splits(labels)
+            parts = [split] if split is not None else folds
+            # The held-out rows are paid for first: a search that eats the whole budget could not be reported.
+            reserve = sum(len(p.heldout) for p in parts) * judge.calls_per_row() * 2
+            results = [self._one_part(judge, part, lm, reserve) for part in parts if part is not None]
+            final = results[0][0] if split is not None else self.fit(judge, labels, lm)
+        finally:
+            lm.meter.max_calls = lm.meter.max_cost = None
+        report = self._report(results, final, len(folds), labels, lm.meter.usage - before, time.monotonic() - started)
+        made = final.judge
+        cost = (
+            lm.meter.logical - logical[0],
+            tuple(b - a for a, b in zip(logical[1], lm.meter.logical_tokens, strict=True)),
+        )
+        made.provenance = self._provenance(labels, parts, final, report, lm, cost)
+        return made, report
+
+    def _one_part(
+        self, judge: Judge, part: Split, lm: LanguageModel, reserve: int
+    ) -> tuple[Fitted, list[dspy.Example], Scored, Scored, Labels]:
+        if lm.meter.max_calls is not None:
+            lm.meter.max_calls -= reserve
+        fitted = self.fit(judge, part.train, lm)
+        if lm.meter.max_calls is not None:
+            lm.meter.max_calls += reserve
+        heldout = examples_of(part.heldout)
+        self.progress.stage("held-out rows, compiled", len(heldout))
+        compiled = score_rows(fitted.judge, heldout, self.progress)
+        self.progress.stage("held-out rows, zero-shot", len(heldout))
+        plain = score_rows(fitted.zero_shot, heldout, self.progress)
+        return fitted, heldout, compiled, plain, part.heldout
+
+    def _report(
+        self,
+        results: list[tuple[Fitted, list[dspy.Example], Scored, Scored, Labels]],
+        final: Fitted,
+        folds: int,
+        labels: Labels,
+        usage: Usage,
+        seconds: float,
+    ) -> CompileReport:
+        heldout = [e for _, examples, _, _, _ in results for e in examples]
+        # Raw percents, not calibrated scores: maps learnt on different folds would order rows by their fold.
+        compiled = np.concatenate([c.percents for _, _, c, _, _ in results])
+        plain = np.concatenate([z.percents for _, _, _, z, _ in results])
+        verdicts = [v for _, _, c, _, _ in results for v in c.verdicts]
+        human = np.concatenate([part.scores for *_, part in results])
+        scale = Scale(*labels.scale)
+        found = agreement(compiled, heldout, level=self.level, seed=self.seed)
+        zero = agreement(plain, heldout, level=self.level, seed=self.seed)
+        gap = paired_bootstrap(
+            compiled,
+            plain,
+            humans(heldout),
+            documents=documents(heldout) if self.level == "sample" else groups(heldout),
+            systems=systems(heldout),
+            level=self.level,
+            seed=self.seed,
+        )
+        mapped = np.array([v.score for v in verdicts], float)
+        linear = np.array([scale.from_percent(p) for p in compiled.tolist()], float)
+        record = final.record
+        return CompileReport(
+            heldout=found,
+            zero_shot=zero,
+            difference=(gap.value, gap.low, gap.high, gap.p),
+            folds=folds,
+            train_rows=len(labels) if folds else len(record.scored.verdicts),
+            heldout_rows=len(heldout),
+            selected={
+                "candidate": record.selected.name,
+                "demos": record.selected.demos,
+                "kind": record.selected.kind,
+                "q": record.selected.agreement.to_dict()["q"],
+            },
+            candidates=tuple(c.to_dict() for c in record.candidates),
+            notes=self._notes(final, found, folds, labels, verdicts),
+            usage=usage,
+            seconds=seconds,
+            calibrated_error=_mean_error(mapped, human),
+            uncalibrated_error=_mean_error(linear, human),
+            stopped=next((r[0].record.stopped for r in results if r[0].record.stopped), record.stopped),
+            heldout_predictions=tuple(
+                {
+                    "id": row.id,
+                    "human": float(h),
+                    "percent": _round(v.percent),
+                    "score": _round(v.score),
+                    "zero_shot_percent": _round(float(z)),
+                    "explanation": v.explanation,
+                    "failure": v.failure,
+                }
+                for row, h, v, z in zip(
+                    [r for *_, part in results for r in part.rows],
+                    human.tolist(),
+                    verdicts,
+                    plain.tolist(),
+                    strict=True,
+                )
+            ),
+        )
+
+    def _notes(
+        self, final: Fitted, found: Agreement, folds: int, labels: Labels, verdicts: Sequence[Any]
+    ) -> tuple[str, ...]:
+        notes = list(labels.warnings)
+        if folds:
+            notes.append(
+                f"{len(labels)} labels are too few for a held-out part: agreement is cross-validated ({folds} folds), "
+                "each fold judged by a judge compiled without it"
+            )
+        if final.inference is not None:
+            notes += [f"task inference: {note}" for note in final.inference.notes]
+        if (repaired := sum(v.repaired for v in verdicts)) > 0:
+            notes.append(
+                f"{repaired} of {len(verdicts)} held-out answers did not have the asked form and were repaired"
+            )
+        if found.objective.reason:
+            notes.append(f"held-out agreement: {found.objective.reason}")
+        if final.record.stopped:
+            notes.append(f"the search ended early: {final.record.stopped}")
+        return tuple(notes)
+
+    def _provenance(
+        self,
+        labels: Labels,
+        parts: Sequence[Split | None],
+        final: Fitted,
+        report: CompileReport,
+        lm: LanguageModel,
+        cost: tuple[int, tuple[int, ...]],
+    ) -> dict[str, Any]:
+        able = engine.run(lm.capabilities())
+        record = final.record
+        seen = labels if report.folds or parts[0] is None else parts[0].train
+        search = self.search.settings() if self.search else {"name": "none"}
+        difference = report.to_dict()["difference"]
+        return {
+            "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "versions": {name: _version(name) for name in ("judgesmith", "dspy")},
+            "labels": {
+                "origin": labels.origin,
+                "aspect": labels.aspect,
+                "rows": len(labels),
+                "train": len(seen),
+                "heldout": report.heldout_rows,
+                "fingerprint": labels.fingerprint(),
+                "scale": "given" if labels.scale_given else "inferred",
+            },
+            "optimizer": search | {"teacher": self.teacher.name if self.teacher else None},
+            "seed": self.seed,
+            "forms": [
+                {"explain": f.explain, "reading": f.reading, "q": f.agreement.to_dict()["q"]} for f in final.forms
+            ],
+            "task_inference": None
+            if final.inference is None
+            else {
+                "batches": final.inference.batches,
+                "complete": final.inference.complete,
+                "notes": list(final.inference.notes),
+            },
+            "candidates": [c.to_dict() for c in record.candidates],
+            "selected": report.selected,
+            "heldout": report.heldout.to_dict() | {"cross_validated": report.folds > 0, "folds": report.folds},
+            "zero_shot": report.zero_shot.to_dict(),
+            "difference": difference,
+            "mean_absolute_error": report.to_dict()["mean_absolute_error"],
+            "notes": list(report.notes),
+            "capabilities": {
+                "logprobs": able.logprobs,
+                "json_schema": able.json_schema,
+                "system_prompt": able.system_prompt,
+                "grammar": able.grammar,
+            },
+            "cost": {"calls": cost[0], "prompt_tokens": cost[1][0], "completion_tokens": cost[1][1]},
+            "seen": sorted({row_key(r.source, r.output) for r in seen.rows}),
+        }
+
+
+def _mean_error(scores: np.ndarray[Any, Any], human: np.ndarray[Any, Any]) -> float:
+    usable = np.isfinite(scores)
+    return float(np.abs(scores[usable] - human[usable]).mean()) if usable.any() else math.nan
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def compile(
+    judge: Judge,
+    labels: Labels,
+    *,
+    lm: str | LanguageModel | Any,
+    teacher: str | LanguageModel | Any | None = None,
+    heldout: float | Labels = 0.25,
+    optimizer: CorrelationRandomSearch | Literal["random-search", "none"] = "random-search",
+    inference: TaskInference | None = None,
+    level: Level = "pooled",
+    seed: int = 0,
+    budget: Budget | None = None,
+    sampling: Sampling | None = None,
+    connection: Connection | None = None,
+    progress: Progress | None = None,
+) -> Judge:
+    """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
+
+    heldout: share of rows (whole groups) that the search never sees, or other labels to hold out. With fewer than 30
+    labels and no labels to hold out, agreement is cross-validated. optimizer: a `CorrelationRandomSearch`, or "none".
+    level: pooled, sample or system. The same seed, labels and cache give the same judge.
+
+    Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
+    into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
+    """
+    model = language_model(lm, sampling=sampling, connection=connection)
+    settings = Compiler(
+        heldout=heldout,
+        search=None if optimizer == "none" else CorrelationRandomSearch() if isinstance(optimizer, str) else optimizer,
+        inference=inference or TaskInference(),
+        level=level,
+        seed=seed,
+        budget=budget or Budget(),
+        teacher=None if teacher is None else language_model(teacher, connection=connection),
+        progress=progress or Silent(),
+    )
+    made, report = settings.run(judge, labels, model)
+    made.report = report
+    return made
+
+
+__all__ = ["Budget", "CompileReport", "Compiler", "Plan", "compile"]

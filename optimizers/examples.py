@@ -1,0 +1,154 @@
+"""Rows as the optimizers see them: DSPy examples, their human scores in percent, and a judge's scores over them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+
+import dspy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..datasets.records import Labels
+from ..errors import LeakError
+from ..programs.judge import Judge
+from ..signatures.values import Item, Scale, Verdict
+from .correlation import CorrelationSum, Level, Objective, signature
+from .progress import Progress
+from .resampling import bootstrap_q
+
+Vector = NDArray[np.float64]
+
+
+def examples_of(labels: Labels) -> list[dspy.Example]:
+    """One DSPy example a row: inputs source, output, context, reference; `score` is the human's in percent [0, 100],
+    `group` what may not stand on both sides, `document` and `system` what the agreement levels need."""
+    scale = Scale(*labels.scale)
+    return [
+        dspy.Example(
+            source=row.source,
+            output=row.output,
+            context=row.context,
+            reference=row.reference,
+            score=scale.to_percent(score),
+            group=row.group,
+            document=row.doc_id,
+            system=row.system,
+        ).with_inputs("source", "output", "context", "reference")
+        for row, score in zip(labels.rows, labels.scores.tolist(), strict=True)
+    ]
+
+
+def item_of(example: dspy.Example) -> Item:
+    return Item(example.output, example.source, example.context, example.reference, example.group)
+
+
+def row_key(source: str, output: str) -> str:
+    """Twelve hex digits by which a row that a judge was compiled from can be known again."""
+    return sha256(f"{len(source)}:{source}{output}".encode()).hexdigest()[:12]
+
+
+def humans(examples: Sequence[dspy.Example]) -> Vector:
+    return np.array([e.score for e in examples], dtype=float)
+
+
+def documents(examples: Sequence[dspy.Example]) -> list[str]:
+    return [e.document for e in examples]
+
+
+def groups(examples: Sequence[dspy.Example]) -> list[str]:
+    return [e.group for e in examples]
+
+
+def systems(examples: Sequence[dspy.Example]) -> list[str] | None:
+    named = [e.system for e in examples]
+    return named if all(named) else None
+
+
+def refuse_overlap(train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str) -> None:
+    """Raises LeakError when a group, or a row's text, stands on both sides."""
+    shared = {e.group for e in train} & {e.group for e in other}
+    if shared:
+        raise LeakError(f"group {sorted(shared)[0]!r} is in the training rows and in {what}; split by whole groups")
+    seen = {row_key(e.source or "", e.output) for e in train}
+    for index, e in enumerate(other, start=1):
+        if row_key(e.source or "", e.output) in seen:
+            raise LeakError(f"row {index} of {what} has the same source and output as a training row; remove one")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A judge's verdicts over rows, with the raw percents (NaN where it failed)."""
+
+    verdicts: tuple[Verdict, ...]
+    percents: Vector
+
+    @property
+    def failed(self) -> int:
+        return int(np.isnan(self.percents).sum())
+
+
+def score_rows(judge: Judge, examples: Sequence[dspy.Example], progress: Progress) -> Scored:
+    """Judge every row without its own group in the prompt. Raises BudgetError and ModelError; a failed row is NaN."""
+    verdicts = []
+    for verdict in judge.score_many([item_of(e) for e in examples]):
+        verdicts.append(verdict)
+        progress.step()
+    percents = np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float)
+    return Scored(tuple(verdicts), percents)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Q of some scores with people's, with a 95 % interval over documents (groups)."""
+
+    objective: Objective
+    low: float
+    high: float
+    seed: int
+
+    @property
+    def q(self) -> float:
+        return self.objective.q
+
+    def __str__(self) -> str:
+        return signature(self.objective, self.low, self.high, self.seed)
+
+    def to_dict(self) -> dict[str, float | int | str | None]:
+        o = self.objective
+        return {
+            "q": _json(o.q),
+            "low": _json(self.low),
+            "high": _json(self.high),
+            "n": o.n,
+            "failed": o.failed,
+            "pearson": _json(o.pearson),
+            "spearman": _json(o.spearman),
+            "kendall": _json(o.kendall),
+            "reason": o.reason,
+            "signature": str(self),
+        }
+
+
+def _json(value: float) -> float | None:
+    return None if math.isnan(value) else round(float(value), 6)
+
+
+def agreement(
+    percents: Vector, examples: Sequence[dspy.Example], *, level: Level, seed: int, rounds: int = 2000
+) -> Agreement:
+    """Q and its interval. Whole groups are resampled; the level's own documents and systems form the coefficients."""
+    human = humans(examples)
+    objective = CorrelationSum(level)(percents, human, documents(examples), systems(examples))
+    interval = bootstrap_q(
+        percents,
+        human,
+        documents=documents(examples) if level == "sample" else groups(examples),
+        systems=systems(examples),
+        level=level,
+        rounds=rounds,
+        seed=seed,
+    )
+    return Agreement(objective, interval.low, interval.high, seed)

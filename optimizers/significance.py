@@ -1,0 +1,407 @@
+"""Is one judge really better than another, how are ties to be counted, and how well do people agree themselves?"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from ..errors import OptionError
+from .correlation import (
+    LARGEST,
+    Codes,
+    Coefficient,
+    Level,
+    Vector,
+    correlate,
+    id_codes,
+    impute,
+    level_codes,
+    pair,
+    parts_of,
+    rowwise,
+    system_means,
+    tidy,
+    within_documents,
+)
+from .resampling import Agreement, check
+
+Flags = npt.NDArray[np.bool_]
+Swap = Literal["documents", "systems", "rows"]
+
+_CELLS = 1_000_000  # scores held at a time in a permutation test
+_PAIRS = 8_000_000  # pairs that a choice of epsilon may sort, about 300 MB
+
+
+@dataclass(frozen=True)
+class Significance:
+    """A test of the difference in agreement between two judges.
+
+    value: A minus B. p: two-sided, in (0, 1]; NaN with a `reason` if there is no test. n: what was swapped or counted.
+    statistic: Williams' t, NaN for a permutation test.
+    """
+
+    value: float
+    p: float
+    n: int
+    reason: str | None = None
+    statistic: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Agreement of judge A minus that of judge B, with a percentile interval and a two-sided p-value.
+
+    NaN with a `reason` where undefined. documents: resampled; undefined: as in `Interval`.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    rounds: int
+    undefined: int
+    documents: int
+    reason: str | None = None
+
+
+# Bootstrap -----------------------------------------------------------------------------------------------------------
+
+
+def paired_bootstrap(
+    predicted_a: npt.ArrayLike,
+    predicted_b: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    documents: Iterable[Hashable] | None,
+    systems: Iterable[Hashable] | None = None,
+    level: Level = "pooled",
+    coefficient: Coefficient = "sum",
+    rounds: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Difference:
+    """Does judge A agree better with people than judge B? Both are measured on the same resamples of the documents.
+
+    p = 2 min(P(difference <= 0), P(difference >= 0)), one resample added to each count, at most 1. With a single
+    coefficient both are measured on the rows that both scored; with "sum", failed rows are imputed for each.
+    Source: Koehn 2004 (paired bootstrap).
+    """
+    agreement = Agreement.of([predicted_a, predicted_b], human, documents, systems, level, coefficient)
+    check(rounds, confidence)
+    value = agreement.values[0] - agreement.values[1]
+    if agreement.reason:
+        return Difference(value, np.nan, np.nan, np.nan, 0, 0, agreement.documents, agreement.reason)
+    samples, undefined = agreement.resample(rounds, seed)
+    drawn = samples[0] - samples[1]
+    drawn = np.where(np.abs(drawn) < 1e-12, 0.0, drawn)  # rounding is no difference
+    drawn = drawn[~np.isnan(drawn)]
+    if len(drawn) < rounds / 2:
+        reason = f"undefined in {undefined} of {rounds} resamples: scores too often constant"
+        return Difference(value, np.nan, np.nan, np.nan, rounds, undefined, agreement.documents, reason)
+    low, high = np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])
+    tail = min(int((drawn <= 0).sum()), int((drawn >= 0).sum()))
+    p = min(1.0, 2 * (tail + 1) / (len(drawn) + 1))
+    return Difference(value, float(low), float(high), p, rounds, undefined, agreement.documents)
+
+
+# Permutation ---------------------------------------------------------------------------------------------------------
+
+
+def permutation_test(
+    predicted_a: npt.ArrayLike,
+    predicted_b: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    documents: Iterable[Hashable] | None = None,
+    systems: Iterable[Hashable] | None = None,
+    level: Level = "pooled",
+    coefficient: Coefficient = "sum",
+    swap: Swap | None = None,
+    rounds: int = 2000,
+    seed: int = 0,
+) -> Significance:
+    """Does judge A agree better with people than B, if it were all the same which of the two gave which score?
+
+    Both judges are standardised, then their scores are swapped at random: whole "documents" (Perm-Inputs; the default
+    where documents are given), whole "systems" (Perm-Systems) or single "rows" (Perm-Both; more power, but it takes the
+    rows of a document for independent, which raises false alarms where a judge errs alike on a whole document).
+    p = share of |difference| as large as observed, the observed one included; an undefined round counts as large.
+    Failed rows as in `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
+    """
+    names, total = parts_of(coefficient), coefficient == "sum"
+    (a, y), (b, _) = pair(predicted_a, human), pair(predicted_b, human)
+    doc, sys = level_codes(level, documents, systems, len(y))
+    swap = swap or ("rows" if doc is None else "documents")
+    unit = _swapped(swap, doc, sys, len(y))
+    if rounds < 1:
+        raise OptionError(f"rounds is {rounds}; swap at least once, 1000 times or more for a p-value")
+    usable = ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
+    if np.isnan(a).all() or np.isnan(b).all() or not usable.any():
+        return Significance(np.nan, np.nan, 0, "a judge failed on every row, or there are none")
+    if total:
+        within = doc if level == "sample" else None
+        a, b = impute(a, within), impute(b, within)
+    a, b, y = _standard(a[usable]), _standard(b[usable]), y[usable]
+    doc, sys = None if doc is None else doc[usable], None if sys is None else sys[usable]
+    unit = np.unique(unit[usable], return_inverse=True)[1]
+    n = int(unit.max()) + 1
+
+    def difference(x_a: Vector, x_b: Vector) -> Vector:
+        one, other = (_agreements(x, y, level, doc, sys, names, objective=total) for x in (x_a, x_b))
+        return np.asarray(np.nansum(one, axis=1) - np.nansum(other, axis=1) if total else one[:, 0] - other[:, 0])
+
+    value = float(difference(a[None], b[None])[0])
+    if np.isnan(value):
+        return Significance(value, np.nan, n, "the agreement is undefined: constant scores or too few rows")
+    rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
+    for start in range(0, rounds, step):
+        swapped = (rng.random((min(step, rounds - start), n)) < 0.5)[:, unit]
+        null = difference(np.where(swapped, b, a), np.where(swapped, a, b))
+        extreme += int(np.count_nonzero(~(np.abs(null) < abs(value) - 1e-12)))
+    return Significance(value, extreme / (rounds + 1), n)
+
+
+def _swapped(swap: str, doc: Codes | None, sys: Codes | None, rows: int) -> Codes:
+    if swap not in get_args(Swap):
+        raise OptionError(f"swap {swap!r} is none of {', '.join(get_args(Swap))}")
+    unit = {"documents": doc, "systems": sys, "rows": np.arange(rows)}[swap]
+    if unit is None:
+        raise OptionError(f'swap="{swap}" needs {swap}=… (one id per row), or swap="rows"')
+    return unit
+
+
+def _standard(x: Vector) -> Vector:
+    """Mean 0 and variance 1, so that a swap mixes like with like; a constant becomes 0."""
+    x = x - x.mean()
+    scale = np.abs(x).max()
+    x = x / scale if scale > 0 else x
+    return np.asarray(x / (x.std() or 1.0))
+
+
+def _agreements(
+    x: Vector, y: Vector, level: str, doc: Codes | None, sys: Codes | None, names: Sequence[str], *, objective: bool
+) -> Vector:
+    """Agreement of each row of x, shape (k, n), with y at a level -> shape (k, len(names)), NaN where undefined."""
+    k = len(x)
+    if level == "pooled":
+        ys = np.broadcast_to(y, x.shape)
+    else:  # k data sets end to end: the codes of one begin where those of the one before end
+        codes = doc if level == "sample" else sys
+        assert codes is not None
+        count = int(codes.max()) + 1
+        codes = (codes + count * np.arange(k)[:, None]).ravel()
+        if level == "sample":
+            table = within_documents(x.ravel(), np.tile(y, k), codes, k * count, names, objective=objective)
+            table = table.reshape(k, count, len(names))
+            defined = np.count_nonzero(~np.isnan(table), axis=1).astype(np.float64)
+            defined[defined == 0] = np.nan
+            return np.asarray(np.nansum(table, axis=1) / defined)
+        x, ys = (means.reshape(k, count) for means in system_means(x.ravel(), np.tile(y, k), codes, k * count))
+        there = ~np.isnan(x[0])
+        x, ys = x[:, there], ys[:, there]
+    return np.stack([rowwise(x, ys, name) for name in names], axis=1)
+
+
+# Formulas ------------------------------------------------------------------------------------------------------------
+
+
+def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> Significance:
+    """Do judges A and B, correlated r_a and r_b with people and r_ab with each other on n rows, differ?
+
+    Student's t with n - 3 degrees of freedom, two-sided; for Pearson's r of independent, normal rows (not for rows that
+    share documents: use `permutation_test`). NaN with a reason if n < 4 or a correlation is NaN. Raises OptionError
+    for correlations that no three variables have. Source: Williams 1959, via Steiger 1980 and Graham & Baldwin 2014.
+    """
+    value = float(r_a - r_b)
+    if any(abs(r) > 1 for r in (r_a, r_b, r_ab)):
+        raise OptionError(f"correlations {r_a}, {r_b}, {r_ab}: each lies in -1..1")
+    if np.isnan(value) or np.isnan(r_ab):
+        return Significance(value, np.nan, n, "a correlation is undefined")
+    if n < 4:
+        return Significance(value, np.nan, n, f"{n} rows, at least 4 are needed")
+    determinant = 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab
+    if determinant < -1e-6:
+        raise OptionError(f"no three variables correlate {r_a}, {r_b}, {r_ab}; compute all three from the same rows")
+    spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
+    if spread <= 0 or abs(value) < 1e-12:
+        # Judges that order alike; rounding may leave a last digit of difference over a spread of 0.
+        return Significance(value, 1.0, n, statistic=0.0)
+    t = float(value * np.sqrt((n - 1) * (1 + r_ab) / spread))
+    return Significance(value, float(min(1.0, 2 * stats.t.sf(abs(t), n - 3))), n, statistic=t)
+
+
+def holm(p_values: npt.ArrayLike) -> Vector:
+    """p-values adjusted for being many (step-down, in [0, 1]); NaN stays NaN and is not counted. Source: Holm 1979."""
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or ((p < 0) | (p > 1)).any():
+        raise OptionError(f"p_values: expected a list of numbers in 0..1, got {p_values!r}")
+    adjusted, order = np.full(len(p), np.nan), np.argsort(p)  # NaN sorts last
+    order = order[: int(np.count_nonzero(~np.isnan(p)))]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+# Ties ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PairwiseAccuracy:
+    """Share of pairs that judge and people order alike, ties included, in [0, 1]; NaN with a `reason` without pairs.
+
+    epsilon: predictions at most this far apart count as tied. pairs: compared. n: documents used (1 if pooled).
+    failed: rows without a prediction, left out.
+    """
+
+    value: float
+    epsilon: float
+    pairs: int
+    n: int
+    failed: int
+    reason: str | None = None
+
+
+def pairwise_accuracy(
+    predicted: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    documents: Iterable[Hashable] | None = None,
+    epsilon: float | None = None,
+) -> PairwiseAccuracy:
+    """Pairwise accuracy with tie calibration, acc*_eq: the mean over documents of the share of pairs that both order
+    alike or both hold for tied; documents=None compares all rows with each other.
+
+    epsilon=None takes the one that fits these rows best, the smallest if several do, which flatters the judge: to
+    report an accuracy, choose epsilon on other rows. Raises OptionError above 8 million pairs.
+    Source: Deutsch, Foster & Freitag 2023, "Ties Matter", EMNLP.
+    """
+    x, y = pair(predicted, human)
+    doc = np.zeros(len(x), dtype=np.intp) if documents is None else id_codes(documents, len(x), "documents")
+    if epsilon is not None and not 0 <= epsilon < np.inf:
+        raise OptionError(f"epsilon is {epsilon}; it is a distance between two predictions, 0 or more")
+    usable = ~np.isnan(x)
+    failed = len(x) - int(usable.sum())
+    x, y, doc = x[usable], y[usable], doc[usable]
+    sizes = np.bincount(doc) if len(doc) else np.zeros(0, dtype=np.intp)
+    counts = sizes * (sizes - 1) // 2
+    pairs, used = int(counts.sum()), int(np.count_nonzero(counts))
+    if pairs == 0:
+        return PairwiseAccuracy(np.nan, np.nan if epsilon is None else epsilon, 0, 0, failed, "no two rows to compare")
+    if pairs > _PAIRS:
+        raise OptionError(f"{len(x)} rows make {pairs} pairs, above {_PAIRS}; pass documents=… or fewer rows")
+    gaps, tied, alike, weight = _pairs(x, y, doc, sizes)
+    weight /= used
+    if epsilon is None:
+        # From epsilon 0 upwards, each gap that becomes a tie gains a pair that people tied and loses one ordered alike.
+        order = np.argsort(gaps)
+        gaps, gain = gaps[order], ((tied.astype(np.float64) - alike) * weight)[order]
+        last = np.flatnonzero(np.append(gaps[1:] != gaps[:-1], True))  # equal gaps become ties together
+        steps = np.append(0.0, np.cumsum(gain)[last])
+        thresholds = np.append(0.0, gaps[last])
+        if gaps[0] == 0:  # equal predictions are tied at any epsilon
+            steps, thresholds = steps[1:], thresholds[1:]
+        value = float((alike * weight).sum() + steps.max())
+        best = int(np.flatnonzero(steps >= steps.max() - 1e-12)[0])
+        return PairwiseAccuracy(min(value, 1.0), float(thresholds[best]), pairs, used, failed)
+    value = float((np.where(gaps <= epsilon, tied, alike) * weight).sum())
+    return PairwiseAccuracy(min(value, 1.0), epsilon, pairs, used, failed)
+
+
+def _pairs(x: Vector, y: Vector, doc: Codes, sizes: Codes) -> tuple[Vector, Flags, Flags, Vector]:
+    """For all pairs within documents: |difference of x|, whether y ties, whether both order alike, 1 / pairs of it."""
+    order = np.argsort(doc, kind="stable")
+    parts = []
+    for rows in np.split(order, np.cumsum(sizes)[:-1]):
+        if len(rows) > 1:
+            i, j = np.triu_indices(len(rows), 1)
+            dx, dy = x[rows[i]] - x[rows[j]], y[rows[i]] - y[rows[j]]
+            alike = ((dx > 0) & (dy > 0)) | ((dx < 0) & (dy < 0))
+            parts.append((np.abs(dx), dy == 0, alike, np.full(len(dx), 1 / len(dx))))
+    gaps, ties, agreed, weights = zip(*parts, strict=True)
+    return np.concatenate(gaps), np.concatenate(ties), np.concatenate(agreed), np.concatenate(weights)
+
+
+# Raters --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """How well one rater agrees with the others: the mean of `per_rater` without NaN, or NaN and a `reason`."""
+
+    value: float
+    per_rater: tuple[float, ...]
+    reason: str | None = None
+
+
+def rater_ceiling(
+    ratings: npt.ArrayLike,
+    *,
+    coefficient: Coefficient = "spearman",
+    level: Level = "pooled",
+    documents: Iterable[Hashable] | None = None,
+    systems: Iterable[Hashable] | None = None,
+) -> Ceiling:
+    """Agreement of each rater with the mean of the other raters, averaged; a judge that does better agrees with people
+    as well as a person does.
+
+    ratings: shape (rows, raters), NaN or None where a rater did not see a row; each rater is measured on the rows that
+    another one saw too. Options as in `correlate`. Where columns are no fixed persons, so is their order no person's.
+    """
+    table = _ratings(ratings)
+    doc, sys = level_codes(level, documents, systems, len(table))
+    there = ~np.isnan(table)
+    per_rater = []
+    for rater in range(table.shape[1]):
+        others = np.delete(table, rater, axis=1)
+        count = np.count_nonzero(~np.isnan(others), axis=1)
+        rows = there[:, rater] & (count > 0)
+        mean = tidy(np.nansum(others[rows], axis=1) / count[rows])
+        per_rater.append(
+            correlate(
+                table[rows, rater],
+                mean,
+                coefficient=coefficient,
+                level=level,
+                documents=None if doc is None else doc[rows],
+                systems=None if sys is None else sys[rows],
+            ).value
+        )
+    defined = [value for value in per_rater if not np.isnan(value)]
+    if not defined:
+        return Ceiling(np.nan, tuple(per_rater), "no rater's scores vary together with another's on the same rows")
+    return Ceiling(float(np.mean(defined)), tuple(per_rater))
+
+
+def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
+    """Krippendorff's alpha for interval data: 1 = all raters agree, 0 = as by chance, below 0 = worse than that.
+
+    ratings: shape (rows, raters), NaN or None where missing; rows with one rating are left out. NaN where fewer than
+    two ratings can be compared or all are equal. Source: Krippendorff 2011.
+    """
+    table = _ratings(ratings)
+    count = np.count_nonzero(~np.isnan(table), axis=1)
+    table, count = table[count > 1], count[count > 1]
+    values = table[~np.isnan(table)]
+    if len(values) < 2 or np.ptp(values) == 0:
+        return float("nan")
+    table, values = (table - values.mean()) / np.ptp(values), (values - values.mean()) / np.ptp(values)
+    means = np.nansum(table, axis=1) / count
+    # Squared differences of all ordered pairs among m values are 2 m times their squares about the mean.
+    observed = float((2 * count * np.nansum((table - means[:, None]) ** 2, axis=1) / (count - 1)).sum() / len(values))
+    expected = float(2 * ((values - values.mean()) ** 2).sum() / (len(values) - 1))
+    return 1 - observed / expected
+
+
+def _ratings(ratings: npt.ArrayLike) -> Vector:
+    try:
+        table = np.asarray(ratings, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"ratings: expected a table of numbers ({error})") from None
+    if table.ndim != 2:
+        raise OptionError(f"ratings: expected shape (rows, raters), got {table.shape}")
+    if (np.abs(table) > LARGEST).any():
+        raise OptionError("ratings: a rating is infinite; where a rater did not see a row, it is NaN or None")
+    return table

@@ -1,0 +1,231 @@
+"""Reading scores and criteria out of what models really write.
+
+An answer in the asked form is read as it is. One that is not, but means only one thing ("Score: 4/5", a code fence,
+half a JSON object, a bare number), is repaired and marked. Anything else is a problem that says what was wrong: the
+caller asks once more and then gives up with NaN. Nothing here guesses.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import json_repair
+
+from ..signatures.values import Criterion, CriterionScore, Scale
+from .transport import Reply
+
+NUMBER = r"[-+]?\d+(?:\.\d+)?"
+#: "Score: 4", "**Score**: 4", '"score": "4"', "overall rating = 4/5", "Score - 4 out of 5".
+LABELLED = re.compile(
+    rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*\([^)\n]*\))?["'*_`]*\s*(?::|=|-|–|is\b)\s*["'*_`(\[<]*\s*
+    (?P<number>{NUMBER})(?:\s*(?:/|out\ of)\s*(?P<top>\d+))?(?P<percent>\s*%)?""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: A sentence that gives one number as the verdict: "I would give it a 4".
+SPOKEN = re.compile(
+    rf"\b(?:give|gives|giving|rate|rated|grade|score|scores)\b[^\d\n.]{{0,40}}(?P<number>{NUMBER})"
+    r"(?:\s*(?:/|out of)\s*(?P<top>\d+))?(?P<percent>\s*%)?",
+    re.IGNORECASE,
+)
+BARE = re.compile(
+    rf"""^\W*(?P<number>{NUMBER})(?:\s*(?:/|out\ of)\s*(?P<top>\d+))?(?P<percent>\s*%)?\W*$""", re.VERBOSE
+)
+EXPLANATION = re.compile(
+    r"""["'*_`#\s]*(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScore:
+    """One score in [0, 100] as `said` and, with log-probabilities, as `expected`; NaN and a `problem` otherwise.
+
+    mass: the share of probability that lay on the scale's digits at the score's place.
+    """
+
+    said: float = math.nan
+    expected: float = math.nan
+    mass: float = math.nan
+    explanation: str = ""
+    repaired: bool = False
+    problem: str | None = None
+    start: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCriteria:
+    """Scores by criterion name. `problem` when fewer than half of them could be read."""
+
+    scores: dict[str, CriterionScore] = field(default_factory=dict)
+    repaired: bool = False
+    problem: str | None = None
+
+
+def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
+    """The mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and the share of
+    probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN, 0) where the
+    reply has no log-probabilities there or the number is not one digit."""
+    if reply.tokens is None:
+        return math.nan, 0.0
+    place = 0
+    for token in reply.tokens:
+        after = place + len(token.text)
+        if place <= start < after:
+            if len(token.text.strip()) != 1 or (after < len(reply.text) and reply.text[after] in "0123456789."):
+                return math.nan, 0.0
+            weights: dict[int, float] = {}
+            for text, logprob in token.alternatives:
+                digit = text.strip()
+                if len(digit) == 1 and digit in "0123456789" and scale.low <= int(digit) <= scale.high:
+                    weights[int(digit)] = weights.get(int(digit), 0.0) + math.exp(logprob)
+            mass = sum(weights.values())
+            if mass <= 0.0:
+                return math.nan, 0.0
+            return scale.to_percent(sum(d * w for d, w in weights.items()) / mass), min(mass, 1.0)
+        place = after
+    return math.nan, 0.0
+
+
+def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_mass: float = 0.1) -> ReadScore:
+    """The overall score of an answer. `strict` matches an answer that needs no repair."""
+    text = reply.text
+    if not text.strip():
+        return ReadScore(problem="the answer is empty")
+    found = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
+    bare = None if found else BARE.match(text)
+    if bare:
+        found = [bare]
+    if not found:
+        cut = " (cut off at the token limit)" if reply.finish == "length" else ""
+        return ReadScore(problem=f"no score in the answer{cut}: {_short(text)}")
+    values = {_on_scale(m, scale) for m in found}
+    if None in values:
+        return ReadScore(problem=f"the score {found[0]['number']} is outside {scale}: {_short(text)}")
+    if len(values) > 1:
+        return ReadScore(problem=f"{len(values)} different scores in one answer: {_short(text)}")
+    (said,) = values
+    assert said is not None
+    match = found[0]
+    expected, mass = expectation(reply, match.start("number"), scale)
+    if mass < lowest_mass:
+        expected = math.nan
+    return ReadScore(
+        said=said,
+        expected=expected,
+        mass=mass,
+        explanation=_explanation(text, match),
+        repaired=strict.fullmatch(text.strip()) is None,
+        start=match.start("number"),
+    )
+
+
+def read_criteria(
+    reply: Reply, scale: Scale, criteria: Sequence[Criterion], *, expected: bool, explained: bool
+) -> ReadCriteria:
+    """The scores of several criteria from lines `Name: explanation Score: 4`, or from JSON of the paper's form."""
+    text = reply.text
+    if not text.strip():
+        return ReadCriteria(problem="the answer is empty")
+    places: list[tuple[int, int, str]] = []
+    for criterion in criteria:
+        name = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", criterion.name)))
+        found = re.search(rf"""(?:^|[\n{{,;])[\s\W\d]*?{name}["'*_`]*\s*[:={{-]""", text, re.IGNORECASE)
+        if found:
+            places.append((found.start(), found.end(), criterion.name))
+    places.sort()
+    scores: dict[str, CriterionScore] = {}
+    repaired = False
+    for index, (_, start, name) in enumerate(places):
+        end = places[index + 1][0] if index + 1 < len(places) else len(text)
+        segment = text[start:end]
+        match = LABELLED.search(segment) or BARE.match(segment) or re.search(rf"(?P<number>{NUMBER})\W*$", segment)
+        value = _on_scale(match, scale) if match else None
+        if match is None or value is None:
+            continue
+        if expected:
+            mean, mass = expectation(reply, start + match.start("number"), scale)
+            value = mean if mass >= 0.1 else value
+        words = _explanation(segment, match) if explained else ""
+        repaired |= "{" in text[:start] or (explained and not words)
+        scores[name] = CriterionScore(value, words)
+    missing = [c.name for c in criteria if c.name not in scores]
+    if 2 * len(missing) > len(criteria):
+        return ReadCriteria(scores, problem=f"no score for {', '.join(missing)}: {_short(text)}")
+    # In the criteria's own order, so that equal answers give equal artifacts.
+    ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
+    return ReadCriteria(ordered, repaired or bool(missing))
+
+
+def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
+    """Criteria from a JSON list of {name, definition}, a JSON object {name: definition}, or lines `Name: definition`.
+
+    Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read.
+    """
+    pairs: list[tuple[str, str]] = []
+    body = re.sub(r"^```\w*\s*|\s*```\s*$", "", text.strip())
+    start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
+    if start >= 0:
+        data = json_repair.loads(body[start:])
+        if isinstance(data, dict) and isinstance(data.get("criteria"), list | dict):
+            data = data["criteria"]
+        if isinstance(data, dict):
+            pairs = [(str(k), v if isinstance(v, str) else "") for k, v in data.items()]
+        elif isinstance(data, list):
+            for entry in data:
+                if isinstance(entry, dict):
+                    name = entry.get("name") or entry.get("criterion") or entry.get("aspect")
+                    meaning = entry.get("definition") or entry.get("description") or ""
+                    if isinstance(name, str):
+                        pairs.append((name, str(meaning)))
+                    elif len(entry) == 1:
+                        pairs += [(str(k), str(v)) for k, v in entry.items()]
+    if not pairs:
+        for line in body.splitlines():
+            entry_line = re.match(
+                r"^\s*(?:[-*•]|\d+[.)])?\s*[\"'*_`]*([A-Za-z][^:*_`\"]{1,48}?)[\"'*_`]*\s*[:–-]\s+(.+)", line
+            )
+            if entry_line:
+                pairs.append((entry_line[1], entry_line[2]))
+    kept: dict[str, Criterion] = {}
+    for name, meaning in pairs:
+        name = " ".join(re.sub(r"[\"'*_`:#{}\[\]<>|]", " ", name).split())[:48]
+        meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
+        if re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning and name.casefold() not in kept:
+            kept[name.casefold()] = Criterion(name, meaning)
+    return list(kept.values())[:most]
+
+
+def _on_scale(match: re.Match[str], scale: Scale) -> float | None:
+    """A matched number in [0, 100], or None off the scale. "4/5" on 0..100 and "80/100" or "80%" on 1..5 are clear."""
+    groups = match.groupdict()
+    value = float(match["number"])
+    top = groups.get("top")
+    if groups.get("percent"):
+        top = "100"
+    if top is not None and float(top) != scale.high:
+        low = 0.0 if float(top) > 7 else 1.0
+        other = Scale(low, float(top)) if float(top) > low else None
+        return other.to_percent(value) if other and other.low <= value <= other.high else None
+    return scale.to_percent(value) if scale.low <= value <= scale.high else None
+
+
+def _explanation(text: str, score: re.Match[str]) -> str:
+    """The explanation of an answer: behind its label, before or after the score."""
+    before, after = text[: score.start()], text[score.end() :]
+    label = EXPLANATION.search(before)
+    if label:
+        words = before[label.end() :]
+    elif label := EXPLANATION.search(after):
+        words = after[label.end() :]
+    else:
+        words = before if re.search(r"\w{3}", before) else after
+    words = re.sub(r"[\s\"'*_`{}\[\],:|-]+$", "", words)
+    words = re.sub(r"^[\s\"'*_`{}\[\],:|/-]+", "", words)
+    return " ".join(words.split())
+
+
+def _short(text: str, most: int = 120) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= most else text[: most - 1] + "…")

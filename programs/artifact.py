@@ -1,0 +1,308 @@
+"""Saved judges: one JSON file, readable in a diff, that cannot choose an endpoint, a header or a class.
+
+Reading takes only the keys named here, checks every type and size, and refuses other format versions by name. What a
+file says is data: the program is picked from a list of kinds, its options from the constructor's own names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from ..errors import ArtifactError, JudgesmithError
+from ..signatures.values import Criterion, CriterionScore, Scale
+from .calibration import Calibration
+from .critic import ActiveCritic
+from .judge import Judge
+from .lm import Connection, LanguageModel, Sampling, language_model
+from .predict import JudgePredict
+
+FORMAT = "judgesmith.judge/1"
+LARGEST = 16 * 1024 * 1024
+KINDS: dict[str, type[Judge]] = {ActiveCritic.kind: ActiveCritic}
+
+Text = Annotated[str, StringConstraints(max_length=400_000)]
+Short = Annotated[str, StringConstraints(max_length=400)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+#: A provider and a model, never an address.
+ModelName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class _Scale(_Part):
+    low: float
+    high: float
+
+
+class _Criterion(_Part):
+    name: Annotated[str, StringConstraints(min_length=1, max_length=80)]
+    definition: Annotated[str, StringConstraints(max_length=2000)]
+
+
+class _CriterionScore(_Part):
+    score: Percent
+    explanation: Text = ""
+
+
+class _Demo(_Part):
+    source: Text = ""
+    output: Text
+    context: Text | None = None
+    reference: Text | None = None
+    group: Short | None = None
+    score: Percent
+    explanation: Text = ""
+    criteria_scores: dict[Short, _CriterionScore] | None = None
+    augmented: bool = False
+    gold: bool = True
+
+
+class _Predictor(_Part):
+    instructions: Text
+    demos: Annotated[list[_Demo], Field(max_length=256)]
+
+
+class _Sampling(_Part):
+    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
+    max_tokens: Annotated[int, Field(ge=1)] | None = None
+
+
+class _LM(_Part):
+    model: ModelName
+    sampling: _Sampling
+
+
+class _Program(_Part):
+    kind: Short
+    options: dict[Short, str | bool | int | float | None]
+
+
+class _Calibration(_Part):
+    percent: Annotated[list[float], Field(max_length=64)]
+    score: Annotated[list[float], Field(max_length=64)]
+
+
+class Artifact(_Part):
+    """The file's schema."""
+
+    format: Literal["judgesmith.judge/1"]
+    program: _Program
+    task: Text
+    criteria: Annotated[list[_Criterion], Field(max_length=64)]
+    scale: _Scale
+    calibration: _Calibration | None
+    lm: _LM | None
+    signatures: dict[Short, Short]
+    state: dict[Short, _Predictor]
+    provenance: dict[str, Any]
+
+
+def predictors(judge: Judge) -> dict[str, JudgePredict]:
+    return {name: p for name, p in judge.named_predictors() if isinstance(p, JudgePredict)}
+
+
+def signature_hash(predictor: JudgePredict) -> str:
+    """Twelve hex digits over the signature's field names in their order: demonstrations fit only the same fields."""
+    fields = [*predictor.signature.input_fields, "->", *predictor.signature.output_fields]
+    return sha256(" ".join(fields).encode()).hexdigest()[:12]
+
+
+def _dump_demo(demo: Any) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name in _Demo.model_fields:
+        value = demo.get(name)
+        if value is None or value == "":
+            continue
+        if name == "criteria_scores":
+            value = {k: {"score": round(float(c.score), 6), "explanation": c.explanation} for k, c in value.items()}
+        elif name == "score":
+            value = round(float(value), 6)
+        kept[name] = value
+    return kept
+
+
+def to_dict(judge: Judge) -> dict[str, Any]:
+    """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
+    found = predictors(judge)
+    lm = judge._language_model
+    data = {
+        "format": FORMAT,
+        "program": {"kind": judge.kind, "options": judge.options()},
+        "task": judge.knowledge.description,
+        "criteria": [{"name": c.name, "definition": c.definition} for c in judge.knowledge.criteria],
+        "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
+        "calibration": judge.calibration
+        and {"percent": list(judge.calibration.percent), "score": list(judge.calibration.score)},
+        "lm": lm
+        and {
+            "model": lm.name,
+            "sampling": {"temperature": float(lm.sampling.temperature), "max_tokens": lm.sampling.max_tokens},
+        },
+        "signatures": {name: signature_hash(p) for name, p in found.items()},
+        "state": {
+            name: {"instructions": p.signature.instructions, "demos": [_dump_demo(d) for d in p.demos]}
+            for name, p in found.items()
+        },
+        "provenance": judge.provenance,
+    }
+    try:
+        Artifact.model_validate(data)
+        json.dumps(data, allow_nan=False)
+    except (ValidationError, ValueError, TypeError) as error:
+        raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
+    return data
+
+
+def dumps(judge: Judge) -> str:
+    return json.dumps(to_dict(judge), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def fingerprint(judge: Judge) -> str:
+    """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone."""
+    data = to_dict(judge)
+    del data["provenance"]
+    return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def save(judge: Judge, path: str | Path) -> None:
+    """Write to a temporary file beside `path`, then rename: a reader never sees half a judge."""
+    write_atomically(Path(path), dumps(judge))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    except OSError as error:
+        raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        # mkstemp makes files private; a judge is shared like any other file.
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return made
+
+
+def read(path: str | Path) -> Artifact:
+    """Read and check a file. Raises ArtifactError, saying what is wrong with it."""
+    path = Path(path)
+    try:
+        size = path.stat().st_size
+        if size > LARGEST:
+            raise ArtifactError(f"{path.name}: {size:,} bytes; a judge has at most {LARGEST:,}")
+        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique)
+    except FileNotFoundError:
+        raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise ArtifactError(f"{path.name} is no judge: {error}") from None
+    if not isinstance(data, dict) or "format" not in data:
+        raise ArtifactError(f'{path.name} is no judge: it has no "format"')
+    if data["format"] != FORMAT:
+        raise ArtifactError(
+            f"{path.name} has format {str(data['format'])[:60]!r}; this judgesmith reads {FORMAT!r}. "
+            "Compile again, or install the version that wrote it"
+        )
+    try:
+        return Artifact.model_validate(data)
+    except ValidationError as error:
+        raise ArtifactError(f"{path.name}: {_first_problem(error)}") from None
+
+
+def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
+    """A judge from a checked file. Raises ArtifactError for an unknown kind, option or prompt form."""
+    kind = KINDS.get(artifact.program.kind)
+    if kind is None:
+        raise ArtifactError(f"unknown kind of judge {artifact.program.kind!r}; known: {', '.join(KINDS)}")
+    criteria = [Criterion(c.name, c.definition) for c in artifact.criteria]
+    allowed = set(kind().options())
+    unknown = set(artifact.program.options) - allowed
+    if unknown:
+        raise ArtifactError(f"unknown option {sorted(unknown)[0]!r} for {artifact.program.kind}")
+    try:
+        options: dict[str, Any] = dict(artifact.program.options)
+        judge = kind(
+            **options, task=artifact.task, criteria=criteria, scale=Scale(artifact.scale.low, artifact.scale.high)
+        )
+    except (JudgesmithError, TypeError) as error:
+        raise ArtifactError(f"the file's options do not fit: {error}") from None
+    found = predictors(judge)
+    for name, predictor in found.items():
+        if artifact.signatures.get(name) != signature_hash(predictor) or name not in artifact.state:
+            raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
+    if extra := set(artifact.state) - set(found):
+        raise ArtifactError(f"unknown predictor {sorted(extra)[0]!r}")
+    for name, predictor in found.items():
+        saved = artifact.state[name]
+        predictor.signature = predictor.signature.with_instructions(saved.instructions)
+        predictor.demos = [_load_demo(d) for d in saved.demos]
+    if artifact.calibration is not None:
+        judge.calibration = Calibration(tuple(artifact.calibration.percent), tuple(artifact.calibration.score))
+    judge.provenance = artifact.provenance
+    judge._language_model = lm
+    return judge
+
+
+def _load_demo(demo: _Demo) -> dict[str, Any]:
+    made = demo.model_dump(exclude_none=True, exclude={"criteria_scores"})
+    if demo.criteria_scores is not None:
+        made["criteria_scores"] = {
+            name: CriterionScore(c.score, c.explanation) for name, c in demo.criteria_scores.items()
+        }
+    return made
+
+
+def load(
+    path: str | Path, *, lm: str | LanguageModel | Any | None = None, connection: Connection | None = None
+) -> Judge:
+    """Load a judge. Without `lm` it uses the model it was compiled with, reached by this machine's own settings
+    (environment, `connection`), never by anything in the file.
+
+    Raises ArtifactError for a file that is no judge, ModelError where the model cannot be used.
+    """
+    artifact = read(path)
+    if lm is None and artifact.lm is not None:
+        if artifact.lm.model.startswith("gguf:"):
+            raise ArtifactError(
+                f"compiled with the file {artifact.lm.model[5:]!r}; pass lm='gguf:PATH' to say where it is"
+            )
+        lm = artifact.lm.model
+    model = None
+    if lm is not None:
+        saved = artifact.lm.sampling if artifact.lm is not None else None
+        sampling = Sampling(saved.temperature, saved.max_tokens) if saved else None
+        model = language_model(lm, sampling=sampling, connection=connection)
+    return build(artifact, lm=model)
+
+
+def _first_problem(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"]) or "the file"
+        return re.sub(r"\s+", " ", f"{where}: {first['msg']}")[:300]
+    return str(error)[:300]

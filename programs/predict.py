@@ -1,0 +1,115 @@
+"""A `dspy.Predict` that formats, calls and parses through our engine, and keeps a row out of its own prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+
+from ..errors import CallError
+from ..signatures.values import Usage
+from .engine import run
+from .lm import LanguageModel, language_model
+from .prompting import Layout, Read
+from .transport import Message, Request
+
+#: What demonstrations carry beside the fields of a signature.
+DEMO_MARKS = ("group", "score", "augmented", "gold")
+
+
+class Unreadable(CallError):
+    """The model answered twice and neither answer could be read."""
+
+    def __init__(self, problem: str, raw: tuple[str, ...]) -> None:
+        super().__init__(problem)
+        self.raw = raw
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A read answer with what it cost and the model's own words."""
+
+    read: Read
+    usage: Usage
+    raw: tuple[str, ...]
+
+
+class JudgePredict(dspy.Predict):  # type: ignore[misc]
+    """One predictor of a judge: a signature, demonstrations, and the layout of its prompt and answer.
+
+    DSPy's optimizers see an ordinary `Predict` (demos, signature, traces, state). Calls go through `ask`.
+    """
+
+    def __init__(self, signature: type[dspy.Signature], layout: Layout) -> None:
+        super().__init__(signature)
+        self.layout = layout
+
+    def demos_for(self, inputs: Mapping[str, Any], group: str | None) -> list[Mapping[str, Any]]:
+        """The demonstrations that may stand in this row's prompt: none of its own text, none of its group."""
+        return [
+            demo
+            for demo in self.demos
+            if not (group is not None and demo.get("group") == group)
+            and not (
+                inputs.get("output")
+                and demo.get("output") == inputs.get("output")
+                and (demo.get("source") or "") == (inputs.get("source") or "")
+            )
+        ]
+
+    def messages(self, inputs: Mapping[str, Any], *, group: str | None = None) -> list[Message]:
+        """The very messages that a row sends."""
+        made: list[Message] = self.layout.format(self.signature, self.demos_for(inputs, group), inputs)
+        return made
+
+    async def ask(self, lm: LanguageModel, inputs: Mapping[str, Any], *, group: str | None = None) -> Answer:
+        """One call, and one more where the answer cannot be read. Raises Unreadable or CallError."""
+        able = await lm.capabilities()
+        layout = self.layout
+        messages = self.messages(inputs, group=group)
+        if not able.system_prompt:
+            messages = _without_system(messages)
+        used: list[Usage] = []
+        raw: list[str] = []
+        shape: dict[str, Any] = {
+            "max_tokens": min(layout.max_tokens(inputs), lm.sampling.max_tokens or 1_000_000),
+            "temperature": lm.sampling.temperature,
+            "top_logprobs": 20 if layout.wants_logprobs and able.logprobs else 0,
+            "grammar": layout.grammar(inputs) if able.grammar else None,
+            "schema": layout.schema(inputs) if able.json_schema and not able.grammar else None,
+        }
+        reply = await lm.complete(Request(messages, **shape), meter=used.append)
+        raw.append(reply.text)
+        read = layout.read(reply, inputs)
+        if read.problem is not None:
+            again: list[Message] = [
+                *messages,
+                {"role": "assistant", "content": reply.text or "(no answer)"},
+                {"role": "user", "content": f"That answer could not be read. {layout.rules(inputs)}"},
+            ]
+            reply = await lm.complete(Request(again, **shape), meter=used.append)
+            raw.append(reply.text)
+            second = layout.read(reply, inputs)
+            if second.problem is not None:
+                raise Unreadable(f"{second.problem} (asked twice)", tuple(raw))
+            read = Read(second.values, second.repaired, notes=(*second.notes, "answered at the second request"))
+        trace = dspy.settings.trace
+        if trace is not None:
+            trace.append((self, dict(inputs), dspy.Prediction(**read.values)))
+        return Answer(read, sum(used, Usage()), tuple(raw))
+
+    async def aforward(self, **inputs: Any) -> dspy.Prediction:
+        lm = language_model(self.lm or dspy.settings.lm)
+        answer = await self.ask(lm, inputs)
+        return dspy.Prediction(**answer.read.values)
+
+    def forward(self, **inputs: Any) -> dspy.Prediction:
+        return run(self.aforward(**inputs))
+
+
+def _without_system(messages: list[Message]) -> list[Message]:
+    """For models whose chat template has no system role: its text leads the first user turn."""
+    system, first, *rest = messages
+    return [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *rest]

@@ -1,0 +1,166 @@
+"""The values that judges exchange: scales, criteria, error spans, verdicts."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
+
+from ..errors import OptionError
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A closed interval of scores, higher is better.
+
+    Inside judgesmith every raw score is a *percent* in [0, 100]; a scale translates from and to the numbers of a user
+    or of a prompt. Raises OptionError unless low < high and both are finite.
+    """
+
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise OptionError(f"a scale needs low < high, both finite; got {self.low:g}..{self.high:g}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `1-5`, `1..5`, `1 5`, `1:5` or `1,5`."""
+        found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|\.\.|:|,|\s)\s*(-?\d+(?:\.\d+)?)\s*", text)
+        if not found:
+            raise OptionError(f"scale {text!r} is not of the form LOW-HIGH, for example 1-5 or 0-100")
+        return cls(float(found[1]), float(found[2]))
+
+    def to_percent(self, value: float) -> float:
+        return (value - self.low) / (self.high - self.low) * 100.0
+
+    def from_percent(self, percent: float) -> float:
+        return self.low + (self.high - self.low) * percent / 100.0
+
+    def __str__(self) -> str:
+        return f"{self.low:g}..{self.high:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """One aspect of quality and what it means."""
+
+    name: str
+    definition: str
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionScore:
+    """A criterion's score in [0, 100] (NaN where it could not be read) and the explanation written before it."""
+
+    score: float
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSpan:
+    """An error in the judged output. `start` and `end` are code-point offsets into it, or None for an omission."""
+
+    text: str
+    explanation: str
+    severity: float
+    start: int | None = None
+    end: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What some calls cost. `calls` were sent to the model, `cached` were answered from the disk; tokens and seconds
+    count sent calls only. `prefix_tokens` is the part of `prompt_tokens` that the server took from its prefix cache."""
+
+    calls: int = 0
+    cached: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prefix_tokens: int = 0
+    seconds: float = 0.0
+    retries: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
+    def __sub__(self, other: Usage) -> Usage:
+        return Usage(*(getattr(self, name) - getattr(other, name) for name in self.__slots__))
+
+    @property
+    def tokens(self) -> int:
+        return self.prompt_tokens + self.completion_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a judge says of one output.
+
+    score: on the user's scale, NaN where there is none (then `failure` says why); a failure is never a low score.
+    percent: the judge's raw score in [0, 100] before calibration. criteria: by name, where the method gives them.
+    errors: error spans, where the method gives them. repaired: the answer did not have the asked form but was
+    unambiguous. notes: what else a reader should know (a fallback taken, explanation missing). raw: the model's texts.
+    """
+
+    score: float
+    explanation: str = ""
+    percent: float = math.nan
+    criteria: Mapping[str, CriterionScore] = field(default_factory=dict)
+    errors: tuple[ErrorSpan, ...] = ()
+    failure: str | None = None
+    repaired: bool = False
+    notes: tuple[str, ...] = ()
+    usage: Usage = field(default_factory=Usage)
+    raw: tuple[str, ...] = ()
+
+    @classmethod
+    def failed(cls, reason: str, *, usage: Usage | None = None, raw: tuple[str, ...] = ()) -> Self:
+        return cls(score=math.nan, failure=reason, usage=usage or Usage(), raw=raw)
+
+    def to_dict(self, *, raw: bool = False) -> dict[str, Any]:
+        """Plain JSON types; NaN becomes null. The model's own texts only with `raw=True`."""
+        data: dict[str, Any] = {
+            "score": _number(self.score),
+            "explanation": self.explanation,
+            "percent": _number(self.percent),
+            "criteria": {
+                name: {"score": _number(c.score), "explanation": c.explanation} for name, c in self.criteria.items()
+            },
+            "errors": [asdict(e) for e in self.errors],
+            "failure": self.failure,
+            "repaired": self.repaired,
+            "notes": list(self.notes),
+        }
+        if raw:
+            data["raw"] = list(self.raw)
+        return data
+
+
+def _number(value: float) -> float | None:
+    return None if math.isnan(value) else round(value, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One output to be judged with what belongs to it. `group` names the document it comes from: demonstrations of
+    the same group are kept out of its prompt."""
+
+    output: str
+    source: str = ""
+    context: str | None = None
+    reference: str | None = None
+    group: str | None = None
+
+    @classmethod
+    def of(cls, row: Any) -> Item:
+        """From a mapping or from any object with these attributes (a `datasets.Row`, a `dspy.Example`)."""
+        if isinstance(row, cls):
+            return row
+        get = row.get if isinstance(row, Mapping) else lambda name, default=None: getattr(row, name, default)
+        output = get("output", None)
+        if not isinstance(output, str):
+            raise OptionError(f"a row to be judged needs a text 'output'; got {type(output).__name__}")
+        return cls(output, get("source", "") or "", get("context", None), get("reference", None), get("group", None))

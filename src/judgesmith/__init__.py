@@ -1,0 +1,62 @@
+"""judgesmith: turn a handful of human scores into a language-model judge, and say honestly how far to trust it."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .datasets.loading import read_labels as read_labels
+    from .datasets.records import Labels as Labels
+    from .errors import JudgesmithError as JudgesmithError
+    from .optimizers.compiling import Budget as Budget
+    from .optimizers.compiling import compile as compile
+    from .optimizers.correlation import CorrelationSum as CorrelationSum
+    from .optimizers.correlation import correlate as correlate
+    from .optimizers.random_search import CorrelationRandomSearch as CorrelationRandomSearch
+    from .programs.artifact import load as load
+    from .programs.critic import ActiveCritic as ActiveCritic
+    from .programs.judge import Judge as Judge
+    from .programs.lm import Connection as Connection
+    from .programs.lm import LanguageModel as LanguageModel
+    from .programs.lm import Sampling as Sampling
+    from .programs.lm import language_model as language_model
+    from .programs.task import TaskInference as TaskInference
+    from .signatures.values import Criterion as Criterion
+    from .signatures.values import Scale as Scale
+    from .signatures.values import Verdict as Verdict
+
+__version__ = "0.1.0"
+
+#: Public names and where they live. They are imported on first use: DSPy alone takes seconds.
+_PUBLIC = {
+    "ActiveCritic": "programs.critic",
+    "Budget": "optimizers.compiling",
+    "Connection": "programs.lm",
+    "CorrelationRandomSearch": "optimizers.random_search",
+    "CorrelationSum": "optimizers.correlation",
+    "Criterion": "signatures.values",
+    "Judge": "programs.judge",
+    "JudgesmithError": "errors",
+    "Labels": "datasets.records",
+    "LanguageModel": "programs.lm",
+    "Sampling": "programs.lm",
+    "Scale": "signatures.values",
+    "TaskInference": "programs.task",
+    "Verdict": "signatures.values",
+    "compile": "optimizers.compiling",
+    "correlate": "optimizers.correlation",
+    "language_model": "programs.lm",
+    "load": "programs.artifact",
+    "read_labels": "datasets.loading",
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(f".{_PUBLIC[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,423 @@
+"""Every format in, every mistake named with file, row, column and mend."""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from judgesmith.datasets import Labels, count_rows, iter_rows, read_labels
+from judgesmith.datasets import loading as loading_module
+from judgesmith.errors import LabelsError, OptionError
+
+SCORES = [1, 2, 3, 4, 5, 4, 3, 2]
+
+
+def records(**changes: Any) -> list[dict[str, Any]]:
+    """Eight good rows; a change `score_3=7` sets a cell, here the score of row 3."""
+    rows: list[dict[str, Any]] = [
+        {"source": f"text {n}", "output": f"summary {n}", "score": score} for n, score in enumerate(SCORES, 1)
+    ]
+    for key, value in changes.items():
+        column, row = key.rsplit("_", 1)
+        rows[int(row) - 1][column] = value
+    return rows
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    """The rows in the format that the name's ending says."""
+    frame = pd.DataFrame(rows)
+    kind = path.name.removesuffix(".gz").rsplit(".", 1)[-1]
+    if kind == "parquet":
+        frame.to_parquet(path)
+        return path
+    text = {
+        "csv": lambda: frame.to_csv(index=False),
+        "tsv": lambda: frame.to_csv(index=False, sep="\t"),
+        "json": lambda: json.dumps(rows),
+        "jsonl": lambda: "".join(json.dumps(row) + "\n" for row in rows),
+    }[kind]()
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def message(source: Any, **options: Any) -> str:
+    with pytest.raises(LabelsError) as error:
+        read_labels(source, **options)
+    return str(error.value)
+
+
+def from_text(folder: Path, name: str, text: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+FORMATS = ["l.csv", "l.tsv", "l.json", "l.jsonl", "l.x.jsonl", "l.parquet", "l.jsonl.gz", "l.csv.gz", "L.v2.csv"]
+
+
+class TestFormats:
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_every_format_gives_the_same_rows(self, tmp_path: Path, name: str) -> None:
+        labels = read_labels(write(tmp_path / name, records()), scale=(1, 5))
+        assert labels.origin == name
+        assert labels.scores.tolist() == SCORES
+        assert [row.output for row in labels.rows] == [f"summary {n}" for n in range(1, 9)]
+        assert [row.id for row in labels.rows] == [str(n) for n in range(1, 9)]
+        assert labels.fingerprint() == read_labels(records(), scale=(1, 5)).fingerprint()
+        assert (labels.scale, labels.scale_given, labels.warnings) == ((1.0, 5.0), True, ())
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            pd.DataFrame(records()),
+            (row for row in records()),
+            {key: [row[key] for row in records()] for key in ("source", "output", "score")},
+        ],
+        ids=["DataFrame", "generator", "columns"],
+    )
+    def test_tables(self, source: Any) -> None:
+        labels = read_labels(source)
+        assert (labels.origin, labels.scores.tolist()) == ("<table>", SCORES)
+
+    @pytest.mark.parametrize("wrap", [lambda r: {"data": r}, lambda r: {"version": 1, "rows": r},
+                                      lambda r: {k: [x[k] for x in r] for k in r[0]}])  # fmt: skip
+    def test_json_objects(self, tmp_path: Path, wrap: Any) -> None:
+        path = from_text(tmp_path, "l.json", json.dumps(wrap(records()), indent=1))
+        assert read_labels(path).scores.tolist() == SCORES
+
+    @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+    @pytest.mark.parametrize("name", ["l.csv", "l.jsonl", "l.json"])
+    def test_encodings_with_a_byte_order_mark(self, tmp_path: Path, name: str, encoding: str) -> None:
+        path = write(tmp_path / name, records(output_1="Grüße, 世界 😀"))
+        path.write_bytes(path.read_bytes().decode().encode(encoding))
+        labels = read_labels(path)
+        assert (labels.rows[0].source, labels.rows[0].output) == ("text 1", "Grüße, 世界 😀")
+
+    def test_semicolons_with_decimal_commas(self, tmp_path: Path) -> None:
+        lines = [f"eins, zwei {n};drei;{n % 4},5" for n in range(8)]
+        labels = read_labels(from_text(tmp_path, "l.csv", "\n".join(["Source;Output;Score", *lines])))
+        assert labels.rows[0].source == "eins, zwei 0"
+        assert labels.scores.tolist() == [0.5, 1.5, 2.5, 3.5] * 2
+
+    @pytest.mark.parametrize("name", ["l.csv", "l.tsv"])
+    def test_no_decimal_commas_without_semicolons(self, tmp_path: Path, name: str) -> None:
+        path = write(tmp_path / name, records(score_2="4,5"))
+        assert message(path).startswith(f"{name}, row 2, column 'score': '4,5' could be a decimal comma or two ratings")
+
+    def test_quoted_line_breaks_and_delimiters(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "l.csv", records(output_2='a "quoted", text\nover two lines'))
+        assert read_labels(path).rows[1].output == 'a "quoted", text\nover two lines'
+        assert count_rows(path) == 8
+
+    def test_texts_over_the_csv_modules_limit(self, tmp_path: Path) -> None:
+        assert len(read_labels(write(tmp_path / "l.csv", records(source_1="x" * 200_000))).rows[0].source) == 200_000
+
+    def test_the_common_format(self, tmp_path: Path) -> None:
+        rows = [
+            {"id": f"r{n}", "task": "dialogue", "source": f"hi {n // 2}", "context": "fact", "output": f"o{n}",
+             "reference": "ref", "system": "A", "doc_id": f"d{n // 2}", "group": "g" if n < 4 else f"g{n // 2}",
+             "scores": {"coherence": n % 3 + 1.0, "overall": n % 5 + 1.0}, "zscores": {"coherence": -9.0}}
+            for n in range(8)
+        ]  # fmt: skip
+        labels = read_labels(write(tmp_path / "x.jsonl", rows), aspect="coherence", scale=(1, 3))
+        assert labels.scores.tolist() == [1, 2, 3, 1, 2, 3, 1, 2]
+        first = labels.rows[0]
+        assert (first.id, first.context, first.reference, first.system) == ("r0", "fact", "ref", "A")
+        assert (first.doc_id, labels.groups) == ("d0", ["g"] * 4 + ["g2", "g2", "g3", "g3"])
+        assert read_labels(tmp_path / "x.jsonl").aspect == "overall"
+
+    def test_ratings_from_parquet_lists(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "l.parquet", [{**row, "score": [row["score"], 5]} for row in records()])
+        labels = read_labels(path)
+        assert labels.rows[0].ratings == {"overall": (1.0, 5.0)}
+        assert labels.scores[0] == 3.0  # (1 + 5) / 2
+
+    def test_limit(self) -> None:
+        assert len(read_labels(records(), limit=4, min_rows=2)) == 4
+
+    def test_duplicates_share_a_group_and_are_warned_of(self) -> None:
+        rows = [{**row, "doc_id": f"d{n}"} for n, row in enumerate(records(source_5="text 2", output_5="summary 2"))]
+        labels = read_labels(rows, scale=(1, 5))
+        assert labels.groups == ["d0", "d1", "d2", "d3", "d1", "d5", "d6", "d7"]
+        assert labels.warnings == (
+            "<table>: rows that repeat another row's source and output: 1 (first: row 5 repeats row 2);"
+            " they are kept and stay on one side of every split",
+        )
+
+
+FLAT = [{"output": f"o{n}", "scores.flow": n % 2, "score_tone": n % 3} for n in range(8)]
+
+
+class TestAspectsAndScale:
+    def test_several_aspects_need_a_choice(self) -> None:
+        assert message(FLAT) == "<table>: there are several aspects (flow, tone); pass --aspect NAME"
+        assert read_labels(FLAT, aspect="tone").scores.tolist() == [0, 1, 2, 0, 1, 2, 0, 1]
+
+    def test_an_aspect_that_is_not_there(self) -> None:
+        assert message(FLAT, aspect="x").endswith("no aspect 'x'; pass --aspect with one of: flow, tone")
+
+    def test_a_plain_column_can_be_the_aspect(self) -> None:
+        rows = [{"output": f"o{n}", "Fluency": n % 2, "score": 9} for n in range(8)]
+        assert read_labels(rows, aspect="fluency").scores.tolist() == [0, 1] * 4
+
+    def test_a_chosen_score_column_gives_the_aspect_its_name(self) -> None:
+        rows = [{"output": f"o{n}", "q1": n % 2} for n in range(8)]
+        assert read_labels(rows, columns={"score": "q1"}).aspect == "q1"
+        assert read_labels(rows, columns={"score": "q1"}, aspect="tone").aspect == "tone"
+
+    def test_one_row_without_the_aspect(self) -> None:
+        rows = [{"output": f"o{n}", "scores": {"a": n % 2, "b": 1} if n != 4 else {"b": 1}} for n in range(8)]
+        assert message(rows, aspect="a") == (
+            "<table>, row 5, column 'scores': no score for aspect 'a'; add it or remove the row"
+        )
+
+    def test_an_empty_object_does_not_hide_the_aspect(self) -> None:
+        rows = [{"output": f"o{n}", "scores": {"a": n % 2} if n != 4 else {}} for n in range(8)]
+        assert message(rows) == "<table>, row 5, column 'scores': no score for aspect 'a'; add it or remove the row"
+
+    def test_objects_of_named_raters_are_averaged_with_a_warning(self) -> None:
+        rows = [{"output": f"o{n}", "score": {"ann": n % 3, "bob": 3}} for n in range(8)]
+        labels = read_labels(rows, scale=(0, 3))
+        assert labels.scores[0] == 1.5  # (0 + 3) / 2
+        assert labels.warnings == (
+            "<table>, column 'score': the keys of its objects were taken as raters and averaged;"
+            " if they are aspects, pass --columns scores=score",
+        )
+        assert read_labels(rows, columns={"scores": "score"}, aspect="ann").scores[1] == 1.0
+
+    def test_an_inferred_scale_is_said(self) -> None:
+        labels = read_labels(records())
+        assert (labels.scale, labels.scale_given) == ((1.0, 5.0), False)
+        assert labels.warnings == (
+            "<table>: the scale was inferred as 1..5 from scores between 1 and 5;"
+            " pass --scale LOW HIGH if that is wrong",
+        )
+
+    def test_single_ratings_count_for_the_scale(self) -> None:
+        rows = [{**row, "score": [row["score"], 7]} for row in records()]  # means lie in 4..6
+        assert read_labels(rows).scale == (1.0, 7.0)
+        assert "row 1, column 'score': 7 is outside 1..6; pass --scale 1 7" in message(rows, scale=(1, 6))
+
+    @pytest.mark.parametrize("scale", [(5, 1), (1, 1), (1, 2, 3), (1, float("inf")), (float("nan"), 1)])
+    def test_a_scale_that_is_none(self, scale: Any) -> None:
+        with pytest.raises(OptionError, match="--scale needs two finite numbers, the lower first"):
+            read_labels(records(), scale=scale)
+
+
+COUNTED = "\n(rows are counted from 1 without the header)"
+
+
+class TestRowProblems:
+    def test_off_the_scale(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "labels.csv", records(score_3=7, score_4=0.5))
+        assert message(path, scale=(1, 5)) == (
+            "labels.csv, row 3, column 'score': 7 is outside 1..5; pass --scale 0.5 7 or mend the row\n"
+            "labels.csv, row 4, column 'score': 0.5 is outside 1..5; pass --scale 0.5 7 or mend the row" + COUNTED
+        )
+
+    @pytest.mark.parametrize(
+        ("change", "expected"),
+        [
+            ({"score_2": "good"}, "row 2, column 'score': 'good' is no number; write a number or remove the row"),
+            ({"score_2": "4,5"}, "row 2, column 'score': '4,5' could be a decimal comma or two ratings; write 4.5"),
+            ({"score_2": None}, "row 2, column 'score': the score is missing or NaN; fill it in or remove the row"),
+            ({"score_2": float("nan")},
+             "row 2, column 'score': the score is missing or NaN; fill it in or remove the row"),
+            ({"score_2": float("inf")}, "row 2, column 'score': inf is not a finite number;"
+             " write a number or remove the row"),
+            ({"output_8": " \n"}, "row 8, column 'output': the output is empty; fill it in or remove the row"),
+            ({"output_8": None}, "row 8, column 'output': the output is empty; fill it in or remove the row"),
+        ],
+    )  # fmt: skip
+    def test_one_bad_cell(self, tmp_path: Path, change: dict[str, Any], expected: str) -> None:
+        assert message(write(tmp_path / "l.jsonl", records(**change))) == "l.jsonl, " + expected
+
+    def test_nan_and_infinity_of_a_frame(self) -> None:
+        frame = pd.DataFrame(records()).astype({"score": float})
+        frame.loc[1, "score"] = float("nan")
+        frame.loc[2, "score"] = float("inf")
+        assert message(frame).splitlines() == [
+            "<table>, row 2, column 'score': the score is missing or NaN; fill it in or remove the row",
+            "<table>, row 3, column 'score': inf is not a finite number; write a number or remove the row",
+        ]
+
+    def test_duplicate_ids(self) -> None:
+        rows = [{**row, "id": n if n != 6 else 2} for n, row in enumerate(records(), 1)]
+        assert message(rows) == ("<table>, row 6, column 'id': id '2' is that of row 2 already; give every row its own")
+
+    def test_a_constant_score(self) -> None:
+        assert message([{**row, "score": 4} for row in records()]) == (
+            "<table>, column 'score': all 8 scores are 4, so there is nothing to agree with; add rows with other scores"
+        )
+
+    def test_too_few_rows(self) -> None:
+        assert message(records()[:5]) == "<table>: 5 rows, at least 8 are needed; add rows"
+        assert len(read_labels(records()[:5], min_rows=5)) == 5
+
+    def test_five_problems_are_shown_and_the_rest_counted(self) -> None:
+        lines = message(records(**{f"output_{n}": "" for n in range(1, 9)})).splitlines()
+        assert [line.split(":")[0] for line in lines[:5]] == [f"<table>, row {n}, column 'output'" for n in range(1, 6)]
+        assert lines[5:] == ["... and 3 more problems"]
+
+    def test_some_empty_sources_are_warned_of(self) -> None:
+        labels = read_labels(records(source_2="", source_4=None), scale=(1, 5))
+        assert labels.warnings == ("<table>, column 'source': the source is empty in 2 of 8 rows (first: row 2)",)
+        assert labels.rows[1].doc_id == "2"
+
+    def test_a_task_without_sources(self) -> None:
+        for rows in (
+            [{**r, "source": ""} for r in records()],
+            [{"output": r["output"], "score": r["score"]} for r in records()],
+        ):
+            labels = read_labels(rows, scale=(1, 5))
+            assert (labels.warnings, len(set(labels.groups))) == ((), 8)  # fmt: skip
+
+
+class TestFileProblems:
+    def test_missing_file_and_folder(self, tmp_path: Path) -> None:
+        assert message(tmp_path / "no.csv") == "no.csv: there is no such file; check the path"
+        assert message(tmp_path) == f"{tmp_path.name}: this is a folder, not a file; name a file in it"
+
+    @pytest.mark.parametrize("name", ["l.xlsx", "labels", "l.parquet.gz", "l.gz"])
+    def test_unknown_ending(self, tmp_path: Path, name: str) -> None:
+        assert message(from_text(tmp_path, name, "x")) == (
+            f"{name}: unknown file type; use one of .csv, .tsv, .json, .jsonl, .ndjson, .parquet"
+            " (text formats also with .gz)"
+        )
+
+    @pytest.mark.parametrize(
+        ("name", "text", "expected"),
+        [
+            ("l.csv", "", "l.csv: the file is empty"),
+            ("l.jsonl", "\n\n", "l.jsonl: there are no rows in it, at least 8 are needed"),
+            ("l.json", " ", "l.json: there are no rows in it, at least 8 are needed"),
+            ("l.json", "[]", "l.json: there are no rows in it, at least 8 are needed"),
+            ("l.csv", "output,score\n", "l.csv: there are no rows in it, at least 8 are needed"),
+            ("l.csv", "output,score,score\n", "l.csv: column 'score' stands twice in the header; rename one of them"),
+            ("l.csv", "output,score\na,1\n\na,b,2\n",
+             "l.csv, row 2 (line 4): 3 cells, but the header has 2;"
+             " put texts with ',' or a line break in double quotes"),
+            ("l.csv", 'output,score\n"a,1\nb,2\n',
+             "l.csv, line 3: malformed (unexpected end of data); a text with double quotes needs them doubled"
+             " and quotes around it"),
+            ("l.jsonl", '{"a": 1}\n\n{"a": 1,}\n',
+             "l.jsonl, line 3: malformed JSON (Expecting property name enclosed in double quotes, character 9);"
+             " mend the line"),
+            ("l.jsonl", '{"a": 1}\n[1]\n', "l.jsonl, line 2: a JSON object is needed, not list"),
+            ("l.json", '[\n{"a": 1}\n{}]',
+             "l.json, line 3: malformed JSON (Expecting ',' delimiter, character 1); mend the line"),
+            ("l.json", '["a"]', "l.json, row 1: an object is needed, not str"),
+            ("l.json", "3", "l.json: rows are needed (a list of objects), not int"),
+            ("l.json", '{"output": "a", "score": 1}',
+             "l.json: an object must hold columns (lists of one length), or a list of rows under 'data' or 'rows'"),
+            ("l.csv", "\ufeffa,b\n1,2\n",
+             "l.csv: no column for the output text; the columns are: a, b; name it with --columns output=NAME"),
+            ("l.csv", "output,b\n1,2\n",
+             "l.csv: no column with scores; the columns are: output, b; name it with --columns score=NAME"),
+            ("l.csv", b"output,score\nok,1\ncaf\xe9,2\n",
+             # "output,score\n" has 13 bytes, "ok,1\n" 5, "caf" 3
+             "l.csv, line 3: byte 0xe9 at offset 21 is no UTF-8; save the file as UTF-8"),
+            ("l.jsonl", b'\xef\xbb\xbf{"output": "\xff"}\n',
+             # 3 bytes of the mark, 12 before the bad one
+             "l.jsonl, line 1: byte 0xff at offset 15 is no UTF-8; save the file as UTF-8"),
+            ("l.csv", b"\xff\xfea", "l.csv: the text is damaged UTF-16; save the file as UTF-8"),
+        ],
+    )  # fmt: skip
+    def test_message(self, tmp_path: Path, name: str, text: str | bytes, expected: str) -> None:
+        assert message(from_text(tmp_path, name, text)) == expected
+
+    def test_damaged_archives(self, tmp_path: Path) -> None:
+        whole = write(tmp_path / "l.jsonl.gz", records()).read_bytes()
+        assert message(from_text(tmp_path, "a.csv.gz", "no gzip")).startswith(
+            "a.csv.gz: the compressed file is damaged"
+        )
+        assert "damaged" in message(from_text(tmp_path, "b.jsonl.gz", whole[:-20]))
+        assert message(from_text(tmp_path, "c.parquet", "no parquet")).startswith("c.parquet: no readable Parquet file")
+
+    def test_a_frame_with_two_columns_of_one_name(self) -> None:
+        assert message(pd.DataFrame([[1, 2]], columns=["a", "a"])).startswith("<table>: two columns have the same name")
+
+    @pytest.mark.parametrize("source", [3, b"x", [["a"]]])
+    def test_what_is_no_table(self, source: Any) -> None:
+        assert message(source).startswith("<table>")
+
+
+class TestIterRows:
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_rows_and_their_records(self, tmp_path: Path, name: str) -> None:
+        path = write(tmp_path / name, [{**row, "extra": "kept"} for row in records()])
+        pairs = list(iter_rows(path))
+        assert [row.output for row, _ in pairs] == [f"summary {n}" for n in range(1, 9)]
+        assert [row.scores["overall"] for row, _ in pairs] == SCORES
+        assert all(
+            record["extra"] == "kept" and list(record) == ["source", "output", "score", "extra"] for _, record in pairs
+        )
+
+    def test_scores_are_optional_and_bad_ones_left_out(self) -> None:
+        rows: list[dict[str, Any]] = [{"answer": "a", "score": "?"}, {"answer": "", "score": 3}, {"answer": None}]
+        made = [row for row, _ in iter_rows(rows)]
+        assert [(row.output, dict(row.scores)) for row in made] == [("a", {}), ("", {"overall": 3.0}), ("", {})]
+        assert [row.output for row, _ in iter_rows([{"answer": "b"}])] == ["b"]
+
+    def test_the_same_columns_as_read_labels(self, tmp_path: Path) -> None:
+        path = write(tmp_path / "l.csv", [{"q": "s", "a": f"o{n}", "text": "", "grade": n % 3} for n in range(8)])
+        columns = {"output": "a", "source": "q"}
+        assert [row for row, _ in iter_rows(path, columns=columns)] == list(read_labels(path, columns=columns).rows)
+
+    def test_a_malformed_line_stops_it_after_the_rows_before(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(loading_module, "_HEAD", 2)
+        path = from_text(tmp_path, "o.jsonl", '{"output": "a"}\n' * 5 + "{\n")
+        rows = iter_rows(path)
+        assert [next(rows)[0].line for _ in range(5)] == [1, 2, 3, 4, 5]
+        with pytest.raises(LabelsError, match=r"o\.jsonl, line 6: malformed JSON"):
+            next(rows)
+
+    def test_it_does_not_read_ahead_of_what_decides_the_columns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(loading_module, "_HEAD", 2)
+        taken = []
+
+        def endless() -> Iterator[dict[str, str]]:
+            while True:
+                taken.append(1)
+                yield {"output": "a"}
+
+        rows = iter_rows(endless())
+        for _ in range(5):
+            next(rows)
+        assert len(taken) == 5
+
+    def test_what_is_wrong_with_the_file_is_said_at_once(self, tmp_path: Path) -> None:
+        with pytest.raises(LabelsError, match=r"no\.csv: there is no such file"):
+            iter_rows(tmp_path / "no.csv")
+        with pytest.raises(LabelsError, match="there are no rows in it"):
+            next(iter_rows(from_text(tmp_path, "l.csv", "output\n")))
+        with pytest.raises(LabelsError, match="no column for the output text; the columns are: x"):
+            next(iter_rows([{"x": 1}]))
+
+
+class TestCountRows:
+    @pytest.mark.parametrize("name", FORMATS)
+    def test_files(self, tmp_path: Path, name: str) -> None:
+        expected = None if name.endswith((".json", ".gz")) else 8
+        assert count_rows(write(tmp_path / name, records())) == expected
+
+    def test_tables(self) -> None:
+        assert count_rows(records()) == count_rows(pd.DataFrame(records())) == count_rows({"a": range(8)}) == 8
+        assert count_rows(iter(records())) is None
+
+    def test_what_cannot_be_read_is_left_to_the_reading(self, tmp_path: Path) -> None:
+        assert count_rows(tmp_path / "no.jsonl") is None
+        assert count_rows(from_text(tmp_path, "l.parquet", "no")) is None
+        assert count_rows(from_text(tmp_path, "l.csv", 'a\n"')) is None
+
+
+def test_no_path_of_the_machine_is_kept(tmp_path: Path) -> None:
+    labels: Labels = read_labels(write(tmp_path / "l.csv", records()))
+    assert str(tmp_path) not in repr(labels)
+    assert repr(labels).count("l.csv") == 2  # origin and warning

@@ -1,0 +1,238 @@
+"""What a record becomes, and which rows belong together."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from judgesmith.datasets import Labels, Row
+from judgesmith.datasets.records import Columns, as_text, infer_scale, merge_groups, read_ratings
+from judgesmith.errors import LabelsError, OptionError
+
+
+def row(number: int, source: str = "s", output: str = "o", **rest: object) -> Row:
+    given: dict[str, object] = {"doc_id": f"d{number}", "group": f"g{number}", **rest}
+    return Row(id=str(number), output=output, source=source, line=number, **given)  # type: ignore[arg-type]
+
+
+def labels(*rows: Row, scale: tuple[float, float] = (1, 5)) -> Labels:
+    return Labels(rows, "overall", scale)
+
+
+class TestLabels:
+    rows = tuple(row(n, f"s{n}", scores={"overall": float(n)}) for n in (1, 2, 3))
+
+    def test_scores_and_groups_stand_in_row_order(self) -> None:
+        assert labels(*self.rows).scores.tolist() == [1.0, 2.0, 3.0]
+        assert labels(*self.rows).groups == ["g1", "g2", "g3"]
+
+    def test_a_row_without_the_aspect_is_nan(self) -> None:
+        assert math.isnan(labels(row(1, scores={"fluency": 3.0})).scores[0])
+
+    def test_subset_takes_rows_in_the_given_order_and_keeps_the_rest(self) -> None:
+        part = labels(*self.rows).subset(np.array([2, 0]))
+        assert [r.id for r in part.rows] == ["3", "1"]
+        assert (part.aspect, part.scale, len(part)) == ("overall", (1, 5), 2)
+
+    def test_rows_can_be_pickled_and_hashed(self) -> None:
+        again = pickle.loads(pickle.dumps(self.rows))
+        assert again == self.rows and hash(again) == hash(self.rows)
+
+    def test_fingerprint_is_stable(self) -> None:
+        assert labels(*self.rows).fingerprint() == labels(*self.rows).fingerprint()
+        assert len(labels(*self.rows).fingerprint()) == 64
+
+    @pytest.mark.parametrize(
+        "other",
+        [
+            labels(*rows[::-1]),
+            labels(*rows, scale=(1, 7)),
+            labels(*rows[:2]),
+            labels(*rows[:2], row(3, "s3", scores={"overall": 3.5})),
+            labels(*rows[:2], row(3, "s3", "other output", scores={"overall": 3.0})),
+            labels(*rows[:2], row(3, "s3", context="c", scores={"overall": 3.0})),
+        ],
+        ids=["order", "scale", "fewer", "score", "output", "context"],
+    )
+    def test_fingerprint_changes_with(self, other: Labels) -> None:
+        assert other.fingerprint() != labels(*self.rows).fingerprint()
+
+
+class TestGroups:
+    def test_the_same_source_and_output_join_two_groups_under_the_first_name(self) -> None:
+        merged = merge_groups([row(1, "a", "x"), row(2, "b", "y"), row(3, "a", "x")])
+        assert [r.group for r in merged] == ["g1", "g2", "g1"]
+
+    def test_joining_is_transitive(self) -> None:
+        # 1 and 2 share a text, 2 and 3 a document, 3 and 4 a group
+        rows = [
+            row(1, "a", "x"),
+            row(2, "a", "x", doc_id="D"),
+            row(3, "b", "y", doc_id="D", group="G"),
+            row(4, "c", "z", group="G"),
+            row(5, "d", "w"),
+        ]
+        assert [r.group for r in merge_groups(rows)] == ["g1", "g1", "g1", "g1", "g5"]
+
+    def test_the_same_output_to_another_source_joins_nothing(self) -> None:
+        assert [r.group for r in merge_groups([row(1, "a", "x"), row(2, "b", "x")])] == ["g1", "g2"]
+
+
+class TestColumns:
+    @pytest.mark.parametrize(
+        ("names", "expected"),
+        [
+            (["source", "output"], {"source": "source", "output": "output"}),
+            (["Article", "SUMMARY"], {"source": "Article", "output": "SUMMARY"}),
+            (["text", "summary"], {"source": "text", "output": "summary"}),  # text is what was summarised
+            (["text"], {"output": "text"}),  # and here it is all there is
+            (["prompt", "text"], {"source": "prompt", "output": "text"}),
+            (["history", "response", "knowledge"], {"source": "history", "output": "response", "context": "knowledge"}),
+            (["input", "history", "response"], {"source": "input", "output": "response", "context": "history"}),
+            (["output", "response"], {"output": "output"}),  # the role's own name goes first
+            (
+                ["Model Name", "answer", "gold-answer"],
+                {"system": "Model Name", "output": "answer", "reference": "gold-answer"},
+            ),
+            (
+                ["input_id", "group", "id", "hypothesis"],
+                {"doc_id": "input_id", "group": "group", "id": "id", "output": "hypothesis"},
+            ),
+        ],
+    )
+    def test_roles_are_found_by_name(self, names: list[str], expected: dict[str, str]) -> None:
+        assert Columns.find(names, "f", scores_needed=False).texts == expected
+
+    def test_two_equally_good_columns_are_an_error(self) -> None:
+        with pytest.raises(LabelsError) as error:
+            Columns.find(["article", "document", "summary"], "f.csv", scores_needed=False)
+        assert str(error.value) == (
+            "f.csv: columns 'article' and 'document' could each be the source; say which with --columns source=NAME"
+        )
+
+    def test_a_chosen_column_settles_it(self) -> None:
+        found = Columns.find(
+            ["article", "document", "summary"], "f", chosen={"source": "DOCUMENT"}, scores_needed=False
+        )
+        assert found.texts["source"] == "document"
+
+    def test_a_chosen_column_that_is_not_there(self) -> None:
+        with pytest.raises(LabelsError, match=r"f: there is no column 'x' for the output; the columns are: a, b"):
+            Columns.find(["a", "b"], "f", chosen={"output": "x"})
+
+    def test_a_role_that_does_not_exist(self) -> None:
+        with pytest.raises(OptionError, match="there is no role 'outptu'; the roles are id, output"):
+            Columns.find(["a"], "f", chosen={"outptu": "a"})
+
+    def test_no_output_column(self) -> None:
+        with pytest.raises(LabelsError, match=r"f: no column for the output text; .* a, b; .*--columns output=NAME"):
+            Columns.find(["a", "b"], "f")
+
+    def test_two_words_for_a_score_matter_only_where_scores_are_needed(self) -> None:
+        with pytest.raises(LabelsError, match="'label' and 'rating' could each be the score"):
+            Columns.find(["output", "label", "rating"], "f")
+        assert Columns.find(["output", "label", "rating"], "f", scores_needed=False).aspects == {}
+
+    def test_a_plain_score_column_hides_other_words_for_it(self) -> None:
+        assert Columns.find(["output", "label", "score"], "f").aspects == {"overall": ("score", ())}
+
+    @pytest.mark.parametrize(
+        ("record", "scores", "ratings"),
+        [
+            ({"score": 4}, {"overall": 4.0}, {}),
+            ({"score": True}, {"overall": 1.0}, {}),
+            ({"score": [4, 5, 3]}, {"overall": 4.0}, {"overall": (4.0, 5.0, 3.0)}),  # (4 + 5 + 3) / 3
+            ({"score": "[4, 5]"}, {"overall": 4.5}, {"overall": (4.0, 5.0)}),
+            ({"score": {"ann": 2, "bob": 3}}, {"overall": 2.5}, {"overall": (2.0, 3.0)}),
+            ({"rater_1": 1, "rater_2": "2"}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
+            ({"annotator 1": 1, "annotator 2": None, "annotator 3": 2}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
+            ({"score_1": 1, "score_2": 4}, {"overall": 2.5}, {"overall": (1.0, 4.0)}),
+            ({"score": 3, "rater_1": 1, "rater_2": 4}, {"overall": 3.0}, {"overall": (1.0, 4.0)}),  # adjudicated
+            ({"scores": {"a": 1, "b": 2.5}}, {"a": 1.0, "b": 2.5}, {}),
+            ({"scores": '{"a": 1, "b": null}'}, {"a": 1.0}, {}),
+            ({"scores": {"a": [1, 2], "b": {"r": 3, "q": 4}}}, {"a": 1.5, "b": 3.5}, {"a": (1, 2), "b": (3, 4)}),
+            ({"scores": {"rater1": 1, "2": 2}}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
+            ({"scores": [1, 2]}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
+            ({"scores.flow": 1, "score_tone": 2}, {"flow": 1.0, "tone": 2.0}, {}),
+        ],
+    )
+    def test_scores_in_every_shape(self, record: dict, scores: dict, ratings: dict) -> None:  # type: ignore[type-arg]
+        made, problems = Columns.find(["output", *record], "f").row({"output": "o", **record}, 1)
+        assert (dict(made.scores), dict(made.ratings), problems) == (scores, ratings, {})
+
+    def test_ids_are_derived_where_none_are_given(self) -> None:
+        columns = Columns.find(["source", "output"], "f", scores_needed=False)
+        one, same, other = (columns.row({"source": s, "output": "o"}, n)[0] for n, s in enumerate("aab", 1))
+        assert [one.id, same.id, other.id] == ["1", "2", "3"]
+        # sha256("a") starts with ca978112ca1b
+        assert one.doc_id == same.doc_id == one.group == "doc:ca978112ca1b" != other.doc_id
+        assert columns.row({"source": " ", "output": "o"}, 7)[0].doc_id == "7"
+
+    def test_given_ids_are_kept(self) -> None:
+        columns = Columns.find(["id", "doc_id", "group", "output"], "f", scores_needed=False)
+        made = columns.row({"id": 3.0, "doc_id": "d", "group": "", "output": "o"}, 1)[0]
+        assert (made.id, made.doc_id, made.group) == ("3", "d", "d")
+
+
+class TestCells:
+    @pytest.mark.parametrize(
+        ("cell", "text"),
+        [
+            ("a ", "a "), (None, None), (float("nan"), None), ("  ", None), (7, "7"), (7.0, "7"), (7.5, "7.5"),
+            (["hi", "you"], "hi\nyou"), ([{"role": "user"}], '[{"role": "user"}]'), (np.array(["a", "b"]), "a\nb"),
+        ],
+    )  # fmt: skip
+    def test_as_text(self, cell: object, text: str | None) -> None:
+        assert as_text(cell) == text
+
+    @pytest.mark.parametrize(
+        ("cell", "why"),
+        [
+            ("good", "'good' is no number"),
+            ("1_000", "'1_000' is no number"),
+            ("4,5", "'4,5' could be a decimal comma or two ratings; write 4.5"),
+            ("nan", "'nan' is not a finite number"),
+            ("-inf", "'-inf' is not a finite number"),
+            (10**400, "is not a finite number"),
+            (None, "missing or NaN"),
+            ("", "missing or NaN"),
+            ([], "missing or NaN"),
+            ([4, "x"], "'x' is no number"),
+            ([[4]], "is no number"),
+            ("[4,", "is no number"),
+        ],
+    )
+    def test_what_is_no_score(self, cell: object, why: str) -> None:
+        with pytest.raises(ValueError) as error:
+            read_ratings(cell)
+        assert why in str(error.value)
+
+    def test_a_decimal_comma_where_the_file_has_them(self) -> None:
+        assert read_ratings("4,5", decimal_comma=True) == (4.5,)
+        with pytest.raises(ValueError, match="no number"):
+            read_ratings("1.234,5", decimal_comma=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "rows", "scale"),
+    [
+        ([0, 1], 8, (0, 1)),
+        ([0.2, 0.9], 8, (0, 1)),
+        ([1, 3], 8, (1, 5)),  # eight rows do not show that nobody would give a 4
+        ([1, 3], 30, (1, 3)),
+        ([1, 2.9], 30, (1, 5)),
+        ([1.3, 4.7], 8, (1, 5)),
+        ([0, 4], 8, (0, 5)),
+        ([1, 6], 30, (1, 6)),
+        ([1, 6], 29, (1, 7)),
+        ([2, 9], 8, (1, 10)),
+        ([0, 9], 8, (0, 10)),
+        ([3, 98.7], 8, (0, 100)),
+        ([3, 14], 8, (3, 14)),
+        ([-25, 0], 8, (-25, 0)),
+        ([0, 101], 8, (0, 101)),
+    ],
+)
+def test_infer_scale(values: list[float], rows: int, scale: tuple[float, float]) -> None:
+    assert infer_scale(np.array(values, dtype=float), rows) == scale
