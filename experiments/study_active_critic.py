@@ -67,7 +67,7 @@ def draw(labels: Labels, train: int, heldout: int, seed: int) -> tuple[Labels, L
     return labels.subset(sides[0]), labels.subset(sides[1])
 
 
-def random_demos(judge: ActiveCritic, train: Labels, count: int, seed: int) -> Judge:
+def random_demos(judge: Judge, train: Labels, count: int, seed: int) -> Judge:
     """The same prompt with `count` random labelled demonstrations, no search."""
     examples = examples_of(train)
     made = judge.copy_for()
@@ -87,7 +87,7 @@ class PlainJudge(dspy.Signature):  # type: ignore[misc]
 
 
 def plain_dspy(train: Labels, heldout: Labels, lm: LanguageModel, seed: int) -> tuple[dict[str, Any], Agreement]:
-    """DSPy's own BootstrapFewShotWithRandomSearch with a closeness metric, validated as it does: on its training rows."""
+    """DSPy's own BootstrapFewShotWithRandomSearch with a closeness metric, validated on its training rows."""
     transport: Any = lm._transport
     plain = dspy.LM(
         f"openai/{transport.model}",
@@ -101,14 +101,14 @@ def plain_dspy(train: Labels, heldout: Labels, lm: LanguageModel, seed: int) -> 
     signature = PlainJudge.with_instructions(f"Score the {aspect} of the output from 0 to 100.")
 
     def closeness(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
-        value = 1 - abs(float(prediction.score) - example.score) / 100
+        value = float(1 - abs(float(prediction.score) - example.score) / 100)
         return value > 0.8 if trace is not None else value
 
     examples = [
         dspy.Example(source=e.source, output=e.output, score=round(e.score, 1)).with_inputs("source", "output")
         for e in examples_of(train)
     ]
-    np.random.default_rng(seed).shuffle(examples)  # type: ignore[arg-type]
+    examples = [examples[int(i)] for i in np.random.default_rng(seed).permutation(len(examples))]
     with dspy.context(lm=plain, max_errors=10_000), contextlib.redirect_stdout(io.StringIO()):
         search = dspy.BootstrapFewShotWithRandomSearch(
             metric=closeness, max_bootstrapped_demos=4, max_labeled_demos=4, num_candidate_programs=8, num_threads=1
@@ -158,10 +158,17 @@ def main(arguments: list[str] | None = None) -> None:
         train, heldout = draw(labels, options.train, options.heldout, seed)
         print(f"seed {seed}: {len(train)} training, {len(heldout)} held-out rows", file=sys.stderr, flush=True)
 
-        def report(arm: str, found: Agreement, started: float, seed: int = seed, **more: Any) -> None:
+        def report(
+            arm: str,
+            found: Agreement,
+            started: float,
+            seed: int = seed,
+            sizes: tuple[int, int] = (len(train), len(heldout)),
+            **more: Any,
+        ) -> None:
             row = {
                 "set": options.set, "aspect": options.aspect, "model": options.model, "seed": seed, "arm": arm,
-                "train": len(train), "heldout": len(heldout), **found.to_dict(),
+                "train": sizes[0], "heldout": sizes[1], **found.to_dict(),
                 "seconds": round(time.monotonic() - started, 1), **more,
             }  # fmt: skip
             with options.output.open("a", encoding="utf-8") as file:
@@ -177,7 +184,7 @@ def main(arguments: list[str] | None = None) -> None:
             examples = examples_of(heldout)
             return agreement(score_rows(brief, examples, Silent()).percents, examples, level="pooled", seed=seed)
 
-        variants: list[Variant] = [v for v in ("vanilla", "coarse", "fine") if v in options.arms.split(",")]  # type: ignore[misc]
+        variants: list[Variant] = [v for v in ("vanilla", "coarse", "fine") if v in options.arms.split(",")]
         for variant in variants:
             if skip(f"compiled {variant}"):
                 continue
@@ -219,7 +226,7 @@ def run_variant(
     search_seconds = time.monotonic() - started
     for arm, made in (
         (f"zero-shot {variant}", fitted.zero_shot),
-        (f"8 random demos {variant}", random_demos(fitted.zero_shot, train, 8, seed)),  # type: ignore[arg-type]
+        (f"8 random demos {variant}", random_demos(fitted.zero_shot, train, 8, seed)),
         (f"compiled {variant}", fitted.judge),
     ):
         arm_started = time.monotonic()

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import dspy
 import numpy as np
 
-from ..datasets.records import Labels
+from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import LabelsError, OptionError
 from ..programs import engine
@@ -46,6 +46,8 @@ from .significance import paired_bootstrap
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30
+#: With fewer held-out groups an interval over groups says next to nothing.
+FEW_GROUPS = 8
 #: Names of a score that say nothing of what is scored.
 OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_score", "gold")
 FOLDS = 4
@@ -74,6 +76,7 @@ class Plan:
     heldout: int
     folds: int
     calls: int
+    steps: int
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
@@ -82,10 +85,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class FormTrial:
-    """One form of answers, tried zero-shot on the training rows."""
+    """One form of prompts and answers, tried zero-shot on the training rows. knowledge: with the inferred task and
+    criteria in the prompt, or without."""
 
     explain: Explain
     reading: Reading
+    knowledge: bool
     agreement: Agreement
 
 
@@ -181,8 +186,8 @@ class Compiler:
             return None, group_folds(labels, k=FOLDS, seed=self.seed)
         return holdout_split(labels, share=self.heldout, seed=self.seed), []
 
-    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | None) -> Plan:
-        """Calls, tokens and cost. No model is called."""
+    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None) -> Plan:
+        """Calls, tokens and cost with a model or its name. No model is called."""
         split, folds = self.splits(labels)
         parts = [split] if split is not None else folds
         train = [len(p.train) for p in parts] + ([len(labels)] if folds else [])
@@ -192,7 +197,8 @@ class Compiler:
         per_row = judge.calls_per_row()
         passes = self.search.evaluations() if self.search else 1
         forms = len(self._forms(judge, logprobs=True))
-        extra = max(0, forms - 1)
+        # One of the trials is the search's own zero-shot pass; one more goes without what was inferred.
+        extra = max(0, forms - 1) + (1 if self._needs_inference(judge) else 0)
         infer = sum(self.inference.calls(n) for n in train) if self._needs_inference(judge) else 0
         scoring = sum(n * (passes + extra) for n in train) * per_row + 2 * heldout * per_row
         demos = self.search.max_num_samples if self.search else 0
@@ -201,8 +207,10 @@ class Compiler:
         )
         completion = scoring * 45 + infer * 150
         calls = scoring + infer + 2
-        cost = None if lm is None else price(lm.name, Reply("", None, prompt, completion))
-        return Plan(len(labels), sum(train), heldout, len(folds), calls, prompt, completion, cost)
+        steps = sum(n * (passes + extra) for n in train) + 2 * heldout + infer
+        name = lm if lm is None or isinstance(lm, str) else lm.name
+        cost = None if name is None else price(name, Reply("", None, prompt, completion))
+        return Plan(len(labels), sum(train), heldout, len(folds), calls, steps, prompt, completion, cost)
 
     def _needs_inference(self, judge: Judge) -> bool:
         if not isinstance(judge, ActiveCritic) or judge.variant == "vanilla":
@@ -234,7 +242,7 @@ class Compiler:
         inferred = None
         if self._needs_inference(student):
             inferred = self._infer(student, examples, lm)
-        forms = self._choose_form(student, examples, lm)
+        forms = self._choose_form(student, examples, lm, inferred is not None)
         search = self.search or CorrelationRandomSearch(candidates=0, level=self.level, seed=self.seed)
         search.level, search.seed, search.progress = self.level, self.seed, self.progress
         program = search.compile(student, teacher=self.teacher, trainset=examples)
@@ -263,7 +271,7 @@ class Compiler:
         return inferred
 
     def _choose_form(
-        self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel
+        self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel, inferred: bool
     ) -> tuple[FormTrial, ...]:
         if not isinstance(student, ActiveCritic):
             return ()
@@ -271,21 +279,35 @@ class Compiler:
         if student.reading == "expected" and not able.logprobs:
             raise OptionError(f"{lm.name} gives no log-probabilities; use reading 'said' or 'auto'")
         forms = self._forms(student, logprobs=able.logprobs)
-        if len(forms) == 1:
+        with_and_without = inferred and student.variant == "coarse" and student.use_task and student.use_criteria
+        if len(forms) == 1 and not with_and_without:
             student.settle(explain=forms[0][0], reading=forms[0][1])
             return ()
-        trials = []
-        for explain, reading in forms:
-            student.settle(explain=explain, reading=reading)
-            student.set_brief(True)
-            self.progress.stage(f"zero-shot, {reading} score, explanation {explain} it", len(examples))
-            scored = score_rows(student, examples, self.progress)
-            student.set_brief(False)
-            found = agreement(scored.percents, examples, level=self.level, seed=self.seed, rounds=500)
-            trials.append(FormTrial(explain, reading, found))
-        chosen = max(trials, key=lambda t: (round(t.agreement.q, 9), -trials.index(t)))
-        student.settle(explain=chosen.explain, reading=chosen.reading)
+        trials = [self._try_form(student, examples, form, knowledge=True) for form in forms]
+        best = max(trials, key=_preference)
+        if with_and_without:
+            # What a weak model infers can mislead it: the same form is tried without.
+            trials.append(self._try_form(student, examples, (best.explain, best.reading), knowledge=False))
+        best = max(trials, key=_preference)
+        student.settle(explain=best.explain, reading=best.reading)
+        student.use_task = student.use_task and best.knowledge
+        student.use_criteria = student.use_criteria and (best.knowledge or student.variant == "fine")
         return tuple(trials)
+
+    def _try_form(
+        self, student: ActiveCritic, examples: Sequence[dspy.Example], form: tuple[Explain, Reading], *, knowledge: bool
+    ) -> FormTrial:
+        explain, reading = form
+        trial = student.copy_for(
+            use_task=student.use_task and knowledge, use_criteria=student.use_criteria and knowledge
+        )
+        trial.settle(explain=explain, reading=reading)
+        trial.set_brief(True)
+        without = "" if knowledge else ", without inferred task"
+        self.progress.stage(f"zero-shot, {reading} score, explanation {explain} it{without}", len(examples))
+        scored = score_rows(trial, examples, self.progress)
+        found = agreement(scored.percents, examples, level=self.level, seed=self.seed, rounds=500)
+        return FormTrial(explain, reading, knowledge, found)
 
     def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
         """The compiled judge and its report."""
@@ -380,7 +402,7 @@ class Compiler:
                 "q": record.selected.agreement.to_dict()["q"],
             },
             candidates=tuple(c.to_dict() for c in record.candidates),
-            notes=self._notes(final, found, folds, labels, verdicts),
+            notes=self._notes(final, found, folds, labels, verdicts, [r for *_, part in results for r in part.rows]),
             usage=usage,
             seconds=seconds,
             calibrated_error=_mean_error(mapped, human),
@@ -407,7 +429,13 @@ class Compiler:
         )
 
     def _notes(
-        self, final: Fitted, found: Agreement, folds: int, labels: Labels, verdicts: Sequence[Any]
+        self,
+        final: Fitted,
+        found: Agreement,
+        folds: int,
+        labels: Labels,
+        verdicts: Sequence[Any],
+        heldout: Sequence[Row],
     ) -> tuple[str, ...]:
         notes = list(labels.warnings)
         if folds:
@@ -421,8 +449,21 @@ class Compiler:
             notes.append(
                 f"{repaired} of {len(verdicts)} held-out answers did not have the asked form and were repaired"
             )
+        count = len({row.group for row in heldout})
+        if count < FEW_GROUPS:
+            notes.append(
+                f"the {len(heldout)} rows that agreement is measured on come from only {count} documents: the "
+                "interval, which resamples documents, is very wide; hold out more (--heldout), or label more documents"
+            )
         if found.objective.reason:
             notes.append(f"held-out agreement: {found.objective.reason}")
+        if final.record.reason:
+            notes.append(f"the search: {final.record.reason}")
+        if final.forms and not max(final.forms, key=_preference).knowledge:
+            notes.append(
+                "the inferred task and criteria were left out of the prompt: on the training rows the model judged "
+                "better without them (a stronger model, or --task and --criteria in your words, may do better)"
+            )
         if final.record.stopped:
             notes.append(f"the search ended early: {final.record.stopped}")
         return tuple(notes)
@@ -456,7 +497,8 @@ class Compiler:
             "optimizer": search | {"teacher": self.teacher.name if self.teacher else None},
             "seed": self.seed,
             "forms": [
-                {"explain": f.explain, "reading": f.reading, "q": f.agreement.to_dict()["q"]} for f in final.forms
+                {"explain": f.explain, "reading": f.reading, "knowledge": f.knowledge, "q": f.agreement.to_dict()["q"]}
+                for f in final.forms
             ],
             "task_inference": None
             if final.inference is None
@@ -481,6 +523,11 @@ class Compiler:
             "cost": {"calls": cost[0], "prompt_tokens": cost[1][0], "completion_tokens": cost[1][1]},
             "seen": sorted({row_key(r.source, r.output) for r in seen.rows}),
         }
+
+
+def _preference(trial: FormTrial) -> float:
+    """Q, rounded so that `max` keeps the earlier trial where two are equal."""
+    return round(trial.agreement.q, 9)
 
 
 def _mean_error(scores: np.ndarray[Any, Any], human: np.ndarray[Any, Any]) -> float:

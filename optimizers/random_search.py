@@ -25,8 +25,20 @@ from ..programs.judge import Judge
 from ..programs.lm import LanguageModel
 from ..signatures.values import Scale, Verdict
 from .correlation import Level
-from .examples import Agreement, Scored, agreement, groups, humans, item_of, refuse_overlap, score_rows
+from .examples import (
+    Agreement,
+    Scored,
+    agreement,
+    documents,
+    groups,
+    humans,
+    item_of,
+    refuse_overlap,
+    score_rows,
+    systems,
+)
 from .progress import Progress, Silent
+from .significance import paired_bootstrap
 
 logger = logging.getLogger(__name__)
 
@@ -56,14 +68,24 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
-    """Everything a search tried, what it chose, and the chosen program's scores on the validation rows (each judged
-    without its group in the prompt). `stopped` says why it ended early, if it did."""
+    """Everything a search tried, what it chose (and `reason`, where that is not simply the highest Q), and the chosen
+    program's scores on the validation rows, each judged without its group in the prompt. `stopped` says why it ended
+    early, if it did.
+    """
 
     candidates: tuple[Candidate, ...]
     selected: Candidate
     scored: Scored
     zero_shot: Scored
+    reason: str | None = None
     stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Tried:
+    candidate: Candidate
+    program: Judge
+    scored: Scored
 
 
 class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore[misc]
@@ -73,8 +95,9 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
     most (paper: 3 for long texts, 8 for short). anchor: bootstrapped demonstrations show the human's score ("gold"),
     the teacher's own ("predicted"), or each in turn ("auto"), so that measurement decides. accept: the share of rows,
     closest to the human score after a monotone fit, whose bootstrapped answers may become demonstrations.
-    max_failed: the share of failed rows above which a candidate can not be chosen. teacher: a model that writes the
-    bootstrapped answers, if not the judge's own.
+    max_failed: the share of failed rows above which a candidate can not be chosen. sure: the share of paired resamples
+    in which a candidate must beat those with fewer demonstrations; 0 takes the highest Q as it is. teacher: a model
+    that writes the bootstrapped answers, if not the judge's own.
     """
 
     def __init__(
@@ -86,13 +109,14 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
         anchor: Anchor = "auto",
         accept: float = 0.5,
         max_failed: float = 0.1,
+        sure: float = 0.9,
         seed: int = 0,
         progress: Progress | None = None,
     ) -> None:
         if candidates < 0 or max_demos < 1:
             raise OptionError(f"candidates must be 0 or more and demos 1 or more; got {candidates} and {max_demos}")
-        if not 0 < accept <= 1 or not 0 <= max_failed < 1:
-            raise OptionError("accept must lie in (0, 1] and max_failed in [0, 1)")
+        if not 0 < accept <= 1 or not 0 <= max_failed < 1 or not 0 <= sure < 1:
+            raise OptionError("accept must lie in (0, 1], max_failed and sure in [0, 1)")
         with contextlib.redirect_stdout(io.StringIO()):  # DSPy prints its settings
             super().__init__(
                 metric=None,
@@ -104,6 +128,7 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
         self.anchor = anchor
         self.accept = accept
         self.max_failed = max_failed
+        self.sure = sure
         self.seed = seed
         self.progress: Progress = progress or Silent()
         self.record: SearchRecord | None = None
@@ -117,6 +142,7 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
             "anchor": self.anchor,
             "accept": self.accept,
             "max_failed": self.max_failed,
+            "sure": self.sure,
         }
 
     def evaluations(self) -> int:
@@ -144,12 +170,12 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
             refuse_overlap(trainset, valset, "valset")
         rows = list(trainset if valset is None else valset)
         pool = list(trainset)
-        tried: list[Candidate] = []
+        tried: list[_Tried] = []
         stopped: str | None = None
 
         base = _without_demos(student)
         zero_shot = self._score(base, rows, "zero-shot")
-        best = self._consider(tried, None, "zero-shot", "none", base, zero_shot, rows)
+        self._consider(tried, "zero-shot", "none", base, zero_shot, rows)
         # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any.
         answers = zero_shot.verdicts if valset is None and teacher is None else None
 
@@ -164,16 +190,17 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
                     continue
                 program = _with_demos(base, demos, pool, answers, kind)
                 scored = self._score(program, rows, name)
-            except BudgetError as error:
-                stopped = f"{error}; {len(tried)} of {self.evaluations()} candidates were tried"
+            except BudgetError:
+                stopped = f"the budget ran out; {len(tried)} of {self.evaluations()} candidates were tried"
                 logger.warning("%s", stopped)
                 break
-            best = self._consider(tried, best, name, kind, program, scored, rows, len(demos))
-        chosen, program, scored = best
-        self.record = SearchRecord(tuple(tried), chosen, scored, zero_shot, stopped)
-        program._compiled = True
-        program.candidate_programs = [c.to_dict() for c in tried]
-        return program
+            self._consider(tried, name, kind, program, scored, rows, len(demos))
+        chosen, reason = self._choose(tried, rows)
+        candidates = tuple(t.candidate for t in tried)
+        self.record = SearchRecord(candidates, chosen.candidate, chosen.scored, zero_shot, reason, stopped)
+        chosen.program._compiled = True
+        chosen.program.candidate_programs = [c.to_dict() for c in candidates]
+        return chosen.program
 
     # -- candidates
 
@@ -237,28 +264,61 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
 
     def _consider(
         self,
-        tried: list[Candidate],
-        best: tuple[Candidate, Judge, Scored] | None,
+        tried: list[_Tried],
         name: str,
         kind: DemoKind,
         program: Judge,
         scored: Scored,
         rows: Sequence[dspy.Example],
         demos: int = 0,
-    ) -> tuple[Candidate, Judge, Scored]:
-        share = scored.failed / max(1, len(rows))
-        candidate = Candidate(
-            name,
-            kind,
-            demos,
-            agreement(scored.percents, rows, level=self.level, seed=self.seed, rounds=500),
-            f"{scored.failed} of {len(rows)} rows failed" if share > self.max_failed else None,
-        )
-        tried.append(candidate)
-        if best is None or better(candidate, best[0]):
-            best = (candidate, program, scored)
+    ) -> None:
+        found = agreement(scored.percents, rows, level=self.level, seed=self.seed, rounds=500)
+        candidate = Candidate(name, kind, demos, found, unfit(scored, found, self.max_failed))
+        if not tried or all(better(candidate, t.candidate) for t in tried):
             self.progress.best(f"{candidate.agreement.q:.2f} ({name})")
-        return best
+        tried.append(_Tried(candidate, program, scored))
+
+    def _choose(self, tried: Sequence[_Tried], rows: Sequence[dspy.Example]) -> tuple[_Tried, str | None]:
+        """The candidate with the fewest demonstrations among those that the best one does not clearly beat.
+
+        The highest of many noisy Qs is too high (winner's curse), and demonstrations can harm a small model. So the
+        best by Q wins outright only over candidates that it beats in `sure` of the paired resamples; the others tie.
+        """
+        best = tried[0]
+        for other in tried[1:]:
+            if better(other.candidate, best.candidate):
+                best = other
+        for other in sorted(tried, key=lambda t: t.candidate.demos):
+            if other.candidate.demos >= best.candidate.demos:
+                break
+            if other.candidate.disqualified is not None and best.candidate.disqualified is None:
+                continue
+            gap = paired_bootstrap(
+                best.scored.percents,
+                other.scored.percents,
+                humans(rows),
+                documents=documents(rows) if self.level == "sample" else groups(rows),
+                systems=systems(rows),
+                level=self.level,
+                rounds=1000,
+                seed=self.seed,
+            )
+            # p is two-sided; NaN where the comparison is undefined, which is no clear win either.
+            if self.sure and not (gap.value > 0 and gap.p / 2 <= 1 - self.sure):
+                reason = (
+                    f"{best.candidate.name} had the highest Q ({best.candidate.agreement.q:.2f}) but did not clearly "
+                    f"beat {other.candidate.name} ({other.candidate.agreement.q:.2f}), which needs fewer demonstrations"
+                )
+                return other, reason
+        return best, None
+
+
+def unfit(scored: Scored, found: Agreement, max_failed: float) -> str | None:
+    """Why scores cannot be chosen, however high their Q: too many rows failed, or Q is undefined (constant scores). Its
+    0 is a convention, and must not beat a real agreement a little below it."""
+    if scored.failed > max_failed * len(scored.percents):
+        return f"{scored.failed} of {len(scored.percents)} rows failed"
+    return found.objective.reason
 
 
 def better(one: Candidate, other: Candidate) -> bool:

@@ -17,21 +17,32 @@ import json_repair
 from ..signatures.values import Criterion, CriterionScore, Scale
 from .transport import Reply
 
-NUMBER = r"[-+]?\d+(?:\.\d+)?"
+NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?)"
+#: What stands behind a number: the top of its scale or a percentage sign. Never the rest of a longer number ("4,5") or
+#: of a range ("3-4", "3 or 4").
+AFTER = r"""(?!\d|[.,]\d|e[-+]?\d|[ \t]*(?:[-–—]|\bto\b|\bor\b|\band\b)[ \t]*(?:an?\b[ \t]*)?\d)
+    (?:["'*_`)\]}]*\s*\(?\s*(?:/|\b(?:out\ )?of\b|\bon\ a\ scale\ (?:of|from)\ \d+\s*(?:to\b|[-–]))
+    \s*["'*_`(\[]*(?P<top>\d+))?(?P<percent>\s*(?:%|percent\b))?"""
 #: "Score: 4", "**Score**: 4", '"score": "4"', "overall rating = 4/5", "Score - 4 out of 5".
 LABELLED = re.compile(
     rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*\([^)\n]*\))?["'*_`]*\s*(?::|=|-|–|is\b)\s*["'*_`(\[<]*\s*
-    (?P<number>{NUMBER})(?:\s*(?:/|out\ of)\s*(?P<top>\d+))?(?P<percent>\s*%)?""",
+    {NUMBER}{AFTER}""",
     re.IGNORECASE | re.VERBOSE,
 )
-#: A sentence that gives one number as the verdict: "I would give it a 4".
+#: A sentence that gives one number as the verdict: "I would give it a 4". A number of something ("scores on 3 of the
+#: points", "low because of 2 errors") is none.
 SPOKEN = re.compile(
-    rf"\b(?:give|gives|giving|rate|rated|grade|score|scores)\b[^\d\n.]{{0,40}}(?P<number>{NUMBER})"
-    r"(?:\s*(?:/|out of)\s*(?P<top>\d+))?(?P<percent>\s*%)?",
-    re.IGNORECASE,
+    rf"""\b(?:gave|give|gives|giving|rate|rated|rating|grade|score|scores)\b
+    (?:(?!\b(?:because|since|not|no|than|above|below|over|under|only|least|most|between|has|have|covers)\b)[^\d\n.]){{0,40}}
+    (?<![^\W_])(?<!-){NUMBER}{AFTER}
+    (?=[\W_]*$|\s*[.,;:!?)\]}}<"'*`\n]|\s+(?:points?|stars?|because|since|for|as|overall|due|based|given)\b)""",
+    re.IGNORECASE | re.VERBOSE,
 )
-BARE = re.compile(
-    rf"""^\W*(?P<number>{NUMBER})(?:\s*(?:/|out\ of)\s*(?P<top>\d+))?(?P<percent>\s*%)?\W*$""", re.VERBOSE
+BARE = re.compile(rf"""^(?:[^\w.+-]|_|[-+.](?!\d))*{NUMBER}{AFTER}[\W_]*$""", re.IGNORECASE | re.VERBOSE)
+#: A number that ends a criterion's text and is set apart from it: "fine. 4", "fine (4/5)", "fine – 4".
+LAST = re.compile(
+    rf"""(?:^|[\n(\[|:;]|(?<!\d)[.!?,]\s|(?<!\d)\s[-–—]\s)["'*_`\s]*{NUMBER}{AFTER}[\W_]*$""",
+    re.IGNORECASE | re.VERBOSE,
 )
 EXPLANATION = re.compile(
     r"""["'*_`#\s]*(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I
@@ -69,19 +80,26 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
     reply has no log-probabilities there or the number is not one digit."""
     if reply.tokens is None:
         return math.nan, 0.0
+    rest = reply.text[start:]
+    spoken = "".join(t.text for t in reply.tokens)
+    if not spoken.startswith(reply.text[: start + 1]):
+        # Tokens that are parts of one character, or a text that was stripped: what comes after may still fit.
+        if not spoken.endswith(rest):
+            return math.nan, 0.0
+        start = len(spoken) - len(rest)
     place = 0
     for token in reply.tokens:
         after = place + len(token.text)
         if place <= start < after:
-            if len(token.text.strip()) != 1 or (after < len(reply.text) and reply.text[after] in "0123456789."):
+            if len(token.text.strip()) != 1 or re.match(r"\d|\.\d", rest[1:]):
                 return math.nan, 0.0
             weights: dict[int, float] = {}
             for text, logprob in token.alternatives:
                 digit = text.strip()
                 if len(digit) == 1 and digit in "0123456789" and scale.low <= int(digit) <= scale.high:
-                    weights[int(digit)] = weights.get(int(digit), 0.0) + math.exp(logprob)
+                    weights[int(digit)] = weights.get(int(digit), 0.0) + math.exp(min(logprob, 0.0))
             mass = sum(weights.values())
-            if mass <= 0.0:
+            if not mass > 0.0:
                 return math.nan, 0.0
             return scale.to_percent(sum(d * w for d, w in weights.items()) / mass), min(mass, 1.0)
         place = after
@@ -100,6 +118,8 @@ def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_
     if not found:
         cut = " (cut off at the token limit)" if reply.finish == "length" else ""
         return ReadScore(problem=f"no score in the answer{cut}: {_short(text)}")
+    if any(_cut(reply, m.end("number"), scale) for m in found):
+        return ReadScore(problem=f"the score may be cut off at the token limit: {_short(text)}")
     values = {_on_scale(m, scale) for m in found}
     if None in values:
         return ReadScore(problem=f"the score {found[0]['number']} is outside {scale}: {_short(text)}")
@@ -108,7 +128,9 @@ def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_
     (said,) = values
     assert said is not None
     match = found[0]
-    expected, mass = expectation(reply, match.start("number"), scale)
+    expected, mass = math.nan, 0.0
+    if _on_own_scale(match, scale):
+        expected, mass = expectation(reply, match.start("number"), scale)
     if mass < lowest_mass:
         expected = math.nan
     return ReadScore(
@@ -131,31 +153,36 @@ def read_criteria(
     places: list[tuple[int, int, str]] = []
     for criterion in criteria:
         name = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", criterion.name)))
-        found = re.search(rf"""(?:^|[\n{{,;])[\s\W\d]*?{name}["'*_`]*\s*[:={{-]""", text, re.IGNORECASE)
+        label = rf"""[\s\W\d]*?{name}["'*_`]*\s*[:={{-]"""
+        # A name at the start of a line before one inside it, which may belong to another criterion's explanation.
+        found = re.search(rf"(?:^|\n){label}", text, re.I) or re.search(rf"[{{,;]{label}", text, re.I)
         if found:
             places.append((found.start(), found.end(), criterion.name))
     places.sort()
     scores: dict[str, CriterionScore] = {}
-    repaired = False
     for index, (_, start, name) in enumerate(places):
         end = places[index + 1][0] if index + 1 < len(places) else len(text)
         segment = text[start:end]
-        match = LABELLED.search(segment) or BARE.match(segment) or re.search(rf"(?P<number>{NUMBER})\W*$", segment)
+        match = LABELLED.search(segment) or BARE.match(segment) or LAST.search(segment)
         value = _on_scale(match, scale) if match else None
-        if match is None or value is None:
+        if match is None or value is None or _cut(reply, start + match.end("number"), scale):
             continue
-        if expected:
+        line = re.split(r"[\n}]", segment[match.end() :])[0]
+        if any(_on_scale(m, scale) != value for m in LABELLED.finditer(line)):
+            continue  # two different scores for one criterion
+        if expected and _on_own_scale(match, scale):
             mean, mass = expectation(reply, start + match.start("number"), scale)
             value = mean if mass >= 0.1 else value
-        words = _explanation(segment, match) if explained else ""
-        repaired |= "{" in text[:start] or (explained and not words)
-        scores[name] = CriterionScore(value, words)
+        scores[name] = CriterionScore(value, _explanation(segment, match) if explained else "")
     missing = [c.name for c in criteria if c.name not in scores]
     if 2 * len(missing) > len(criteria):
         return ReadCriteria(scores, problem=f"no score for {', '.join(missing)}: {_short(text)}")
     # In the criteria's own order, so that equal answers give equal artifacts.
     ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
-    return ReadCriteria(ordered, repaired or bool(missing))
+    number = r"\d{1,3}" if scale.high >= 10 else r"\d"
+    why = r"[^\n]+ " if explained else ""
+    form = r"\n+".join(rf"{re.escape(c.name)}: {why}Score: {number}" for c in criteria)
+    return ReadCriteria(ordered, bool(missing) or re.fullmatch(form, text.strip()) is None)
 
 
 def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
@@ -167,9 +194,14 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
     body = re.sub(r"^```\w*\s*|\s*```\s*$", "", text.strip())
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
     if start >= 0:
-        data = json_repair.loads(body[start:])
+        try:
+            data = json_repair.loads(body[start:])
+        except (ValueError, RecursionError):
+            data = None
         if isinstance(data, dict) and isinstance(data.get("criteria"), list | dict):
             data = data["criteria"]
+        if isinstance(data, dict) and isinstance(data.get("name"), str) and "definition" in data:
+            data = [data]
         if isinstance(data, dict):
             pairs = [(str(k), v if isinstance(v, str) else "") for k, v in data.items()]
         elif isinstance(data, list):
@@ -179,12 +211,13 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
                     meaning = entry.get("definition") or entry.get("description") or ""
                     if isinstance(name, str):
                         pairs.append((name, str(meaning)))
-                    elif len(entry) == 1:
+                    elif name is None and len(entry) == 1:
                         pairs += [(str(k), str(v)) for k, v in entry.items()]
     if not pairs:
         for line in body.splitlines():
             entry_line = re.match(
-                r"^\s*(?:[-*•]|\d+[.)])?\s*[\"'*_`]*([A-Za-z][^:*_`\"]{1,48}?)[\"'*_`]*\s*[:–-]\s+(.+)", line
+                r"^\s*(?:[-*•]|\d+[.)])?\s*[\"'*_`]*([^\W\d_][^:：*_`\"]{1,48}?)[\"'*_`]*\s*(?:：|[:–-][\"'*_`]*\s)\s*(.+)",
+                line,
             )
             if entry_line:
                 pairs.append((entry_line[1], entry_line[2]))
@@ -206,9 +239,20 @@ def _on_scale(match: re.Match[str], scale: Scale) -> float | None:
         top = "100"
     if top is not None and float(top) != scale.high:
         low = 0.0 if float(top) > 7 else 1.0
-        other = Scale(low, float(top)) if float(top) > low else None
+        other = Scale(low, float(top)) if low < float(top) < math.inf else None
         return other.to_percent(value) if other and other.low <= value <= other.high else None
     return scale.to_percent(value) if scale.low <= value <= scale.high else None
+
+
+def _on_own_scale(match: re.Match[str], scale: Scale) -> bool:
+    """Whether a number counts on the asked scale: the digits' probabilities say nothing of "4/10"."""
+    top = match["top"]
+    return not match["percent"] and (top is None or float(top) == scale.high)
+
+
+def _cut(reply: Reply, end: int, scale: Scale) -> bool:
+    """Whether a number may lack its last digits: "Score: 8" at the token limit can be the start of 85."""
+    return reply.finish == "length" and scale.high >= 10 and end == len(reply.text)
 
 
 def _explanation(text: str, score: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ file says is data: the program is picked from a list of kinds, its options from 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import tempfile
@@ -14,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ..errors import ArtifactError, JudgesmithError
 from ..signatures.values import Criterion, CriterionScore, Scale
@@ -31,8 +32,21 @@ KINDS: dict[str, type[Judge]] = {ActiveCritic.kind: ActiveCritic}
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]
 Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+def _no_address(name: str) -> str:
+    # LiteLLM takes an address for the model's name with some providers ("huggingface/https://…").
+    if re.search(r"https?:|//", name, re.IGNORECASE):
+        raise ValueError("an address stands where only a model's name may")
+    return name
+
+
 #: A provider and a model, never an address.
-ModelName = Annotated[str, StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$")]
+ModelName = Annotated[
+    str,
+    StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$"),
+    AfterValidator(_no_address),
+]
 
 
 class _Part(BaseModel):
@@ -124,7 +138,12 @@ def _dump_demo(demo: Any) -> dict[str, Any]:
         if value is None or value == "":
             continue
         if name == "criteria_scores":
-            value = {k: {"score": round(float(c.score), 6), "explanation": c.explanation} for k, c in value.items()}
+            # One that could not be read is left out; the prompts leave it out too.
+            value = {
+                k: {"score": round(float(c.score), 6), "explanation": c.explanation}
+                for k, c in value.items()
+                if not math.isnan(c.score)
+            }
         elif name == "score":
             value = round(float(value), 6)
         kept[name] = value
@@ -157,7 +176,7 @@ def to_dict(judge: Judge) -> dict[str, Any]:
     }
     try:
         Artifact.model_validate(data)
-        json.dumps(data, allow_nan=False)
+        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
     except (ValidationError, ValueError, TypeError) as error:
         raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
     return data
@@ -193,6 +212,9 @@ def write_atomically(path: Path, text: str) -> None:
         os.umask(mask)
         Path(name).chmod(0o666 & ~mask)
         Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -200,6 +222,11 @@ def write_atomically(path: Path, text: str) -> None:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if math.isfinite(value) else _refuse_constant(digits)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -216,7 +243,12 @@ def read(path: str | Path) -> Artifact:
         size = path.stat().st_size
         if size > LARGEST:
             raise ArtifactError(f"{path.name}: {size:,} bytes; a judge has at most {LARGEST:,}")
-        data = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant, object_pairs_hook=_unique)
+        data = json.loads(
+            path.read_text(encoding="utf-8"),
+            parse_float=_finite,
+            parse_constant=_refuse_constant,
+            object_pairs_hook=_unique,
+        )
     except FileNotFoundError:
         raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -240,10 +272,13 @@ def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
     if kind is None:
         raise ArtifactError(f"unknown kind of judge {artifact.program.kind!r}; known: {', '.join(KINDS)}")
     criteria = [Criterion(c.name, c.definition) for c in artifact.criteria]
-    allowed = set(kind().options())
-    unknown = set(artifact.program.options) - allowed
+    defaults = kind().options()
+    unknown = set(artifact.program.options) - set(defaults)
     if unknown:
         raise ArtifactError(f"unknown option {sorted(unknown)[0]!r} for {artifact.program.kind}")
+    for name, value in artifact.program.options.items():
+        if not _fits(value, defaults[name]):
+            raise ArtifactError(f"option {name!r} cannot be {value!r}")
     try:
         options: dict[str, Any] = dict(artifact.program.options)
         judge = kind(
@@ -255,17 +290,36 @@ def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
     for name, predictor in found.items():
         if artifact.signatures.get(name) != signature_hash(predictor) or name not in artifact.state:
             raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
-    if extra := set(artifact.state) - set(found):
+    if extra := (set(artifact.state) | set(artifact.signatures)) - set(found):
         raise ArtifactError(f"unknown predictor {sorted(extra)[0]!r}")
     for name, predictor in found.items():
         saved = artifact.state[name]
         predictor.signature = predictor.signature.with_instructions(saved.instructions)
         predictor.demos = [_load_demo(d) for d in saved.demos]
     if artifact.calibration is not None:
-        judge.calibration = Calibration(tuple(artifact.calibration.percent), tuple(artifact.calibration.score))
+        judge.calibration = _load_calibration(artifact.calibration, judge.scale)
     judge.provenance = artifact.provenance
     judge._language_model = lm
     return judge
+
+
+def _fits(value: Any, default: Any) -> bool:
+    """Whether an option's value has the type of the constructor's own default (None: any)."""
+    if default is None:
+        return True
+    if isinstance(default, int | float) and not isinstance(default, bool):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) is type(default)
+
+
+def _load_calibration(saved: _Calibration, scale: Scale) -> Calibration:
+    made = Calibration(tuple(saved.percent), tuple(saved.score))
+    slack = 1e-6 * (scale.high - scale.low)
+    if made.percent[0] < 0 or made.percent[-1] > 100:
+        raise ArtifactError("the calibration's percents leave 0..100")
+    if made.score[0] < scale.low - slack or made.score[-1] > scale.high + slack:
+        raise ArtifactError(f"the calibration's scores leave the scale {scale}")
+    return made
 
 
 def _load_demo(demo: _Demo) -> dict[str, Any]:

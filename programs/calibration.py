@@ -60,17 +60,17 @@ class Calibration:
         centres = np.array([x[b].mean() for b in bins])
         levels = np.array([y[b].mean() for b in bins])
         weights = np.array([len(b) for b in bins], float)
-        centres, same = np.unique(np.round(centres, 6), return_inverse=True)
+        # Coarse enough that knots still differ after rounding, whatever the scale's extent.
+        centres, same = np.unique(np.round(centres, 3), return_inverse=True)
         levels = np.bincount(same, weights * levels) / np.bincount(same, weights)
         weights = np.bincount(same, weights)
         levels = isotonic_regression(levels, weights=weights).x
         inside = (centres > 0.5) & (centres < 99.5)
         if not inside.any():
             return cls.linear(scale)
+        levels = np.clip((levels - scale.low) / (scale.high - scale.low), 0.0, 1.0)
         # The ends keep the outermost levels' distance, pulled to the scale's own ends.
-        ends = (levels[0] + scale.low) / 2, (levels[-1] + scale.high) / 2
         knots = np.concatenate([[0.0], centres[inside], [100.0]])
-        fitted = np.maximum.accumulate(np.concatenate([[ends[0]], levels[inside], [ends[1]]]))
-        fitted = np.clip(fitted, scale.low, scale.high)
-        mixed = (1 - SLOPE) * fitted + SLOPE * (scale.low + (scale.high - scale.low) * knots / 100.0)
-        return cls(tuple(np.round(knots, 6).tolist()), tuple(np.round(mixed, 8).tolist()))
+        fitted = np.maximum.accumulate(np.concatenate([[levels[0] / 2], levels[inside], [(levels[-1] + 1) / 2]]))
+        mixed = np.round((1 - SLOPE) * fitted + SLOPE * knots / 100.0, 10)
+        return cls(tuple(knots.tolist()), tuple((scale.low + (scale.high - scale.low) * mixed).tolist()))

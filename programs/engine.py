@@ -11,11 +11,11 @@ import asyncio
 import atexit
 import contextlib
 import contextvars
-import queue
+import os
 import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -23,6 +23,7 @@ R = TypeVar("R")
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
+_thread: threading.Thread | None = None
 _closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
 
 
@@ -33,22 +34,41 @@ def at_exit(closer: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 @atexit.register
 def _close() -> None:
+    """Cancel what is under way, close the connections and end the loop, so that nothing complains at exit."""
+
     async def everything() -> None:
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
         await asyncio.gather(*(close() for close in _closers), return_exceptions=True)
 
-    if _loop is not None and _closers:
+    if _loop is not None and _thread is not None and _thread.is_alive():
         with contextlib.suppress(Exception):
             asyncio.run_coroutine_threadsafe(everything(), _loop).result(timeout=2)
+        _loop.call_soon_threadsafe(_loop.stop)
+        _thread.join(timeout=1)
+
+
+def _after_fork() -> None:
+    # The loop's thread, and whoever held the lock, exist in the parent only.
+    global _lock, _loop, _thread
+    _lock, _loop, _thread = threading.Lock(), None, None
+    _closers.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def event_loop() -> asyncio.AbstractEventLoop:
     """The loop that all language-model traffic of this process runs on."""
-    global _loop
+    global _loop, _thread
     with _lock:
-        if _loop is None or _loop.is_closed():
-            loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, name="judgesmith-engine", daemon=True).start()
-            _loop = loop
+        if _loop is None or _thread is None or not _thread.is_alive():
+            _loop = asyncio.new_event_loop()
+            _thread = threading.Thread(target=_loop.run_forever, name="judgesmith-engine", daemon=True)
+            _thread.start()
         return _loop
 
 
@@ -58,32 +78,46 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     tasks: list[asyncio.Task[T]] = []
 
     def finish(task: asyncio.Task[T]) -> None:
-        if outcome.cancelled():
-            return
-        if task.cancelled():
-            outcome.cancel()
-        elif (error := task.exception()) is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(task.result())
+        # Looked at in any case: asyncio complains of exceptions that nobody saw.
+        error = None if task.cancelled() else task.exception()
+        with contextlib.suppress(InvalidStateError):  # the caller cancelled it at this very moment
+            if task.cancelled():
+                outcome.cancel()
+            elif error is not None:
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(task.result())
 
     def start() -> None:
+        if outcome.cancelled():
+            coroutine.close()
+            return
         task = loop.create_task(coroutine, context=context)
         tasks.append(task)
         task.add_done_callback(finish)
 
-    outcome.add_done_callback(
-        lambda f: loop.call_soon_threadsafe(lambda: [t.cancel() for t in tasks]) if f.cancelled() else None
-    )
+    def stop(future: Future[T]) -> None:
+        if future.cancelled():
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+
+    outcome.add_done_callback(stop)
     loop.call_soon_threadsafe(start)
     return outcome
 
 
+def _outside_the_loop() -> None:
+    if threading.current_thread() is _thread:
+        raise RuntimeError("a judge was called synchronously inside its own event loop; use the asynchronous form")
+
+
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code. Ctrl-C cancels it."""
-    if threading.current_thread().name == "judgesmith-engine":
+    try:
+        _outside_the_loop()
+    except RuntimeError:
         coroutine.close()
-        raise RuntimeError("a judge was called synchronously inside its own event loop; use the asynchronous form")
+        raise
     outcome = submit(coroutine)
     try:
         return outcome.result()
@@ -95,72 +129,40 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int) -> Iterator[R]:
     """`worker(item)` for each item, `in_flight` at a time, results in the order of the items as soon as they are there.
 
-    Memory does not grow with the number of items: at most `4 * in_flight` are read ahead. The first exception that a
-    worker lets through ends the map; leaving the iterator early cancels what is under way.
+    The items are read in the caller's thread, so that they may come from a database cursor, a slow pipe or another
+    judge's scores. Memory does not grow with their number: at most `4 * in_flight` are read ahead. The first exception
+    that a worker lets through ends the map; one of the source comes after the results of what was read before it.
+    Leaving the iterator early cancels what is under way.
     """
+    _outside_the_loop()
     source = iter(items)
     window = max(4 * in_flight, 8)
-    done: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-    room = threading.Semaphore(window)
+    running = asyncio.Semaphore(in_flight)
+    pending: deque[Future[R]] = deque()
+    over = False
+    broken: Exception | None = None
 
-    async def pump() -> None:
-        running = asyncio.Semaphore(in_flight)
-        pending: deque[asyncio.Task[R]] = deque()
-        arrived = asyncio.Event()
-        over = False
-        broken: Exception | None = None
+    async def one(item: T) -> R:
+        async with running:
+            return await worker(item)
 
-        async def one(item: T) -> R:
-            try:
-                return await worker(item)
-            finally:
-                running.release()
-
-        async def deliver() -> None:
-            while True:
-                while pending:
-                    done.put(("result", await pending[0]))
-                    pending.popleft()
-                if over:
-                    return
-                arrived.clear()
-                await arrived.wait()
-
-        delivery = asyncio.ensure_future(deliver())
-        try:
-            while not delivery.done():
-                if not room.acquire(blocking=False):
-                    await asyncio.sleep(0.002)
-                    continue
-                await running.acquire()
+    try:
+        while True:
+            while not over and len(pending) < window and not (pending and pending[0].done()):
                 try:
                     item = next(source)
                 except StopIteration:
-                    break
+                    over = True
                 except Exception as error:  # a broken input line: what was read before it is still finished
-                    broken = error
-                    break
-                pending.append(asyncio.ensure_future(one(item)))
-                arrived.set()
-            over = True
-            arrived.set()
-            await delivery
-            if broken is not None:
-                raise broken
-        finally:
-            delivery.cancel()
-            for task in pending:
-                task.cancel()
-
-    outcome = submit(pump())
-    outcome.add_done_callback(lambda f: done.put(("end", None)))
-    try:
-        while True:
-            kind, value = done.get()
-            if kind == "end":
-                outcome.result()
-                return
-            room.release()
-            yield value
+                    over, broken = True, error
+                else:
+                    pending.append(submit(one(item)))
+            if not pending:
+                break
+            yield pending[0].result()
+            pending.popleft()
+        if broken is not None:
+            raise broken
     finally:
-        outcome.cancel()
+        for future in pending:
+            future.cancel()

@@ -153,7 +153,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
         try:
             verdict = await self.ajudge(item, lm)
         except CallError as error:
-            return Verdict.failed(str(error), raw=getattr(error, "raw", ()))
+            return Verdict.failed(str(error), usage=getattr(error, "usage", None), raw=getattr(error, "raw", ()))
         if verdict.failure is not None or math.isnan(verdict.percent):
             return replace(verdict, score=math.nan, failure=verdict.failure or "the judge gave no score")
         mapped = self.calibration or Calibration.linear(self.scale)

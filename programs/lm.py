@@ -10,7 +10,7 @@ import asyncio
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -48,7 +48,7 @@ class Connection:
     """How a model is reached. Never saved in an artifact. `rpm`: requests a minute at most."""
 
     api_base: str | None = None
-    api_key: str | None = None
+    api_key: str | None = field(default=None, repr=False)
     timeout: float = 120.0
     attempts: int = 5
     concurrency: int | None = None
@@ -92,6 +92,10 @@ class Meter:
         self.logical += 1
 
 
+class Unreachable(CallError):
+    """No answer of any kind came: no server there, no connection, or no answer in time."""
+
+
 class LanguageModel:
     """A model that judges call. Make one with `language_model(name)`.
 
@@ -125,7 +129,8 @@ class LanguageModel:
         self._probing: asyncio.Task[Capabilities] | None = None
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._slots = asyncio.Semaphore(self.concurrency)
-        self._pace = AsyncLimiter(self.connection.rpm, 60) if self.connection.rpm else None
+        # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
+        self._pace = AsyncLimiter(1, 60 / self.connection.rpm) if self.connection.rpm else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a connection is shared, never copied with a program
@@ -147,14 +152,7 @@ class LanguageModel:
         if self._cache is None:
             reply, usage = await self._ask(request)
         else:
-            key = self._key(request)
-            stored = self._cache.get(key)
-            if stored is not None:
-                reply, usage = _thaw(stored), Usage(cached=1)
-            elif (first := self._under_way.get(key)) is not None:
-                reply, usage = await asyncio.shield(first), Usage(cached=1)
-            else:
-                reply, usage = await self._ask_once(key, request)
+            reply, usage = await self._ask_once(self._key(request), request)
         self.meter.usage += usage
         sent, got = self.meter.logical_tokens
         self.meter.logical_tokens = (sent + reply.prompt_tokens, got + reply.completion_tokens)
@@ -172,11 +170,23 @@ class LanguageModel:
             "sampling": [request.temperature, request.max_tokens, request.top_logprobs, request.sample],
             "form": [request.grammar, request.schema],
         }
-        return CallCache.key(asked)
+        try:
+            return CallCache.key(asked)
+        except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
+            raise CallError(f"{self.name}: a text of this row cannot be sent ({error})") from None
 
     async def _ask_once(self, key: bytes, request: Request) -> tuple[Reply, Usage]:
-        """Single flight: equal requests at the same time are sent once."""
+        """From the disk if it is there. Single flight: equal requests at the same time are sent once."""
         assert self._cache is not None
+        reply = _thaw(self._cache.get(key))
+        while reply is None and (first := self._under_way.get(key)) is not None:
+            try:
+                reply = await asyncio.shield(first)
+            except asyncio.CancelledError:
+                if not first.cancelled():  # we were cancelled, not the call that we wait for
+                    raise
+        if reply is not None:
+            return reply, Usage(cached=1)
         promise: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._under_way[key] = promise
         try:
@@ -184,42 +194,66 @@ class LanguageModel:
             self._cache.put(key, _freeze(reply))
             promise.set_result(reply)
             return reply, usage
-        except BaseException as error:
-            promise.set_exception(error if isinstance(error, Exception) else CallError("the run was stopped"))
+        except Exception as error:
+            promise.set_exception(error)
             promise.exception()  # looked at, so that asyncio does not complain when nobody else waited
+            raise
+        except BaseException:
+            promise.cancel()  # whoever waits asks for itself
             raise
         finally:
             del self._under_way[key]
 
     async def _ask(self, request: Request) -> tuple[Reply, Usage]:
-        attempt_number = 0
+        tries = 0
         started = time.monotonic()
+
+        async def once() -> Reply:
+            nonlocal tries, started
+            tries += 1
+            if self._pace is not None:
+                await self._pace.acquire()
+            async with self._slots:
+                started = time.monotonic()
+                return await self._transport.send(request)
+
         try:
-            async for attempt in AsyncRetrying(
-                retry=retry_if_exception(lambda e: isinstance(e, Unanswered) and e.again),
-                stop=stop_after_attempt(self.connection.attempts),
-                wait=_patience,
-                reraise=True,
-            ):
-                with attempt:
-                    attempt_number += 1
-                    if self._pace is not None:
-                        await self._pace.acquire()
-                    async with self._slots:
-                        started = time.monotonic()
-                        reply = await self._transport.send(request)
+            try:
+                reply = await once()
+            except Unanswered as error:
+                if not error.again or self.connection.attempts == 1:
+                    raise
+                reply = await self._again(once, error)
         except Unanswered as error:
-            self.meter.usage += Usage(calls=attempt_number, retries=attempt_number - 1)
-            tries = f" after {attempt_number} tries" if attempt_number > 1 else ""
-            raise CallError(f"{self.name}: {error}{tries}") from None
+            self.meter.usage += Usage(calls=tries, retries=tries - 1)
+            told = f" after {tries} tries" if tries > 1 else ""
+            kind = CallError if error.reached else Unreachable
+            raise kind(f"{self.name}: {error}{told}") from None
         return reply, Usage(
-            calls=attempt_number,
+            calls=tries,
             prompt_tokens=reply.prompt_tokens,
             completion_tokens=reply.completion_tokens,
             prefix_tokens=reply.prefix_tokens,
             seconds=time.monotonic() - started,
-            retries=attempt_number - 1,
+            retries=tries - 1,
         )
+
+    async def _again(self, once: Callable[[], Awaitable[Reply]], failed: Unanswered) -> Reply:
+        """The tries after the first, which failed. Tenacity is told of that one and waits before the next: calls that
+        succeed at once, nearly all, do without its cost (a quarter of ours)."""
+        first: Unanswered | None = failed
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception(lambda e: isinstance(e, Unanswered) and e.again),
+            stop=stop_after_attempt(self.connection.attempts),
+            wait=_patience,
+            reraise=True,
+        ):
+            with attempt:
+                if first is not None:
+                    error, first = first, None
+                    raise error
+                return await once()
+        raise AssertionError("tenacity raises when it gives up")
 
     # -- what it can do
 
@@ -238,19 +272,19 @@ class LanguageModel:
     async def _probe(self) -> Capabilities:
         plain = [{"role": "system", "content": "Answer with one digit."}, {"role": "user", "content": "2 + 2 ="}]
         merged = [{"role": "user", "content": "Answer with one digit.\n\n2 + 2 ="}]
-        system, logprobs, schema = True, True, True
-        if await self._refused(Request(plain, 4, top_logprobs=5)):
-            logprobs = False
-            if (reason := await self._refused(Request(plain, 4))) is not None:
-                system, logprobs = False, True
-                if await self._refused(Request(merged, 4, top_logprobs=5)):
-                    logprobs = False
-                    if await self._refused(Request(merged, 4)):
-                        raise ModelError(f"{self.name} does not answer: {reason}")
-        messages = plain if system else merged
-        if logprobs:
-            reply = await self.complete(Request(messages, 4, top_logprobs=5))
-            logprobs = reply.tokens is not None and any(len(t.alternatives) > 1 for t in reply.tokens)
+        refusal: CallError | None = None
+        for messages, top in ((plain, 5), (plain, 0), (merged, 5), (merged, 0)):
+            try:
+                reply = await self.complete(Request(messages, 4, top_logprobs=top))
+                break
+            except Unreachable as error:
+                raise ModelError(f"{error}; check that the server runs, and its address") from None
+            except CallError as error:
+                refusal = error
+        else:
+            raise ModelError(f"the model does not answer: {refusal}")
+        system = messages is plain
+        logprobs = reply.tokens is not None and any(len(t.alternatives) > 1 for t in reply.tokens)
         shape = {
             "type": "object",
             "properties": {"digit": {"type": "integer", "enum": [1, 2, 3, 4]}},
@@ -263,13 +297,6 @@ class LanguageModel:
         except (CallError, orjson.JSONDecodeError):
             schema = False
         return Capabilities(logprobs, schema, system, self._knows_grammar)
-
-    async def _refused(self, request: Request) -> str | None:
-        try:
-            await self.complete(request)
-        except CallError as error:
-            return str(error)
-        return None
 
 
 def _patience(state: RetryCallState) -> float:
@@ -287,21 +314,25 @@ def _freeze(reply: Reply) -> dict[str, Any]:
         "finish": reply.finish,
     }
     if reply.tokens is not None:
-        frozen["tokens"] = [[t.text, [[a, round(p, 6)] for a, p in t.alternatives]] for t in reply.tokens]
+        frozen["tokens"] = [[t.text, [list(a) for a in t.alternatives]] for t in reply.tokens]
     return frozen
 
 
-def _thaw(stored: dict[str, Any]) -> Reply:
-    tokens = stored.get("tokens")
-    prompt, completion, prefix = stored["usage"]
-    return Reply(
-        stored["text"],
-        None if tokens is None else tuple(TokenChoice(t, tuple((a, p) for a, p in alts)) for t, alts in tokens),
-        prompt,
-        completion,
-        prefix,
-        stored["finish"],
-    )
+def _thaw(stored: Any) -> Reply | None:
+    """A stored reply; None where there is none or it is damaged."""
+    try:
+        tokens = stored.get("tokens")
+        prompt, completion, prefix = stored["usage"]
+        return Reply(
+            stored["text"],
+            None if tokens is None else tuple(TokenChoice(t, tuple((a, p) for a, p in alts)) for t, alts in tokens),
+            prompt,
+            completion,
+            prefix,
+            stored["finish"],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def price(name: str, reply: Reply) -> float | None:
@@ -346,14 +377,16 @@ def language_model(
         name = getattr(lm, "model", None)
         if not isinstance(name, str) or not callable(getattr(lm, "acall", None)):
             raise OptionError(f"an LM is a name or a dspy.LM object; got {type(lm).__name__}")
-        # A foreign object does its own caching: two of them with one name may be different servers.
-        return LanguageModel(
-            name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=replace(connection, cache=False)
-        )
+        return _foreign(name, lm, sampling, connection)
     name = lm.strip()
     if is_local(name):
         return _embedded(name, sampling, connection)
-    provider, _, model = name.partition("/")
+    provider, slash, model = name.partition("/")
+    if not provider or (slash and not model):
+        raise OptionError(
+            f"{lm!r} names no model; write PROVIDER/MODEL, for example openai/gpt-4o-mini, ollama_chat/llama3.1:8b or "
+            "local/qwen2.5-0.5b"
+        )
     base: str | None
     key: str | None
     if provider in ("ollama", "ollama_chat"):
@@ -363,7 +396,9 @@ def language_model(
         check_ollama(model, host)
         base, key = host.rstrip("/").removesuffix("/v1") + "/v1", None
     elif provider in OPENAI_STYLE and (base := _address(provider, connection)):
-        key = connection.api_key or os.environ.get(f"{provider.upper()}_API_KEY") or os.environ.get("OPENAI_API_KEY")
+        key = connection.api_key or os.environ.get(f"{provider.upper()}_API_KEY")
+        if key is None and "openai" in provider:  # other servers have no business with OpenAI's key
+            key = os.environ.get("OPENAI_API_KEY")
     else:
         transport = ThroughLiteLLM(
             name, timeout=connection.timeout, key=connection.api_key, api_base=connection.api_base
@@ -375,16 +410,41 @@ def language_model(
     return LanguageModel(name, style, identity=base, sampling=sampling, connection=connection)
 
 
+_FOREIGN: dict[int, tuple[Any, LanguageModel]] = {}
+
+
+def _foreign(name: str, lm: Any, sampling: Sampling | None, connection: Connection) -> LanguageModel:
+    """A `dspy.LM` object's LanguageModel, the same one each time, so that it is probed once. The eight latest are kept;
+    they keep their objects alive, so that an id cannot come to mean another."""
+    known = _FOREIGN.get(id(lm))
+    standard = sampling is None and connection == Connection()
+    if standard and known is not None and known[0] is lm and known[1].name == name:
+        return known[1]
+    # A foreign object does its own caching: two of them with one name may be different servers.
+    made = LanguageModel(
+        name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=replace(connection, cache=False)
+    )
+    if standard:
+        _FOREIGN[id(lm)] = (lm, made)
+        while len(_FOREIGN) > 8:
+            del _FOREIGN[next(iter(_FOREIGN))]
+    return made
+
+
 def _address(provider: str, connection: Connection) -> str | None:
     base = connection.api_base
     if base is None and provider == "openai":
         base = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
     if base is None:
         return None
-    parts = urlsplit(base)
-    if parts.scheme not in ("http", "https") or not parts.netloc:
+    try:
+        parts = urlsplit(base)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, half an IPv6 address
+        usable = False
+    if not usable:
         raise OptionError(f"--api-base {base!r} is no http(s) address; for example http://127.0.0.1:8000/v1")
-    return base
+    return base.rstrip("/")
 
 
 def _embedded(name: str, sampling: Sampling | None, connection: Connection) -> LanguageModel:

@@ -22,9 +22,10 @@ DEMO_MARKS = ("group", "score", "augmented", "gold")
 class Unreadable(CallError):
     """The model answered twice and neither answer could be read."""
 
-    def __init__(self, problem: str, raw: tuple[str, ...]) -> None:
+    def __init__(self, problem: str, raw: tuple[str, ...], usage: Usage) -> None:
         super().__init__(problem)
         self.raw = raw
+        self.usage = usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
             raw.append(reply.text)
             second = layout.read(reply, inputs)
             if second.problem is not None:
-                raise Unreadable(f"{second.problem} (asked twice)", tuple(raw))
+                raise Unreadable(f"{second.problem} (asked twice)", tuple(raw), sum(used, Usage()))
             read = Read(second.values, second.repaired, notes=(*second.notes, "answered at the second request"))
         trace = dspy.settings.trace
         if trace is not None:

@@ -90,8 +90,11 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
 
     def calls(self, rows: int) -> int:
         """Calls at most for so many rows, retries not counted."""
-        kept = min(self.batches, self.keep, -(-rows // self.batch_size))
+        kept = self._kept(rows)
         return 3 * kept + (2 if kept > 1 else 0)
+
+    def _kept(self, rows: int) -> int:
+        return min(self.batches, self.keep, -(-rows // self.batch_size))
 
     async def infer(
         self,
@@ -103,19 +106,21 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
     ) -> Inference:
         """`examples` in the order in which they are to be read (shuffled by the caller). `aspect`: what people scored,
         where the labels name it."""
-        usage, notes = Usage(), list[str]()
+        usage, notes, asked = Usage(), list[str](), 0
         observations: list[str] = []
         descriptions: list[str] = []
         sets: list[list[Criterion]] = []
         read, complete = 0, False
 
         async def ask(step: JudgePredict, what: str, **inputs: Any) -> Any | None:
-            nonlocal usage
+            nonlocal usage, asked
+            asked += 1
             if progress is not None:
                 progress(what)
             try:
                 answer = await step.ask(lm, inputs)
             except CallError as error:
+                usage += getattr(error, "usage", Usage())
                 notes.append(f"{what}: {error}")
                 return None
             usage += answer.usage
@@ -123,8 +128,10 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
             return value
 
         batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)]
+        # A batch without a description is made up for by another one, as far as the announced calls go.
+        most = 3 * self._kept(len(examples))
         for batch in batches[: self.batches]:
-            if len(descriptions) >= self.keep:
+            if len(descriptions) >= self.keep or asked + 3 > most:
                 break
             read += 1
             seen = "\n".join(observations)

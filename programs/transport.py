@@ -6,6 +6,7 @@ unknown model), `Unanswered` when this one did not, with what is needed to decid
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import time
 from collections.abc import Mapping, Sequence
@@ -55,12 +56,14 @@ class Request:
 
 
 class Unanswered(Exception):
-    """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said."""
+    """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said,
+    `reached` whether the server answered anything at all."""
 
-    def __init__(self, reason: str, *, again: bool, after: float | None = None) -> None:
+    def __init__(self, reason: str, *, again: bool, after: float | None = None, reached: bool = True) -> None:
         super().__init__(reason)
         self.again = again
         self.after = after
+        self.reached = reached
 
 
 class Transport(Protocol):
@@ -89,17 +92,26 @@ def read_reply(data: Any) -> Reply:
     try:
         choice = data["choices"][0]
         text = choice["message"]["content"] or ""
+        if not isinstance(text, str):  # parts, as some servers give them
+            text = "".join(part["text"] for part in text if part.get("type") == "text")
         usage = data.get("usage") or {}
         details = usage.get("prompt_tokens_details") or {}
         tokens = None
         listed = (choice.get("logprobs") or {}).get("content")
         if listed:
             tokens = tuple(
-                TokenChoice(t["token"], tuple((a["token"], float(a["logprob"])) for a in t.get("top_logprobs") or ()))
+                TokenChoice(
+                    t["token"],
+                    tuple(
+                        (a["token"], float(a["logprob"]))
+                        for a in t.get("top_logprobs") or ()
+                        if a["logprob"] is not None  # minus infinity, which JSON cannot write
+                    ),
+                )
                 for t in listed
             )
         return Reply(
-            text=str(text),
+            text=text,
             tokens=tokens,
             prompt_tokens=int(usage.get("prompt_tokens") or 0),
             completion_tokens=int(usage.get("completion_tokens") or 0),
@@ -120,6 +132,7 @@ class OpenAIStyle:
         self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -140,21 +153,30 @@ class OpenAIStyle:
         return body
 
     async def send(self, request: Request) -> Reply:
-        if self._session is None:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:  # another loop: this process was forked
+            self._loop = loop
             connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
             self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
             at_exit(self.close)
         try:
+            body = orjson.dumps(self.body(request))
+        except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
+            raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
+        try:
+            # A redirect would turn the POST into a GET, or carry prompts to a server that nobody named.
             async with self._session.post(
-                self.url, data=orjson.dumps(self.body(request)), headers=self._headers
+                self.url, data=body, headers=self._headers, allow_redirects=False
             ) as response:
                 payload = await response.read()
                 if response.status != 200:
                     self._refuse(response.status, payload, response.headers)
         except TimeoutError:
-            raise Unanswered(f"no answer within {self._timeout.total:g} s", again=True) from None
-        except aiohttp.ClientError as error:
-            raise Unanswered(f"the connection failed: {error or type(error).__name__}", again=True) from None
+            raise Unanswered(f"no answer within {self._timeout.total:g} s", again=True, reached=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise Unanswered(
+                f"the connection failed: {str(error) or type(error).__name__}", again=True, reached=False
+            ) from None
         try:
             data = orjson.loads(payload)
         except orjson.JSONDecodeError:
@@ -165,6 +187,9 @@ class OpenAIStyle:
         what = f"HTTP {status}: {_excerpt(payload)}"
         if status in (401, 403):
             raise ModelError(f"{self.label}: the key was refused ({what}); set the key in the environment")
+        if status in (301, 302, 303, 307, 308):
+            there = headers.get("Location") or "another address"
+            raise ModelError(f"{self.label}: {self.url} has moved to {there}; mend --api-base")
         if status == 404:
             raise ModelError(f"{self.label}: not found at the server ({what}); check the name and --api-base")
         raise Unanswered(what, again=status in (408, 409, 425, 429) or status >= 500, after=retry_after(headers))
@@ -219,7 +244,9 @@ class ThroughLiteLLM:
         except (failures.RateLimitError, failures.ServiceUnavailableError) as error:
             headers = getattr(getattr(error, "response", None), "headers", None) or {}
             raise Unanswered(_first_line(error), again=True, after=retry_after(headers)) from None
-        except (TimeoutError, failures.APIError, failures.APIConnectionError, failures.Timeout) as error:
+        except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
+            raise Unanswered(_first_line(error), again=True, reached=False) from None
+        except failures.APIError as error:
             raise Unanswered(_first_line(error), again=True) from None
         return read_reply(response.model_dump())
 

@@ -35,7 +35,7 @@ class Scale:
         return cls(float(found[1]), float(found[2]))
 
     def to_percent(self, value: float) -> float:
-        return (value - self.low) / (self.high - self.low) * 100.0
+        return (value - self.low) * 100.0 / (self.high - self.low)
 
     def from_percent(self, percent: float) -> float:
         return self.low + (self.high - self.low) * percent / 100.0
@@ -163,4 +163,21 @@ class Item:
         output = get("output", None)
         if not isinstance(output, str):
             raise OptionError(f"a row to be judged needs a text 'output'; got {type(output).__name__}")
-        return cls(output, get("source", "") or "", get("context", None), get("reference", None), get("group", None))
+        source, context, reference = (_text(name, get(name, None)) for name in ("source", "context", "reference"))
+        group = get("group", None)
+        # Labels read groups as text: 7 and "7" are one document.
+        group = None if _is_missing(group) else str(group)
+        return cls(output, source or "", context, reference, group)
+
+
+def _is_missing(value: Any) -> bool:
+    """None, or the NaN that a table has in an empty cell."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
+
+
+def _text(name: str, value: Any) -> str | None:
+    if _is_missing(value):
+        return None
+    if not isinstance(value, str):
+        raise OptionError(f"a row's {name!r} must be a text; got {type(value).__name__}")
+    return value

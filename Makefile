@@ -1,0 +1,34 @@
+# Each target sets up all it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test lint bench clean
+
+$(BIN)/judgesmith: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -e '.[local,dev]'
+	@touch $(BIN)/judgesmith
+
+# A judge is compiled from labelled examples by a small model inside the process (about 0.5 GB to fetch, once).
+demo: $(BIN)/judgesmith
+	$(BIN)/judgesmith demo
+
+test: lint
+	$(BIN)/python -m pytest -q
+
+# mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links.
+lint: $(BIN)/judgesmith
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	@rm -rf $(VENV)/typing && mkdir -p $(VENV)/typing/judgesmith
+	@for room in signatures programs optimizers datasets experiments; do ln -s "$(CURDIR)/$$room" $(VENV)/typing/judgesmith/; done
+	@ln -s "$(CURDIR)"/src/judgesmith/* $(VENV)/typing/judgesmith/
+	cd $(VENV)/typing && MYPYPATH=. "$(abspath $(BIN))/mypy" --config-file "$(CURDIR)/pyproject.toml" -p judgesmith
+
+bench: $(BIN)/judgesmith
+	$(BIN)/python experiments/bench_scoring.py
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,337 @@
+"""The command line: parsing only. What commands do is in `runs` and `scoring`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import JudgesmithError
+
+app = typer.Typer(
+    name="judgesmith",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="Turn a handful of human scores into a language-model judge, and say honestly how far to trust it.",
+    epilog="Exit codes: 0 done; 1 some rows have no score; 2 an error, said in one line; 130 stopped by Ctrl-C.",
+)
+models = typer.Typer(no_args_is_help=True, help="List and fetch language models: local/NAME and Ollama's.")
+app.add_typer(models, name="models")
+
+
+class Variant(StrEnum):
+    vanilla = "vanilla"
+    coarse = "coarse"
+    fine = "fine"
+
+
+class Explain(StrEnum):
+    auto = "auto"
+    before = "before"
+    after = "after"
+
+
+class Reading(StrEnum):
+    auto = "auto"
+    said = "said"
+    expected = "expected"
+
+
+class Level(StrEnum):
+    pooled = "pooled"
+    sample = "sample"
+    system = "system"
+
+
+class Anchor(StrEnum):
+    auto = "auto"
+    gold = "gold"
+    predicted = "predicted"
+
+
+class Optimizer(StrEnum):
+    random_search = "random-search"
+    none = "none"
+
+
+class Without(StrEnum):
+    task = "task"
+    criteria = "criteria"
+    os_e = "os-e"
+    explanations = "explanations"
+
+
+LM = Annotated[
+    str | None,
+    typer.Option(
+        "--lm",
+        help="Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see "
+        "`judgesmith models list`), gguf:PATH.",
+        envvar="JUDGESMITH_LM",
+        rich_help_panel="Language model",
+    ),
+]
+ApiBase = Annotated[
+    str | None,
+    typer.Option(help="Address of an OpenAI-style server, or of Ollama.", rich_help_panel="Language model"),
+]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for one answer.", rich_help_panel="Language model")]
+Concurrency = Annotated[
+    int | None, typer.Option(help="Calls in flight at most.", min=1, rich_help_panel="Language model")
+]
+Rpm = Annotated[float | None, typer.Option(help="Calls a minute at most.", rich_help_panel="Language model")]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Ask again what was answered before.", rich_help_panel="Language model")
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="ROLE=NAME",
+        help="Which column plays a role: output, source, score, id, doc_id, group, system, context, reference. "
+        "Found by name where not given. Repeatable.",
+        rich_help_panel="Data",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout, for machines.")]
+
+
+@app.callback()
+def _options(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
+) -> None:
+    if version:
+        from .. import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.command()
+def compile(
+    labels: Annotated[Path, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet")],
+    lm: LM = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
+    aspect: Annotated[
+        str | None, typer.Option(help="Which score, where rows have several.", rich_help_panel="Data")
+    ] = None,
+    scale: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Lowest and highest score; inferred if not given.", rich_help_panel="Data"),
+    ] = None,
+    columns: Columns = None,
+    heldout: Annotated[
+        str, typer.Option(help="Share of rows held out, or a file of other labels.", rich_help_panel="Data")
+    ] = "0.25",
+    variant: Annotated[
+        Variant,
+        typer.Option(
+            help="vanilla: demonstrations only; coarse: task and criteria in the prompt; fine: a score for each "
+            "criterion first.",
+            rich_help_panel="Judge",
+        ),
+    ] = Variant.coarse,
+    explain: Annotated[
+        Explain,
+        typer.Option(help="Explanation before or after the score; auto measures both.", rich_help_panel="Judge"),
+    ] = Explain.auto,
+    reading: Annotated[
+        Reading,
+        typer.Option(
+            help="The number said, or its expectation under the model's probabilities; auto measures both.",
+            rich_help_panel="Judge",
+        ),
+    ] = Reading.auto,
+    task: Annotated[
+        str | None,
+        typer.Option(help="What is judged, in your words, in place of inferring it.", rich_help_panel="Judge"),
+    ] = None,
+    criteria: Annotated[
+        Path | None,
+        typer.Option(
+            help="Your criteria in place of inferred ones: JSON {name: definition}, or lines `name: definition`.",
+            rich_help_panel="Judge",
+        ),
+    ] = None,
+    without: Annotated[
+        list[Without] | None,
+        typer.Option(help="Ablations of the paper: leave a part out. Repeatable.", rich_help_panel="Judge"),
+    ] = None,
+    optimizer: Annotated[Optimizer, typer.Option(rich_help_panel="Search")] = Optimizer.random_search,
+    level: Annotated[
+        Level,
+        typer.Option(
+            help="Level of agreement: all rows together (papers: summary level), within documents, of systems.",
+            rich_help_panel="Search",
+        ),
+    ] = Level.pooled,
+    candidates: Annotated[
+        int, typer.Option(help="Random demonstration sets to try.", min=0, rich_help_panel="Search")
+    ] = 8,
+    demos: Annotated[int, typer.Option(help="Demonstrations in a set at most.", min=1, rich_help_panel="Search")] = 4,
+    anchor: Annotated[
+        Anchor,
+        typer.Option(
+            help="Score that bootstrapped demonstrations show: the human's (gold) or the model's own.",
+            rich_help_panel="Search",
+        ),
+    ] = Anchor.auto,
+    teacher: Annotated[
+        str | None,
+        typer.Option(help="A stronger model that writes the demonstrations' explanations.", rich_help_panel="Search"),
+    ] = None,
+    batches: Annotated[
+        int, typer.Option(help="Mini-batches that task inference reads at most.", min=1, rich_help_panel="Search")
+    ] = 25,
+    keep: Annotated[int, typer.Option(help="Task descriptions to merge at most.", min=1, rich_help_panel="Search")] = 5,
+    seed: Annotated[int, typer.Option(help="Decides splits and candidates.", rich_help_panel="Search")] = 0,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Calls at most; the best so far is kept.", rich_help_panel="Budget")
+    ] = None,
+    max_cost: Annotated[float | None, typer.Option(help="Dollars at most.", rich_help_panel="Budget")] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.", rich_help_panel="Budget")
+    ] = False,
+    api_base: ApiBase = None,
+    temperature: Annotated[float, typer.Option(rich_help_panel="Language model")] = 0.0,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Cap on the length of answers.", rich_help_panel="Language model")
+    ] = None,
+    timeout: Timeout = 120.0,
+    concurrency: Concurrency = None,
+    rpm: Rpm = None,
+    no_cache: NoCache = False,
+    as_json: Json = False,
+) -> None:
+    """Learn a judge from a few human scores and save it.
+
+    Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command goes on where it stopped.
+    Q = Pearson + Spearman + Kendall tau-b with people's scores, from -3 to 3.
+    """
+    from . import runs
+
+    raise typer.Exit(
+        runs.compile_judge(
+            runs.CompileRun(
+                labels=labels, lm=lm, output=output, aspect=aspect, scale=scale, columns=columns or [],
+                heldout=heldout, variant=variant.value, explain=explain.value, reading=reading.value, task=task,
+                criteria=criteria, without=tuple(w.value for w in without or ()), optimizer=optimizer.value,
+                level=level.value, candidates=candidates, demos=demos, anchor=anchor.value, teacher=teacher,
+                batches=batches, keep=keep, seed=seed, max_calls=max_calls, max_cost=max_cost, dry_run=dry_run,
+                temperature=temperature, max_tokens=max_tokens, as_json=as_json,
+                connection=runs.connection(api_base, timeout, concurrency, rpm, no_cache),
+            )
+        )
+    )  # fmt: skip
+
+
+@app.command()
+def score(
+    rows: Annotated[Path, typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet")],
+    judge: Annotated[Path, typer.Option(help="A judge that `compile` saved.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help=".jsonl or .csv; default ROWS.scored.jsonl")
+    ] = None,
+    lm: LM = None,
+    columns: Columns = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first rows.", min=1, rich_help_panel="Data")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew instead of going on.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Keep the model's own words with every row.")] = False,
+    api_base: ApiBase = None,
+    timeout: Timeout = 120.0,
+    concurrency: Concurrency = None,
+    rpm: Rpm = None,
+    no_cache: NoCache = False,
+    as_json: Json = False,
+) -> None:
+    """Score outputs with a compiled judge.
+
+    Rows are written as they finish, in the order of the input; a second run goes on where the first stopped. Exit code
+    0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error.
+    """
+    from . import runs
+
+    raise typer.Exit(
+        runs.score_rows_of_file(
+            rows, judge, output, lm=lm, columns=columns or [], limit=limit, retry_failed=retry_failed,
+            overwrite=overwrite, raw=raw, as_json=as_json,
+            connection=runs.connection(api_base, timeout, concurrency, rpm, no_cache),
+        )
+    )  # fmt: skip
+
+
+@app.command()
+def show(
+    judge: Annotated[Path, typer.Argument(help="A judge that `compile` saved.")],
+    prompt: Annotated[
+        Path | None, typer.Option(help="Rows: print the very messages that the first one would send.")
+    ] = None,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a judge learnt: task, criteria, demonstrations, agreement, cost. Calls no model."""
+    from . import runs
+
+    raise typer.Exit(runs.show_judge(judge, prompt, columns or [], as_json=as_json))
+
+
+@app.command()
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("demo-judge.json"),
+    lm: Annotated[str, typer.Option("--lm", help="Another model to try it with.")] = "local/qwen2.5-0.5b",
+    as_json: Json = False,
+) -> None:
+    """See it work: compile a judge from 48 labelled summaries on a small model inside this process, then score."""
+    from . import runs
+
+    raise typer.Exit(runs.run_demo(output, lm, as_json=as_json))
+
+
+@models.command("list")
+def models_list(
+    host: Annotated[str | None, typer.Option(help="Address of Ollama.")] = None, as_json: Json = False
+) -> None:
+    """The models that can be used without a key: embedded ones and what Ollama has."""
+    from . import runs
+
+    raise typer.Exit(runs.list_models(host, as_json=as_json))
+
+
+@models.command("pull")
+def models_pull(
+    name: Annotated[str, typer.Argument(help="local/NAME or ollama_chat/NAME")],
+    host: Annotated[str | None, typer.Option(help="Address of Ollama.")] = None,
+) -> None:
+    """Fetch a model, with its licence and checksum."""
+    from . import runs
+
+    raise typer.Exit(runs.pull_model(name, host))
+
+
+def main() -> None:
+    """The entry point: one line for an error, no traceback (set JUDGESMITH_DEBUG=1 to see it)."""
+    try:
+        app()
+    except JudgesmithError as error:
+        if os.environ.get("JUDGESMITH_DEBUG"):
+            raise
+        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; finished calls and rows are kept, the same command goes on from there\n")
+        sys.exit(130)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

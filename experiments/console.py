@@ -1,0 +1,166 @@
+"""What people see: tables, progress with the time left, verdicts. Everything but results goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ..optimizers.compiling import CompileReport, Plan
+from ..programs.judge import Judge
+from ..signatures.values import Verdict
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def print_json(data: Any) -> None:
+    """One JSON object on stdout, nothing else."""
+    json.dump(data, sys.stdout, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+    sys.stdout.flush()
+
+
+def number(value: float | None, digits: int = 2) -> str:
+    return "–" if value is None or value != value else f"{value:.{digits}f}"
+
+
+class Watch:
+    """A progress bar over a whole run on a terminal; a line a stage where there is none (logs, CI)."""
+
+    def __init__(self, title: str, total: int | None = None) -> None:
+        self._live = err.is_terminal
+        self._started = time.monotonic()
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[best]}"),
+            console=err,
+            disable=not self._live,
+            transient=True,
+        )
+        self._task = self._bar.add_task(escape(title), total=total, best="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, tb: TracebackType | None) -> None:
+        self._bar.stop()
+
+    def stage(self, title: str, steps: int) -> None:
+        if self._live:
+            self._bar.update(self._task, description=escape(title))
+        else:
+            err.print(f"[{time.monotonic() - self._started:5.0f} s] {title} ({steps})", markup=False)
+
+    def step(self, title: str | None = None) -> None:
+        self._bar.advance(self._task)
+        if title and self._live:
+            self._bar.update(self._task, description=escape(title))
+
+    def best(self, text: str) -> None:
+        if self._live:
+            self._bar.update(self._task, best=f"best Q so far {escape(text)}")
+        else:
+            err.print(f"          best Q so far {text}", markup=False)
+
+
+def show_plan(plan: Plan, model: str) -> None:
+    table = Table(title=f"What compiling with {escape(model)} would take (at most)", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    split = (
+        f"{plan.folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
+    )
+    table.add_row("rows", f"{plan.rows} ({split})")
+    table.add_row("calls", f"{plan.calls:,}")
+    table.add_row("prompt tokens", f"about {plan.prompt_tokens:,}")
+    table.add_row("answer tokens", f"about {plan.completion_tokens:,}")
+    table.add_row("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")
+    table.add_row("cost", "price unknown" if plan.cost is None else f"about ${plan.cost:.2f}")
+    out.print(table)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
+    """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
+    how = f"{report.folds}-fold cross-validation" if report.folds else "held out, never seen by the search"
+    table = Table(title=f"Agreement with people on {report.heldout_rows} rows ({how})")
+    for name in ("judge", "Q", "95 % interval", "Pearson", "Spearman", "Kendall", "failed"):
+        table.add_column(name, justify="left" if name == "judge" else "right")
+    for name, found in (("zero-shot", report.zero_shot), ("compiled", report.heldout)):
+        o = found.objective
+        table.add_row(
+            name,
+            number(found.q),
+            f"[{number(found.low)}, {number(found.high)}]".replace("[", r"\["),
+            number(o.pearson),
+            number(o.spearman),
+            number(o.kendall),
+            str(o.failed),
+        )
+    out.print(table)
+    value, low, high, p = report.difference
+    if report.selected["demos"] == 0:
+        verdict = "The search kept the zero-shot prompt: no set of demonstrations did better on the training rows."
+    elif p == p and p < 0.05 and value > 0:
+        verdict = "The compiled judge agrees better with people than the zero-shot one."
+    elif p == p and p < 0.05:
+        verdict = "The compiled judge agrees WORSE with people than the zero-shot one: the search was misled."
+    elif value > 0:
+        verdict = "The compiled judge came out better, but so few rows cannot tell it from chance."
+    else:
+        verdict = "The compiled judge is not better than the zero-shot one on these rows."
+    out.print(f"Difference {value:+.2f} \\[{number(low)}, {number(high)}], p = {number(p, 3)}. {verdict}")
+    out.print(
+        f"Chosen: {report.selected['candidate']} with {report.selected['demos']} demonstrations "
+        f"(Q {number(report.selected['q'])} on training rows, each judged without itself in the prompt)."
+    )
+    out.print(
+        f"Mean error on the scale {judge.scale}: {number(report.calibrated_error)} calibrated, "
+        f"{number(report.uncalibrated_error)} before."
+    )
+    u = report.usage
+    out.print(
+        f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
+        f"tokens, {duration(report.seconds)}."
+    )
+    for note in report.notes:
+        if note in shown:
+            continue
+        out.print(f"note: {note}", style="yellow", markup=False)
+
+
+def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
+    score = "no score" if verdict.failure else number(verdict.score)
+    out.print(f"\n[bold]{escape(title)}[/bold]  {score} on {scale}")
+    out.print(f"  {_shorten(output)}", markup=False, style="dim")
+    if verdict.failure:
+        out.print(f"  failed: {verdict.failure}", markup=False, style="red")
+    if verdict.explanation:
+        out.print(f"  {verdict.explanation}", markup=False)
+    for name, criterion in verdict.criteria.items():
+        out.print(f"  - {name}: {number(criterion.score, 0)}/100 {criterion.explanation}", markup=False)
+
+
+def _shorten(text: str, most: int = 240) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,344 @@
+"""`judgesmith score`: rows in, rows with verdicts out, written as they finish, resumed where they stopped."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import os
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from ..datasets.loading import iter_rows
+from ..datasets.records import Row
+from ..errors import OptionError
+from ..optimizers.examples import row_key
+from ..programs.artifact import fingerprint
+from ..programs.judge import Judge
+from ..signatures.values import Item, Verdict
+from .console import Watch
+
+
+@dataclass(slots=True)
+class ScoreSummary:
+    """What a scoring run did. rows, scored, failed and repaired count the whole output file; `resumed` of them were
+    there before. `seen` rows were used to compile the judge: agreement measured on them means little."""
+
+    rows: int = 0
+    scored: int = 0
+    failed: int = 0
+    repaired: int = 0
+    resumed: int = 0
+    seen: int = 0
+    calls: int = 0
+    cached_calls: int = 0
+    seconds: float = 0.0
+    failures: list[tuple[str, str]] = field(default_factory=list)
+
+    def count(self, identity: str, failure: str | None, repaired: bool, seen: bool) -> None:
+        self.rows += 1
+        self.scored += failure is None
+        self.failed += failure is not None
+        self.repaired += repaired
+        self.seen += seen
+        if failure is not None and len(self.failures) < 1000:
+            self.failures.append((identity, failure))
+
+    def to_dict(self) -> dict[str, Any]:
+        names = ("rows", "scored", "failed", "repaired", "resumed", "seen", "calls", "cached_calls")
+        return {name: getattr(self, name) for name in names} | {
+            "seconds": round(self.seconds, 2),
+            "failures": [{"id": i, "reason": r} for i, r in self.failures],
+        }
+
+
+class Sink(Protocol):
+    """An output file that grows by one row at a time."""
+
+    def existing(self) -> Iterator[dict[str, Any]]:
+        """The complete rows that are there, as they were written."""
+        ...
+
+    def write(self, record: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class JsonlSink:
+    def __init__(self, path: Path, *, append: bool) -> None:
+        self.path = path
+        if append:
+            _drop_half_line(path)
+        self._file: IO[str] = path.open("a" if append else "w", encoding="utf-8")
+
+    def existing(self) -> Iterator[dict[str, Any]]:
+        with self.path.open(encoding="utf-8") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise OptionError(
+                        f"{self.path.name}, line {number}: no JSON ({error.msg}); this is no output of `judgesmith "
+                        "score`. Give another -o, or --overwrite"
+                    ) from None
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class CsvSink:
+    """Flat columns: the input's own, then judge_score, judge_explanation, judge_failure, judge."""
+
+    COLUMNS = ("judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge")
+
+    def __init__(self, path: Path, *, append: bool) -> None:
+        self.path = path
+        self._writer: csv.DictWriter[str] | None = None
+        self._file: IO[str] = path.open("a" if append else "w", encoding="utf-8", newline="")
+        self._header = _csv_header(path) if append else None
+
+    def existing(self) -> Iterator[dict[str, Any]]:
+        with self.path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                if "judge_id" not in row:
+                    raise OptionError(
+                        f"{self.path.name} is no output of `judgesmith score`; give another -o, or --overwrite"
+                    )
+                failure = row["judge_failure"] or None
+                yield {
+                    "id": row["judge_id"],
+                    "judge": row["judge"],
+                    "seen": row["judge_seen"] == "yes",
+                    "verdict": {"failure": failure, "repaired": row["judge_repaired"] == "yes"},
+                }
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        verdict = record["verdict"]
+        flat = {k: v for k, v in record.items() if k not in ("verdict", "judge", "seen")}
+        if self._writer is None:
+            columns = self._header or [*flat, *self.COLUMNS]
+            self._writer = csv.DictWriter(self._file, columns, extrasaction="ignore")
+            if self._header is None:
+                self._writer.writeheader()
+        flat |= {
+            "judge_score": verdict["score"],
+            "judge_explanation": verdict["explanation"],
+            "judge_failure": verdict["failure"] or "",
+            "judge_repaired": "yes" if verdict["repaired"] else "",
+            "judge_seen": "yes" if record.get("seen") else "",
+            "judge_id": record["id"],
+            "judge": record["judge"],
+        }
+        self._writer.writerow({k: _cell(v) for k, v in flat.items()})
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _csv_header(path: Path) -> list[str] | None:
+    with path.open(encoding="utf-8", newline="") as file:
+        return next(csv.reader(file), None)
+
+
+def _drop_half_line(path: Path) -> None:
+    """A killed run may have left half a line: it is taken away, its row is judged again."""
+    with path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
+        place = size
+        while place > 0:
+            start = max(0, place - 65536)
+            file.seek(start)
+            found = file.read(place - start).rfind(b"\n")
+            if found >= 0:
+                file.truncate(start + found + 1)
+                return
+            place = start
+        file.truncate(0)
+
+
+def _sink(path: Path, *, append: bool) -> Sink:
+    kinds: dict[str, type[JsonlSink] | type[CsvSink]] = {".jsonl": JsonlSink, ".csv": CsvSink}
+    kind = kinds.get(path.suffix.lower())
+    if kind is None:
+        raise OptionError(f"{path.name}: scores are written as .jsonl or .csv; name the output so")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return kind(path, append=append)
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def score_file(
+    judge: Judge,
+    source: Path,
+    output: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    overwrite: bool = False,
+    retry_failed: bool = False,
+    raw: bool = False,
+    watch: Watch | None = None,
+) -> ScoreSummary:
+    """Judge every row of a file. An output that is there already is continued, if the same judge wrote it from the
+    same rows; `retry_failed` judges its failed rows again instead.
+
+    Raises LabelsError for a broken input line (rows before it are written), OptionError for an output that belongs to
+    another judge or input, ModelError where the model cannot be used.
+    """
+    if output.exists() and source.exists() and output.samefile(source):
+        raise OptionError(f"{output} is the input; give another -o")
+    mark = fingerprint(judge)
+    known = set(judge.provenance.get("seen") or ())
+    summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
+    rows = itertools.islice(iter_rows(source, columns=columns), limit)
+    there = output.exists() and not overwrite and output.stat().st_size > 0
+    try:
+        if retry_failed:
+            if not there:
+                raise OptionError(f"{output} does not exist: there are no failed rows to try again")
+            _again(judge, rows, output, mark, known, raw, summary, watch)
+        else:
+            _onwards(judge, rows, output, mark, known, raw, summary, watch, there)
+    finally:
+        spent = judge.lm.meter.usage - before
+        summary.calls, summary.cached_calls = spent.calls, spent.cached
+        summary.seconds = time.monotonic() - started
+    return summary
+
+
+def _onwards(
+    judge: Judge,
+    rows: Iterator[tuple[Row, dict[str, Any]]],
+    output: Path,
+    mark: str,
+    known: set[str],
+    raw: bool,
+    summary: ScoreSummary,
+    watch: Watch | None,
+    there: bool,
+) -> None:
+    sink = _sink(output, append=there)
+    try:
+        if there:
+            for old in sink.existing():
+                _same(output, old, next(rows, None), mark)
+                summary.count(old["id"], old["verdict"]["failure"], old["verdict"]["repaired"], bool(old.get("seen")))
+                summary.resumed += 1
+                if watch is not None:
+                    watch.step()
+        for row, record, verdict in _judged(judge, rows):
+            made = _record(row, record, verdict, mark, known, raw)
+            sink.write(made)
+            summary.count(row.id, verdict.failure, verdict.repaired, made["seen"])
+            if watch is not None:
+                watch.step()
+    finally:
+        sink.close()
+
+
+def _again(
+    judge: Judge,
+    rows: Iterator[tuple[Row, dict[str, Any]]],
+    output: Path,
+    mark: str,
+    known: set[str],
+    raw: bool,
+    summary: ScoreSummary,
+    watch: Watch | None,
+) -> None:
+    """Rewrite the output beside itself with its failed rows judged again, then put it in the old one's place."""
+    if output.suffix.lower() != ".jsonl":
+        raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
+    old_sink = _sink(output, append=True)
+    old_sink.close()
+    beside = output.with_name(f".{output.stem}.again{output.suffix}")
+    sink = _sink(beside, append=False)
+
+    def paired() -> Iterator[tuple[dict[str, Any], Row, dict[str, Any]]]:
+        for old in old_sink.existing():
+            new = next(rows, None)
+            _same(output, old, new, mark)
+            assert new is not None
+            yield old, *new
+
+    try:
+        first, second = itertools.tee(paired())
+        failed = ((row, record) for old, row, record in first if old["verdict"]["failure"] is not None)
+        verdicts = _judged(judge, failed)
+        for old, row, _ in second:
+            if old["verdict"]["failure"] is None:
+                sink.write(old)
+                summary.count(row.id, None, old["verdict"]["repaired"], bool(old.get("seen")))
+                summary.resumed += 1
+            else:
+                row, record, verdict = next(verdicts)
+                made = _record(row, record, verdict, mark, known, raw)
+                sink.write(made)
+                summary.count(row.id, verdict.failure, verdict.repaired, made["seen"])
+            if watch is not None:
+                watch.step()
+        sink.close()
+        beside.replace(output)
+    finally:
+        sink.close()
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def _judged(judge: Judge, rows: Iterator[tuple[Row, dict[str, Any]]]) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
+    under_way: deque[tuple[Row, dict[str, Any]]] = deque()
+
+    def items() -> Iterator[Item]:
+        for row, record in rows:
+            under_way.append((row, record))
+            yield Item(row.output, row.source, row.context, row.reference, row.group or None)
+
+    for verdict in judge.score_many(items()):
+        row, record = under_way.popleft()
+        yield row, record, verdict
+
+
+def _record(
+    row: Row, record: Mapping[str, Any], verdict: Verdict, mark: str, known: set[str], raw: bool
+) -> dict[str, Any]:
+    return {
+        **{k: (None if isinstance(v, float) and math.isnan(v) else v) for k, v in record.items()},
+        "id": row.id,
+        "verdict": verdict.to_dict(raw=raw or verdict.failure is not None),
+        "judge": mark,
+        "seen": row_key(row.source, row.output) in known,
+    }
+
+
+def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None, mark: str) -> None:
+    if not isinstance(old.get("verdict"), dict) or "judge" not in old:
+        raise OptionError(f"{output.name} is no output of `judgesmith score`; give another -o, or --overwrite")
+    if old["judge"] != mark:
+        raise OptionError(
+            f"{output.name} was written by judge {old['judge']}, this one is {mark}; give another -o, or --overwrite"
+        )
+    if new is None or new[0].id != old["id"]:
+        there = "the end of the input" if new is None else f"{new[0].id!r}"
+        raise OptionError(
+            f"{output.name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
+            "Give another -o, or --overwrite"
+        )
+
+
+__all__ = ["ScoreSummary", "score_file"]

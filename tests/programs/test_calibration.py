@@ -1,0 +1,118 @@
+"""The map from raw percent to the user's scale: strictly increasing, within the scale, linear without evidence."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from judgesmith.errors import ArtifactError
+from judgesmith.programs.calibration import SLOPE, Calibration
+from judgesmith.signatures.values import Scale
+
+FIVE = Scale(1, 5)
+PERCENT = st.one_of(st.floats(0, 100), st.integers(0, 100).map(float), st.just(math.nan))
+SCALES = st.sampled_from([FIVE, Scale(0, 100), Scale(-1, 1), Scale(0, 1e-6), Scale(0, 1e6)])
+
+
+def test_linear_is_the_straight_line() -> None:
+    linear = Calibration.linear(FIVE)
+    assert [linear(p) for p in (0, 25, 50, 75, 100)] == [1, 2, 3, 4, 5]
+    assert math.isnan(linear(math.nan))
+
+
+@pytest.mark.parametrize(
+    ("percent", "human"),
+    [
+        ([], []),
+        ([50, 60, 70, 80], [1, 2, 3, 4]),  # four rows
+        ([50, 60, 70, 80, math.nan], [1, 2, 3, 4, 5]),  # four that can be used
+        ([50] * 20, [1, 2, 3, 4, 5] * 4),  # constant raw scores
+        ([0, 0, 0, 100, 100, 100], [1, 1, 1, 5, 5, 5]),  # nothing between the ends
+        ([math.nan] * 10, [3] * 10),
+    ],
+)
+def test_without_evidence_the_map_is_linear(percent: list[float], human: list[float]) -> None:
+    assert Calibration.fit(percent, human, FIVE) == Calibration.linear(FIVE)
+
+
+def test_levels_are_the_means_of_equally_filled_bins() -> None:
+    # Ten rows in two bins of five: centres 30 and 70, human means 2 and 4.
+    fitted = Calibration.fit([30] * 5 + [70] * 5, [2] * 5 + [4] * 5, FIVE)
+    assert fitted.percent == (0, 30, 70, 100)
+    # ends (2+1)/2 = 1.5 and (4+5)/2 = 4.5; linear there 1, 2.2, 3.8, 5; mixed 0.95 to 0.05
+    mixed = [0.95 * 1.5 + 0.05 * 1, 0.95 * 2 + 0.05 * 2.2, 0.95 * 4 + 0.05 * 3.8, 0.95 * 4.5 + 0.05 * 5]
+    assert SLOPE == 0.05
+    assert fitted.score == pytest.approx(mixed)
+    assert fitted(50) == pytest.approx((mixed[1] + mixed[2]) / 2)
+
+
+def test_it_brings_a_mild_judge_closer_to_people() -> None:
+    rng = np.random.default_rng(0)
+    human = rng.uniform(1, 5, 200)
+    raw = 70 + 6 * (human - 1) + rng.normal(0, 2, 200)  # uses only the upper third
+    fitted, linear = Calibration.fit(raw[:100], human[:100], FIVE), Calibration.linear(FIVE)
+
+    def error(map_: Calibration) -> float:
+        return float(np.mean([abs(map_(r) - h) for r, h in zip(raw[100:], human[100:], strict=True)]))
+
+    assert error(fitted) < 0.5 * error(linear)
+
+
+def test_people_who_disagree_with_the_judges_order_do_not_turn_it_round() -> None:
+    fitted = Calibration.fit(np.linspace(5, 95, 60), np.linspace(5, 1, 60), FIVE)
+    assert fitted(90) > fitted(10)
+
+
+@given(st.lists(st.tuples(PERCENT, st.one_of(st.floats(-1, 101), st.just(math.nan))), max_size=60), SCALES)
+@example([(50.000001, 1.0), (50.000002, 5.0)] * 10, FIVE)
+@example([(50.0001, 5.0), (50.0002, 1.0), (49.9, 3.0)] * 10, Scale(0, 1e-6))
+def test_every_fit_strictly_increases_within_the_scale(rows: list[tuple[float, float]], scale: Scale) -> None:
+    fitted = Calibration.fit([p for p, _ in rows], [h for _, h in rows], scale)
+    # The constructor refuses knots that do not strictly increase; the map itself on a grid:
+    values = [fitted(p) for p in np.linspace(0, 100, 201)]
+    assert all(a < b for a, b in zip(values, values[1:], strict=False))
+    extent = scale.high - scale.low
+    assert scale.low - 1e-9 * extent <= values[0]
+    assert values[-1] <= scale.high + 1e-9 * extent
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 100), st.floats(1, 5)), min_size=5, max_size=40),
+    st.lists(st.integers(0, 100), min_size=2, max_size=20),
+)
+def test_ranks_never_change(rows: list[tuple[int, float]], new: list[int]) -> None:
+    fitted = Calibration.fit([p for p, _ in rows], [h for _, h in rows], FIVE)
+    for a in new:
+        for b in new:
+            assert (a < b) == (fitted(a) < fitted(b))
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.floats(1, 5)), min_size=5, max_size=40))
+def test_the_order_of_rows_does_not_matter_where_no_scores_tie(rows: list[tuple[float, float]]) -> None:
+    rows = list({round(p, 3): (p, h) for p, h in rows}.values())
+    backwards = rows[::-1]
+    one = Calibration.fit([p for p, _ in rows], [h for _, h in rows], FIVE)
+    two = Calibration.fit([p for p, _ in backwards], [h for _, h in backwards], FIVE)
+    assert one.percent == pytest.approx(two.percent)
+    assert one.score == pytest.approx(two.score)
+
+
+@pytest.mark.parametrize(
+    ("percent", "score"),
+    [
+        ((), ()),
+        ((0.0,), (1.0,)),
+        ((0.0, 100.0), (1.0, 2.0, 3.0)),
+        ((0.0, 100.0), (5.0, 1.0)),
+        ((0.0, 100.0), (1.0, 1.0)),
+        ((0.0, 0.0), (1.0, 5.0)),
+        ((100.0, 0.0), (1.0, 5.0)),
+        ((0.0, math.nan), (1.0, 5.0)),
+        ((0.0, 100.0), (1.0, math.inf)),
+    ],
+)
+def test_knots_that_do_not_strictly_increase_are_refused(percent: tuple[float, ...], score: tuple[float, ...]) -> None:
+    with pytest.raises(ArtifactError):
+        Calibration(percent, score)

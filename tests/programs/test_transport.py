@@ -1,0 +1,457 @@
+"""How one request reaches a model: a real server that misbehaves in every way seen in the wild."""
+
+import asyncio
+import json
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import dspy
+import pytest
+
+from judgesmith.errors import ModelError
+from judgesmith.programs import engine
+from judgesmith.programs.transport import (
+    OpenAIStyle,
+    Reply,
+    Request,
+    ThroughDSPy,
+    ThroughLiteLLM,
+    TokenChoice,
+    Unanswered,
+    read_reply,
+    retry_after,
+)
+
+COMPLETION: dict[str, Any] = {
+    "choices": [{"message": {"role": "assistant", "content": "Score: 4"}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 11, "completion_tokens": 3},
+}
+
+
+@dataclass(frozen=True)
+class Say:
+    """How the server answers one request. wait: seconds before it does. cut: bytes of the body before it hangs up."""
+
+    status: int = 200
+    body: bytes = json.dumps(COMPLETION).encode()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    wait: float = 0.0
+    cut: int | None = None
+    hang_up: bool = False
+
+
+class Server:
+    """A real HTTP server on loopback. `behave(number, body)` says how it answers request `number` (from 1)."""
+
+    def __init__(self, behave: Callable[[int, dict[str, Any]], Say]) -> None:
+        self.behave = behave
+        self.bodies: list[dict[str, Any]] = []
+        self.headers: list[str] = []
+        self.times: list[float] = []
+        self.most_in_flight = 0
+        self._now = 0
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        start = asyncio.start_server(self._connection, "127.0.0.1", 0)
+        self._server = asyncio.run_coroutine_threadsafe(start, self._loop).result(5)
+        self.base = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+                length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
+                body = json.loads(await reader.readexactly(int(length[1]))) if length else {}
+                self.headers.append(head)
+                self.bodies.append(body)
+                self.times.append(time.monotonic())
+                self._now += 1
+                self.most_in_flight = max(self.most_in_flight, self._now)
+                try:
+                    say = self.behave(len(self.bodies), body)
+                    if say.wait:
+                        await asyncio.sleep(say.wait)
+                finally:
+                    self._now -= 1
+                if say.hang_up:
+                    return
+                lines = [
+                    f"HTTP/1.1 {say.status} X",
+                    "Content-Type: application/json",
+                    f"Content-Length: {len(say.body)}",
+                ]
+                lines += [f"{name}: {value}" for name, value in say.headers.items()]
+                writer.write("\r\n".join([*lines, "", ""]).encode() + say.body[: say.cut])
+                await writer.drain()
+                if say.cut is not None:
+                    return
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    def close(self) -> None:
+        async def down() -> None:
+            self._server.close()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(down(), self._loop).result(5)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(5)
+        self._loop.close()
+
+
+MakeServer = Callable[..., Server]
+
+
+@pytest.fixture
+def serve() -> Iterator[MakeServer]:
+    """Start a server that gives these answers, the last one for ever, or one that a function decides."""
+    running: list[Server] = []
+
+    def make(*answers: Say | Callable[[int, dict[str, Any]], Say]) -> Server:
+        first = answers[0] if answers else Say()
+        if isinstance(first, Say):
+            said = [a for a in answers if isinstance(a, Say)] or [first]
+            server = Server(lambda number, _: said[min(number, len(said)) - 1])
+        else:
+            server = Server(first)
+        running.append(server)
+        return server
+
+    yield make
+    for server in running:
+        server.close()
+
+
+ASK = Request([{"role": "user", "content": "Rate “this” 🙂"}], 12)
+
+
+def send(base: str, request: Request = ASK, *, key: str | None = "sk-secret", timeout: float = 5.0) -> Reply:
+    """One request over a connection of its own, without retries."""
+
+    async def once() -> Reply:
+        style = OpenAIStyle(base, "m", key=key, timeout=timeout, label="openai/m")
+        try:
+            return await style.send(request)
+        finally:
+            await style.close()
+
+    return engine.run(once())
+
+
+def failure(base: str, **options: Any) -> Unanswered:
+    with pytest.raises(Unanswered) as caught:
+        send(base, **options)
+    return caught.value
+
+
+# What is sent
+
+
+def test_the_request_is_what_openai_documents(serve: MakeServer) -> None:
+    server = serve()
+    assert send(server.base) == Reply("Score: 4", None, 11, 3, 0, "stop")
+    assert server.bodies == [
+        {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Rate “this” 🙂"}],
+            "temperature": 0.0,
+            "max_tokens": 12,
+        }
+    ]
+    assert server.headers[0].startswith("POST /v1/chat/completions HTTP/1.1\r\n")
+    assert "Authorization: Bearer sk-secret\r\n" in server.headers[0]
+
+
+def test_no_key_sends_no_authorization(serve: MakeServer) -> None:
+    server = serve()
+    send(server.base + "/", key=None)  # a slash at the end is no other address
+    assert "authorization" not in server.headers[0].lower()
+    assert server.headers[0].startswith("POST /v1/chat/completions ")
+
+
+def test_logprobs_grammar_and_schema_are_asked_for_in_their_forms(serve: MakeServer) -> None:
+    server = serve()
+    schema = {"type": "object"}
+    send(server.base, Request(ASK.messages, 1, top_logprobs=20, schema=schema))
+    send(server.base, Request(ASK.messages, 1, grammar='root ::= "4"', schema=schema))
+    first, second = server.bodies
+    assert (first["logprobs"], first["top_logprobs"]) == (True, 20)
+    assert first["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": schema}
+    assert second["grammar"] == 'root ::= "4"'
+    assert not {"response_format", "logprobs", "top_logprobs"} & set(second)
+
+
+def test_text_that_is_no_unicode_fails_this_row_alone(serve: MakeServer) -> None:
+    server = serve()
+    error = failure(server.base, request=Request([{"role": "user", "content": "half \ud83d a smile"}], 1))
+    assert not error.again
+    assert "cannot be sent" in str(error)
+    assert server.bodies == []
+
+
+def test_one_connection_serves_many_requests(serve: MakeServer) -> None:
+    server = serve()
+
+    async def many() -> None:
+        style = OpenAIStyle(server.base, "m", key=None, timeout=5, label="m")
+        for _ in range(5):
+            await style.send(ASK)
+        await style.close()
+        await style.send(ASK)  # a closed one opens again
+        await style.close()
+
+    engine.run(many())
+    assert len(server.bodies) == 6
+
+
+# What comes back wrong
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
+def test_statuses_that_pass_are_worth_another_try(serve: MakeServer, status: int) -> None:
+    error = failure(serve(Say(status, b'{"error": {"message": "too busy\\nfor you"}}')).base)
+    assert error.again
+    assert error.reached
+    assert error.after is None
+    assert str(error) == f"HTTP {status}: too busy for you"
+
+
+@pytest.mark.parametrize("status", [400, 405, 413, 422])
+def test_statuses_that_stay_are_not(serve: MakeServer, status: int) -> None:
+    error = failure(serve(Say(status, b"no")).base)
+    assert not error.again
+    assert str(error) == f"HTTP {status}: no"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_a_model_error_that_does_not_show_it(serve: MakeServer, status: int) -> None:
+    with pytest.raises(ModelError, match=f"openai/m: the key was refused .HTTP {status}") as caught:
+        send(serve(Say(status, b'{"error": "bad key"}')).base)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_not_found_is_a_model_error(serve: MakeServer) -> None:
+    with pytest.raises(ModelError, match="no such model.*check the name and --api-base"):
+        send(serve(Say(404, b'{"error": {"message": "no such model"}}')).base)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(serve: MakeServer, status: int) -> None:
+    elsewhere = serve()
+    server = serve(Say(status, b"", {"Location": elsewhere.base + "/chat/completions"}))
+    with pytest.raises(ModelError, match="moved to " + re.escape(elsewhere.base)):
+        send(server.base)
+    assert elsewhere.bodies == []
+
+
+def test_retry_after_in_seconds_and_as_a_date(serve: MakeServer) -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    server = serve(Say(429, headers={"Retry-After": "1.5"}), Say(503, headers={"retry-after": soon}))
+    assert failure(server.base).after == 1.5
+    second = failure(server.base).after
+    assert second is not None
+    assert 20 < second <= 30
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("3", 3.0),
+        ("-3", 0.0),
+        ("", None),
+        ("soon", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),  # long ago
+        ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+    ],
+)
+def test_retry_after_values(value: str, seconds: float | None) -> None:
+    assert retry_after({"Retry-After": value}) == seconds
+
+
+def test_a_cut_off_body(serve: MakeServer) -> None:
+    error = failure(serve(Say(cut=20)).base)
+    assert error.again
+    assert "connection failed" in str(error)
+
+
+def test_a_closed_connection(serve: MakeServer) -> None:
+    error = failure(serve(Say(hang_up=True)).base)
+    assert error.again
+    assert not error.reached
+
+
+def test_nobody_listening() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: refused, and nobody else gets the port
+        error = failure(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+    assert error.again
+    assert not error.reached
+
+
+def test_a_slow_answer(serve: MakeServer) -> None:
+    started = time.monotonic()
+    error = failure(serve(Say(wait=5)).base, timeout=0.1)
+    assert time.monotonic() - started < 2
+    assert error.again
+    assert not error.reached
+    assert str(error) == "no answer within 0.1 s"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b'{"choices": [', b"\xff\xfe\x00", b"NaN"])
+def test_garbage_instead_of_json(serve: MakeServer, body: bytes) -> None:
+    error = failure(serve(Say(body=body)).base)
+    assert error.again
+    assert "no JSON" in str(error)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        [],
+        "text",
+        7,
+        None,
+        {"error": {"message": "overloaded"}},
+        {"choices": []},
+        {"choices": None},
+        {"choices": [{}]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": {}}]},
+        {"choices": [{"message": {"content": 4}}]},
+        {"choices": [{"message": {"content": "4"}, "logprobs": {"content": [{"nothing": 1}]}}]},
+        {"choices": [{"message": {"content": "4"}}], "usage": {"prompt_tokens": "many"}},
+    ],
+)
+def test_json_that_is_no_completion(serve: MakeServer, data: Any) -> None:
+    error = failure(serve(Say(body=json.dumps(data).encode())).base)
+    assert error.again
+    assert "no chat completion" in str(error)
+
+
+# What comes back right
+
+
+def answer(content: Any, **choice: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": content}, **choice}]}
+
+
+def test_log_probabilities_are_read() -> None:
+    listed = [
+        {"token": "Score: ", "logprob": -0.1, "top_logprobs": []},
+        {
+            "token": "4",
+            "logprob": -0.5,
+            "top_logprobs": [{"token": "4", "logprob": -0.5}, {"token": " 5", "logprob": -1}],
+        },
+        {"token": "\n"},
+    ]
+    reply = read_reply(answer("Score: 4\n", logprobs={"content": listed}))
+    assert reply.tokens == (
+        TokenChoice("Score: ", ()),
+        TokenChoice("4", (("4", -0.5), (" 5", -1.0))),
+        TokenChoice("\n", ()),
+    )
+
+
+def test_a_probability_of_zero_is_left_out() -> None:
+    top = [{"token": "4", "logprob": 0.0}, {"token": "5", "logprob": None}]  # JSON has no minus infinity
+    reply = read_reply(answer("4", logprobs={"content": [{"token": "4", "top_logprobs": top}]}))
+    assert reply.tokens == (TokenChoice("4", (("4", 0.0),)),)
+
+
+@pytest.mark.parametrize("logprobs", [None, {}, {"content": None}, {"content": []}])
+def test_no_log_probabilities_are_none(logprobs: Any) -> None:
+    assert read_reply(answer("4", logprobs=logprobs)).tokens is None
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    assert read_reply(answer(None, finish_reason="length")) == Reply("", finish="length")
+
+
+def test_an_answer_in_parts_is_joined() -> None:
+    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Score"}, {"type": "text", "text": ": 4"}]
+    assert read_reply(answer(parts)).text == "Score: 4"
+
+
+def test_tokens_from_the_prefix_cache_are_counted() -> None:
+    usage = {"prompt_tokens": 700, "completion_tokens": 8, "prompt_tokens_details": {"cached_tokens": 640}}
+    assert read_reply(answer("4") | {"usage": usage}).prefix_tokens == 640
+    assert read_reply(answer("4") | {"usage": {"prompt_tokens_details": None}}).prefix_tokens == 0
+
+
+# The other two transports
+
+
+def through_litellm(base: str, model: str = "openai/m", timeout: float = 5.0) -> Reply:
+    return engine.run(ThroughLiteLLM(model, timeout=timeout, key="sk-secret", api_base=base).send(ASK))
+
+
+def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
+    """One test: importing LiteLLM takes seconds."""
+    assert through_litellm(serve().base) == Reply("Score: 4", None, 11, 3, 0, "stop")
+    with pytest.raises(ModelError):
+        through_litellm(serve(Say(401, b'{"error": {"message": "bad key"}}')).base)
+    with pytest.raises(ModelError):
+        through_litellm(serve(Say(404, b'{"error": {"message": "no such model"}}')).base)
+    with pytest.raises(ModelError, match="PROVIDER/MODEL"):
+        through_litellm(serve().base, model="nonsense")
+    busy = serve(Say(429, b'{"error": {"message": "slow down"}}', {"Retry-After": "2"}))
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(busy.base)
+    assert (caught.value.again, caught.value.after) == (True, 2.0)
+    assert len(busy.bodies) == 1  # our retries replace LiteLLM's
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(serve(Say(400, b'{"error": {"message": "too long"}}')).base)
+    assert not caught.value.again
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(serve(Say(500, b"{}")).base)
+    assert caught.value.again
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(serve(Say(wait=3)).base, timeout=0.2)
+    assert (caught.value.again, caught.value.reached) == (True, False)
+
+
+class Foreign(dspy.BaseLM):  # type: ignore[misc]
+    """A caller's own LM object."""
+
+    def __init__(self, output: Any) -> None:
+        super().__init__("mine/m")
+        self.output = output
+        self.asked: list[dict[str, Any]] = []
+
+    async def acall(self, prompt: Any = None, messages: Any = None, **options: Any) -> list[Any]:
+        self.asked.append({"messages": messages, **options})
+        if isinstance(self.output, Exception):
+            raise self.output
+        return [self.output]
+
+
+def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
+    lm = Foreign("Score: 4")
+    assert engine.run(ThroughDSPy(lm).send(ASK)).text == "Score: 4"
+    assert lm.asked == [{"messages": ASK.messages, "temperature": 0.0, "max_tokens": 12}]
+    listed = [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.1}]}]
+    lm = Foreign({"text": "4", "logprobs": {"content": listed}})
+    reply = engine.run(ThroughDSPy(lm).send(Request(ASK.messages, 1, top_logprobs=5, sample=2)))
+    assert reply == Reply("4", (TokenChoice("4", (("4", -0.1),)),))
+    assert lm.asked[0]["rollout_id"] == 2
+
+
+def test_a_dspy_object_that_raises_fails_this_call() -> None:
+    with pytest.raises(Unanswered, match="first line") as caught:
+        engine.run(ThroughDSPy(Foreign(RuntimeError("first line\nsecond"))).send(ASK))
+    assert not caught.value.again

@@ -1,0 +1,130 @@
+"""Scales, verdicts and items: what they mean and what they refuse."""
+
+import json
+import math
+
+import dspy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgesmith.errors import OptionError
+from judgesmith.signatures.values import Criterion, CriterionScore, ErrorSpan, Item, Scale, Usage, Verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("1-5", 1, 5),
+        ("1..5", 1, 5),
+        ("1 5", 1, 5),
+        ("1:5", 1, 5),
+        ("1,5", 1, 5),
+        (" 0 - 100 ", 0, 100),
+        ("-1-1", -1, 1),
+        ("-5--1", -5, -1),
+        ("0.5..4.5", 0.5, 4.5),
+    ],
+)
+def test_a_scale_is_read_from_the_forms_people_write(text: str, low: float, high: float) -> None:
+    assert Scale.parse(text) == Scale(low, high)
+
+
+@pytest.mark.parametrize("text", ["", "5", "one to five", "1-", "1-5-9", "1e3-2e3", "nan-5"])
+def test_other_forms_of_a_scale_are_refused_with_an_example(text: str) -> None:
+    with pytest.raises(OptionError, match="for example 1-5"):
+        Scale.parse(text)
+
+
+@pytest.mark.parametrize(("low", "high"), [(5, 1), (1, 1), (math.nan, 5), (0, math.inf), (-math.inf, 0)])
+def test_a_scale_without_an_extent_is_refused(low: float, high: float) -> None:
+    with pytest.raises(OptionError, match="low < high"):
+        Scale(low, high)
+
+
+def test_percent_is_the_share_of_the_way_up_the_scale() -> None:
+    scale = Scale(1, 5)
+    assert [scale.to_percent(x) for x in (1, 2, 3, 4, 5)] == [0, 25, 50, 75, 100]
+    assert scale.from_percent(75) == 4
+    assert str(scale) == "1..5"
+
+
+finite = st.floats(-1e6, 1e6)
+
+
+@given(finite, st.floats(1e-3, 1e6), st.floats(0, 100))
+def test_from_percent_and_back_is_the_same(low: float, extent: float, percent: float) -> None:
+    scale = Scale(low, low + extent)
+    # Beside a large `low`, a small extent keeps few digits: the tolerance is that loss.
+    tolerance = 1e-6 + abs(low) / extent * 1e-12
+    assert scale.to_percent(scale.from_percent(percent)) == pytest.approx(percent, abs=tolerance)
+
+
+def test_usage_adds_and_subtracts_field_by_field() -> None:
+    one, two = Usage(1, 2, 3, 4, 5, 6.0, 7), Usage(10, 20, 30, 40, 50, 60.0, 70)
+    assert one + two == Usage(11, 22, 33, 44, 55, 66.0, 77)
+    assert (one + two) - one == two
+    assert two.tokens == 30 + 40
+
+
+def test_a_failed_verdict_has_no_score_and_says_why() -> None:
+    verdict = Verdict.failed("the server was down")
+    assert math.isnan(verdict.score)
+    assert math.isnan(verdict.percent)
+    assert verdict.failure == "the server was down"
+    assert json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["score"] is None
+
+
+def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() -> None:
+    verdict = Verdict(
+        3.5,
+        "fine",
+        62.5,
+        {"Fluency": CriterionScore(75.0, "reads well"), "Style": CriterionScore(math.nan)},
+        (ErrorSpan("teh", "a typo", 2.0, 4, 7), ErrorSpan("", "no ending", 3.0)),
+        raw=("Score: 4",),
+    )
+    plain = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))
+    assert plain["criteria"] == {
+        "Fluency": {"score": 75.0, "explanation": "reads well"},
+        "Style": {"score": None, "explanation": ""},
+    }
+    assert [(e["start"], e["end"]) for e in plain["errors"]] == [(4, 7), (None, None)]
+    assert "raw" not in plain
+    assert verdict.to_dict(raw=True)["raw"] == ["Score: 4"]
+
+
+def test_an_item_is_made_from_a_mapping_an_example_or_itself() -> None:
+    item = Item("out", "in", "around", "good", "doc1")
+    row = {"output": "out", "source": "in", "context": "around", "reference": "good", "group": "doc1"}
+    assert Item.of(row) == item
+    assert Item.of(dspy.Example(**row)) == item
+    assert Item.of(item) is item
+    assert Item.of({"output": "out", "source": None}) == Item("out")
+
+
+@pytest.mark.parametrize("row", [{}, {"output": None}, {"output": 3}, {"output": math.nan}, "text", None])
+def test_a_row_without_an_output_text_is_refused(row: object) -> None:
+    with pytest.raises(OptionError, match="output"):
+        Item.of(row)
+
+
+def test_what_a_table_leaves_empty_is_missing_and_not_a_number() -> None:
+    # pandas writes NaN into empty cells of text columns.
+    row = {"output": "out", "source": math.nan, "context": math.nan, "reference": math.nan, "group": math.nan}
+    assert Item.of(row) == Item("out")
+
+
+def test_a_source_that_is_no_text_is_refused_by_name() -> None:
+    with pytest.raises(OptionError, match="context"):
+        Item.of({"output": "out", "context": ["a", "list"]})
+
+
+def test_a_group_given_as_a_number_is_the_group_of_that_name() -> None:
+    # Labels read groups as text: 7 and "7" must not look like different documents.
+    assert Item.of({"output": "out", "group": 7}).group == "7"
+
+
+def test_values_are_immutable() -> None:
+    with pytest.raises(AttributeError):
+        Criterion("Fluency", "reads well").name = "Style"  # type: ignore[misc]
