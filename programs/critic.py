@@ -10,8 +10,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, get_args
 
-from ..errors import OptionError
-from ..signatures.values import Criterion, CriterionScore, Item, Scale, Verdict
+from ..errors import CallError, OptionError
+from ..signatures.values import Criterion, CriterionScore, Item, Scale, Usage, Verdict
 from .judge import Judge
 from .lm import LanguageModel
 from .prompting import Explain, OverallLayout, Reading
@@ -144,7 +144,16 @@ class ActiveCritic(Judge):
             steps = [await self.criteria_scorer.ascore(item, known, lm)]
             scores = steps[0].read.values["criteria_scores"]
             if self.combine == "os-e":
-                steps.append(await self.overall_scorer.ascore(item, known, lm, scores))
+                try:
+                    steps.append(await self.overall_scorer.ascore(item, known, lm, scores))
+                except CallError as error:  # the first step was paid for, and its scores are known
+                    return Verdict(
+                        score=math.nan,
+                        criteria=scores,
+                        failure=str(error),
+                        usage=steps[0].usage + getattr(error, "usage", Usage()),
+                        raw=(*steps[0].raw, *getattr(error, "raw", ())),
+                    )
         values = steps[-1].read.values
         able = await lm.capabilities()
         fallback = self.reading == "expected" and not able.logprobs

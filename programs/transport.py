@@ -192,7 +192,7 @@ class OpenAIStyle:
             raise ModelError(f"{self.label}: {self.url} has moved to {there}; mend --api-base")
         if status == 404:
             raise ModelError(f"{self.label}: not found at the server ({what}); check the name and --api-base")
-        raise Unanswered(what, again=status in (408, 409, 425, 429) or status >= 500, after=retry_after(headers))
+        raise Unanswered(what, again=_passes(status), after=retry_after(headers))
 
     async def close(self) -> None:
         if self._session is not None:
@@ -214,6 +214,7 @@ class ThroughLiteLLM:
     async def send(self, request: Request) -> Reply:
         import litellm
         from litellm import exceptions as failures
+        from openai import OpenAIError
 
         litellm.suppress_debug_info = True
         options = dict(self._options)
@@ -241,13 +242,12 @@ class ThroughLiteLLM:
                     "ollama_chat/llama3.1:8b or local/qwen2.5-0.5b"
                 ) from None
             raise Unanswered(_first_line(error), again=False) from None
-        except (failures.RateLimitError, failures.ServiceUnavailableError) as error:
-            headers = getattr(getattr(error, "response", None), "headers", None) or {}
-            raise Unanswered(_first_line(error), again=True, after=retry_after(headers)) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
             raise Unanswered(_first_line(error), again=True, reached=False) from None
-        except failures.APIError as error:
-            raise Unanswered(_first_line(error), again=True) from None
+        except OpenAIError as error:  # LiteLLM's exceptions have no nearer base in common
+            status = getattr(error, "status_code", None) or 500
+            headers = getattr(error, "litellm_response_headers", None) or {}
+            raise Unanswered(_first_line(error), again=_passes(status), after=retry_after(headers)) from None
         return read_reply(response.model_dump())
 
     async def close(self) -> None:
@@ -280,6 +280,11 @@ class ThroughDSPy:
 
     async def close(self) -> None:
         return None
+
+
+def _passes(status: int) -> bool:
+    """Whether a failure with this HTTP status may pass by itself."""
+    return status in (408, 409, 425, 429) or status >= 500
 
 
 def _excerpt(payload: bytes) -> str:

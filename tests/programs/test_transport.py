@@ -83,17 +83,14 @@ class Server:
                     self._now -= 1
                 if say.hang_up:
                     return
-                lines = [
-                    f"HTTP/1.1 {say.status} X",
-                    "Content-Type: application/json",
-                    f"Content-Length: {len(say.body)}",
-                ]
+                lines = [f"HTTP/1.1 {say.status} X", "Content-Type: application/json"]
+                lines += [f"Content-Length: {len(say.body)}"]
                 lines += [f"{name}: {value}" for name, value in say.headers.items()]
                 writer.write("\r\n".join([*lines, "", ""]).encode() + say.body[: say.cut])
                 await writer.drain()
                 if say.cut is not None:
                     return
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
             writer.close()
@@ -244,7 +241,7 @@ def test_a_refused_key_is_a_model_error_that_does_not_show_it(serve: MakeServer,
 
 
 def test_not_found_is_a_model_error(serve: MakeServer) -> None:
-    with pytest.raises(ModelError, match="no such model.*check the name and --api-base"):
+    with pytest.raises(ModelError, match=r"no such model.*check the name and --api-base"):
         send(serve(Say(404, b'{"error": {"message": "no such model"}}')).base)
 
 
