@@ -15,6 +15,7 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # else DSPy's fir
 
 import argparse
 import asyncio
+import gc
 import json
 import logging
 import statistics
@@ -33,6 +34,7 @@ import orjson
 
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.loopback import loopback
+from judgesmith.programs import engine
 from judgesmith.programs.critic import ActiveCritic
 from judgesmith.programs.lm import Connection, Sampling, language_model
 from judgesmith.programs.predict import JudgePredict
@@ -219,6 +221,7 @@ def measure(base: str, count: int, in_flight: int, repetitions: int, say: Callab
         assert way(min(count, 2 * in_flight)) == min(count, 2 * in_flight), name
     for repetition in range(repetitions):
         for name, way in ways.items():
+            gc.collect()  # nobody pays for another's garbage
             wall, cpu = time.perf_counter(), time.process_time()
             scored = way(count)
             taken[name].append((time.perf_counter() - wall, time.process_time() - cpu))
@@ -266,10 +269,10 @@ def prefix_share(name: str, count: int) -> float:
     """The share of prompt tokens that llama.cpp did not compute again, over `count` rows with four demonstrations."""
     lm = language_model(name, sampling=Sampling(max_tokens=12), connection=Connection(cache=False))
     judge = make_judge(lm, explain="none")
-    before = None
-    for _ in judge.score_many(rows(count)):
-        before = before or lm.meter.usage
-    spent = lm.meter.usage
+    engine.run(judge.prepare(lm))
+    before = lm.meter.usage
+    deque(judge.score_many(rows(count)), maxlen=0)
+    spent = lm.meter.usage - before  # without the probe
     return spent.prefix_tokens / max(spent.prompt_tokens, 1)
 
 

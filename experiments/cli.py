@@ -6,7 +6,7 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,8 @@ app = typer.Typer(
     help="Turn a handful of human scores into a language-model judge, and say honestly how far to trust it.",
     epilog="Exit codes: 0 done; 1 some rows have no score; 2 an error, said in one line; 130 stopped by Ctrl-C.",
 )
+#: What typer raises for a wrong command line; it has no public name of its own.
+UsageError: Any = typer.BadParameter.__base__
 models = typer.Typer(no_args_is_help=True, help="List and fetch language models: local/NAME and Ollama's.")
 app.add_typer(models, name="models")
 
@@ -101,15 +103,20 @@ Columns = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout, for machines.")]
 
 
-@app.callback()
-def _options(
-    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.", is_eager=True)] = False,
-) -> None:
-    if version:
+def _version(asked: bool) -> None:
+    if asked:
         from .. import __version__
 
         typer.echo(__version__)
         raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_version)
+    ] = False,
+) -> None: ...
 
 
 @app.command()
@@ -316,21 +323,38 @@ def models_pull(
     raise typer.Exit(runs.pull_model(name, host))
 
 
+STOPPED = 130
+
+
 def main() -> None:
     """The entry point: one line for an error, no traceback (set JUDGESMITH_DEBUG=1 to see it)."""
     try:
-        app()
+        code = app(standalone_mode=False)
     except JudgesmithError as error:
         if os.environ.get("JUDGESMITH_DEBUG"):
             raise
-        sys.stderr.write(f"{type(error).__name__}: {error}\n")
+        sys.stderr.write(f"{type(error).__name__}: {' '.join(str(error).split())}\n")
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.stderr.write("stopped; finished calls and rows are kept, the same command goes on from there\n")
-        sys.exit(130)
+    except UsageError as error:
+        _say_usage(error)
+        sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        code = STOPPED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(2)
+    if code == STOPPED:  # typer turns Ctrl-C into this exit code without a word
+        sys.stderr.write("stopped; finished calls and rows are kept, the same command goes on from there\n")
+    sys.exit(code)
+
+
+def _say_usage(error: Any) -> None:
+    """A wrong command line in one line, or the help where nothing was given."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        return
+    command = error.ctx.command_path if error.ctx is not None else "judgesmith"
+    sys.stderr.write(f"{' '.join(error.format_message().split())} (see {command} --help)\n")
 
 
 if __name__ == "__main__":

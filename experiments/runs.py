@@ -203,11 +203,11 @@ def compile_judge(run: CompileRun) -> int:
                 out.print(f"note: {warning}", style="yellow", markup=False)
         if run.dry_run:
             return _dry_run(run, judge, labels, compiler)
-        _check_writable(run.output)
+        _check_writable(run.output, run.labels, Path(run.heldout), run.criteria)
         sampling = Sampling(run.temperature, run.max_tokens)
         lm = open_model(run.lm, run.connection, sampling)
         teacher = open_model(run.teacher, run.connection) if run.teacher else None
-        plan = compiler.plan(judge, labels, lm)
+        plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
         if not run.as_json:
             err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
         with Watch("compiling", plan.steps) as watch:
@@ -224,8 +224,11 @@ def compile_judge(run: CompileRun) -> int:
     return 0
 
 
-def _check_writable(path: Path) -> None:
-    """Before anything is spent: can the judge be saved at all?"""
+def _check_writable(path: Path, *inputs: Path | None) -> None:
+    """Before anything is spent: can the judge be saved at all, and not over one of the inputs?"""
+    for file in inputs:
+        if file is not None and path.exists() and file.exists() and path.samefile(file):
+            raise OptionError(f"-o {path} is an input of this command; name another file")
     if path.is_dir():
         raise OptionError(f"-o {path} is a folder; name a file in it")
     try:
@@ -239,7 +242,7 @@ def _check_writable(path: Path) -> None:
 
 
 def _dry_run(run: CompileRun, judge: ActiveCritic, labels: Labels, compiler: Compiler) -> int:
-    plan = compiler.plan(judge, labels, run.lm)
+    plan = compiler.plan(judge, labels, run.lm, teacher=run.teacher is not None)
     local = bool(run.lm and is_local(run.lm))
     at_once = 1 if local else (run.connection.concurrency if run.connection else None) or 16
     seconds = plan.calls * SECONDS_PER_CALL["embedded" if local else "remote"] / at_once
@@ -318,7 +321,9 @@ def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> J
         raise OptionError(f"{path.name} was compiled with the file {name[5:]!r}; give it with --lm gguf:PATH")
     saved = read.lm.sampling if read.lm else None
     sampling = Sampling(saved.temperature, saved.max_tokens) if saved else None
-    return artifact.build(read, lm=open_model(name, where, sampling))
+    judge = artifact.build(read)  # the whole file is checked before a model is opened for it
+    judge.set_lm(open_model(name, where, sampling))
+    return judge
 
 
 # -- show

@@ -19,10 +19,16 @@ from ..datasets.loading import iter_rows
 from ..datasets.records import Row
 from ..errors import OptionError
 from ..optimizers.examples import row_key
+from ..programs import engine
 from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
 from ..signatures.values import Item, Verdict
 from .console import Watch
+
+#: What an output row has beside the input's own columns; an input column of that name gives way.
+OURS = ("id", "verdict", "judge", "seen")
+#: A lone surrogate, which broken JSON holds, is written as JSON's own escape for it.
+SURROGATES = "backslashreplace"
 
 
 @dataclass(slots=True)
@@ -73,20 +79,36 @@ class Sink(Protocol):
 class JsonlSink:
     def __init__(self, path: Path, *, append: bool) -> None:
         self.path = path
-        if append:
+        if append and self._ours():
             _drop_half_line(path)
-        self._file: IO[str] = path.open("a" if append else "w", encoding="utf-8")
+        self._file: IO[str] = path.open("a" if append else "w", encoding="utf-8", errors=SURROGATES)
+
+    def _ours(self) -> bool:
+        """Whether the file is an output of ours, so that its last line may be cut off if it is a half one. A file that
+        is only half a line can be told by its beginning alone."""
+        with self.path.open("rb") as file:
+            first = file.readline()
+        try:
+            record = json.loads(first)
+        except ValueError:
+            return first.startswith(b'{"') and not first.endswith(b"\n")
+        return isinstance(record, dict) and "verdict" in record and "judge" in record
 
     def existing(self) -> Iterator[dict[str, Any]]:
         with self.path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, start=1):
                 try:
-                    yield json.loads(line)
-                except json.JSONDecodeError as error:
+                    record = json.loads(line)
+                except ValueError as error:
+                    record, why = None, f"no JSON ({getattr(error, 'msg', error)})"
+                else:
+                    why = "no JSON object"
+                if not isinstance(record, dict):
                     raise OptionError(
-                        f"{self.path.name}, line {number}: no JSON ({error.msg}); this is no output of `judgesmith "
-                        "score`. Give another -o, or --overwrite"
-                    ) from None
+                        f"{self.path.name}, line {number}: {why}; this is no output of `judgesmith score`. "
+                        "Give another -o, or --overwrite"
+                    )
+                yield record
 
     def write(self, record: Mapping[str, Any]) -> None:
         self._file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
@@ -104,18 +126,24 @@ class CsvSink:
     def __init__(self, path: Path, *, append: bool) -> None:
         self.path = path
         self._writer: csv.DictWriter[str] | None = None
-        self._file: IO[str] = path.open("a" if append else "w", encoding="utf-8", newline="")
+        if append and set(self.COLUMNS) <= set(_csv_header(path) or ()):
+            _drop_half_row(path)
+        mode = "a" if append else "w"
+        self._file: IO[str] = path.open(mode, encoding="utf-8", newline="", errors=SURROGATES)
         self._header = _csv_header(path) if append else None
 
     def existing(self) -> Iterator[dict[str, Any]]:
         with self.path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                if "judge_id" not in row:
-                    raise OptionError(
-                        f"{self.path.name} is no output of `judgesmith score`; give another -o, or --overwrite"
-                    )
+            csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # the default refuses texts over 128 KiB
+            rows = csv.DictReader(file)
+            if not set(self.COLUMNS) <= set(self._header or ()):
+                raise OptionError(
+                    f"{self.path.name} is no output of `judgesmith score`; give another -o, or --overwrite"
+                )
+            for row in rows:
                 failure = row["judge_failure"] or None
                 yield {
+                    **{name: cell for name, cell in row.items() if name not in self.COLUMNS},
                     "id": row["judge_id"],
                     "judge": row["judge"],
                     "seen": row["judge_seen"] == "yes",
@@ -126,7 +154,7 @@ class CsvSink:
         verdict = record["verdict"]
         flat = {k: v for k, v in record.items() if k not in ("verdict", "judge", "seen")}
         if self._writer is None:
-            columns = self._header or [*flat, *self.COLUMNS]
+            columns = self._header or [*(name for name in flat if name not in self.COLUMNS), *self.COLUMNS]
             self._writer = csv.DictWriter(self._file, columns, extrasaction="ignore")
             if self._header is None:
                 self._writer.writeheader()
@@ -147,12 +175,26 @@ class CsvSink:
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
 
 
 def _csv_header(path: Path) -> list[str] | None:
-    with path.open(encoding="utf-8", newline="") as file:
-        return next(csv.reader(file), None)
+    """The names in the first line; None where there is no whole first line."""
+    with path.open(encoding="utf-8", newline="", errors="replace") as file:
+        first = file.readline()
+    return next(csv.reader([first]), None) if first.endswith("\n") else None
+
+
+def _drop_half_row(path: Path) -> None:
+    """The same for CSV, where a line break inside quotes ends no row."""
+    with path.open("rb+") as file:
+        place = whole = quotes = 0
+        for line in file:
+            place += len(line)
+            quotes += line.count(b'"')
+            if quotes % 2 == 0 and line.endswith(b"\n"):
+                whole = place
+        file.truncate(whole)
 
 
 def _drop_half_line(path: Path) -> None:
@@ -206,8 +248,11 @@ def score_file(
     mark = fingerprint(judge)
     known = set(judge.provenance.get("seen") or ())
     summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
-    rows = itertools.islice(iter_rows(source, columns=columns), limit)
+    rows: Iterator[tuple[Row, dict[str, Any]]] = itertools.islice(iter_rows(source, columns=columns), limit)
     there = output.exists() and not overwrite and output.stat().st_size > 0
+    # A model that is not there, or an input that cannot be read, must not cost an output that is.
+    engine.run(judge.prepare(judge.lm))
+    rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
     try:
         if retry_failed:
             if not there:
@@ -262,7 +307,8 @@ def _again(
     summary: ScoreSummary,
     watch: Watch | None,
 ) -> None:
-    """Rewrite the output beside itself with its failed rows judged again, then put it in the old one's place."""
+    """Rewrite the output beside itself with its failed rows, and those it does not have yet, judged, then put it in the
+    old one's place."""
     if output.suffix.lower() != ".jsonl":
         raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
     old_sink = _sink(output, append=True)
@@ -270,19 +316,21 @@ def _again(
     beside = output.with_name(f".{output.stem}.again{output.suffix}")
     sink = _sink(beside, append=False)
 
-    def paired() -> Iterator[tuple[dict[str, Any], Row, dict[str, Any]]]:
+    def paired() -> Iterator[tuple[dict[str, Any] | None, Row, dict[str, Any]]]:
         for old in old_sink.existing():
             new = next(rows, None)
             _same(output, old, new, mark)
             assert new is not None
             yield old, *new
+        for new in rows:
+            yield None, *new
 
     try:
         first, second = itertools.tee(paired())
-        failed = ((row, record) for old, row, record in first if old["verdict"]["failure"] is not None)
+        failed = ((row, record) for old, row, record in first if old is None or old["verdict"]["failure"])
         verdicts = _judged(judge, failed)
         for old, row, _ in second:
-            if old["verdict"]["failure"] is None:
+            if old is not None and not old["verdict"]["failure"]:
                 sink.write(old)
                 summary.count(row.id, None, old["verdict"]["repaired"], bool(old.get("seen")))
                 summary.resumed += 1
@@ -314,11 +362,15 @@ def _judged(judge: Judge, rows: Iterator[tuple[Row, dict[str, Any]]]) -> Iterato
         yield row, record, verdict
 
 
+def _input(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {k: (None if isinstance(v, float) and math.isnan(v) else v) for k, v in record.items()}
+
+
 def _record(
     row: Row, record: Mapping[str, Any], verdict: Verdict, mark: str, known: set[str], raw: bool
 ) -> dict[str, Any]:
     return {
-        **{k: (None if isinstance(v, float) and math.isnan(v) else v) for k, v in record.items()},
+        **_input(record),
         "id": row.id,
         "verdict": verdict.to_dict(raw=raw or verdict.failure is not None),
         "judge": mark,
@@ -327,7 +379,9 @@ def _record(
 
 
 def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None, mark: str) -> None:
-    if not isinstance(old.get("verdict"), dict) or "judge" not in old:
+    """Raises OptionError unless `old` is what this judge wrote for this very row."""
+    verdict = old.get("verdict")
+    if not isinstance(verdict, dict) or not {"failure", "repaired"} <= set(verdict) or not {"id", "judge"} <= set(old):
         raise OptionError(f"{output.name} is no output of `judgesmith score`; give another -o, or --overwrite")
     if old["judge"] != mark:
         raise OptionError(
@@ -339,6 +393,20 @@ def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] 
             f"{output.name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
             "Give another -o, or --overwrite"
         )
+    # Ids are often only line numbers: what the row says has to be the same, too.
+    for name, value in _input(new[1]).items():
+        if name in old and name not in OURS and _plain(old[name]) != _plain(value):
+            raise OptionError(
+                f"{output.name}, row {old['id']!r}: {name!r} is not what the input has; it belongs to another input, "
+                "or the input was changed. Give another -o, or --overwrite"
+            )
+
+
+def _plain(value: Any) -> str:
+    """A value as text that is the same whether it went through JSON, through CSV or through neither."""
+    if value is None:
+        return ""
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
 
 
 __all__ = ["ScoreSummary", "score_file"]

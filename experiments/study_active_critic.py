@@ -111,7 +111,7 @@ def plain_dspy(train: Labels, heldout: Labels, lm: LanguageModel, seed: int) -> 
     examples = [examples[int(i)] for i in np.random.default_rng(seed).permutation(len(examples))]
     with dspy.context(lm=plain, max_errors=10_000), contextlib.redirect_stdout(io.StringIO()):
         search = dspy.BootstrapFewShotWithRandomSearch(
-            metric=closeness, max_bootstrapped_demos=4, max_labeled_demos=4, num_candidate_programs=8, num_threads=1
+            metric=closeness, max_bootstrapped_demos=4, max_labeled_demos=4, num_candidate_programs=4, num_threads=1
         )
         program = search.compile(dspy.Predict(signature), trainset=examples)
         scores = []

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
-from ..errors import LabelsError, OptionError
+from ..errors import BudgetError, LabelsError, OptionError
 from ..programs import engine
 from ..programs.calibration import Calibration
 from ..programs.critic import ActiveCritic
@@ -41,7 +41,7 @@ from .examples import (
     systems,
 )
 from .progress import Progress, Silent
-from .random_search import CorrelationRandomSearch, SearchRecord
+from .random_search import CorrelationRandomSearch, SearchRecord, unfit
 from .significance import paired_bootstrap
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
@@ -51,6 +51,8 @@ FEW_GROUPS = 8
 #: Names of a score that say nothing of what is scored.
 OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_score", "gold")
 FOLDS = 4
+#: Calls at most to find out what a model can do.
+PROBES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,10 @@ class Budget:
     def __post_init__(self) -> None:
         if (self.max_calls is not None and self.max_calls < 1) or (self.max_cost is not None and self.max_cost <= 0):
             raise OptionError("a budget must be positive")
+
+    def __str__(self) -> str:
+        calls = [] if self.max_calls is None else [f"{self.max_calls:,} calls"]
+        return " and ".join(calls + ([] if self.max_cost is None else [f"${self.max_cost:g}"])) or "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,38 @@ class Plan:
     seconds: float | None = None
 
 
+class _Purse:
+    """Shares a budget out over the passes of a run. Held-out rows are paid for first, twice (compiled and zero-shot)
+    and for two answers each, since an unreadable one is asked for again: what a search found must be reportable. What
+    is left goes to the searches in equal parts: one with folds must not eat the next one's."""
+
+    def __init__(
+        self, budget: Budget, lm: LanguageModel, per_row: int, plan: Plan, heldout: Sequence[int], crossed: bool
+    ) -> None:
+        meter = self.meter = lm.meter
+        self.calls = None if budget.max_calls is None else meter.logical + budget.max_calls
+        self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
+        self.unit = (plan.cost or 0.0) / plan.calls
+        self.heldout = [rows * per_row * 4 for rows in heldout]
+        self.fits = len(heldout) + crossed
+        self._set(0, 1)
+
+    def for_fit(self) -> None:
+        self._set(sum(self.heldout), max(1, self.fits))
+        self.fits -= 1
+
+    def for_heldout(self) -> None:
+        self._set(sum(self.heldout[1:]), 1)
+        del self.heldout[0]
+
+    def _set(self, reserve: int, share: int) -> None:
+        meter = self.meter
+        if self.calls is not None:
+            meter.max_calls = meter.logical + max(0, self.calls - reserve - meter.logical) // share
+        if self.cost is not None:
+            meter.max_cost = meter.cost + max(0.0, self.cost - reserve * self.unit - meter.cost) / share
+
+
 @dataclass(frozen=True, slots=True)
 class FormTrial:
     """One form of prompts and answers, tried zero-shot on the training rows. knowledge: with the inferred task and
@@ -92,6 +130,7 @@ class FormTrial:
     reading: Reading
     knowledge: bool
     agreement: Agreement
+    disqualified: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +219,20 @@ class Compiler:
     def splits(self, labels: Labels) -> tuple[Split | None, list[Split]]:
         """The one split, or the folds where there are too few rows for one."""
         if isinstance(self.heldout, Labels):
+            if self.heldout.scale != labels.scale:
+                raise OptionError(
+                    f"the labels are on {Scale(*labels.scale)}, those held out on {Scale(*self.heldout.scale)}; "
+                    "read both with the same scale=…"
+                )
+            _refuse_unscored(self.heldout)
             assert_disjoint(labels, self.heldout)
             return Split(labels, self.heldout), []
         if len(labels) < FEW_LABELS:
             return None, group_folds(labels, k=FOLDS, seed=self.seed)
         return holdout_split(labels, share=self.heldout, seed=self.seed), []
 
-    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None) -> Plan:
-        """Calls, tokens and cost with a model or its name. No model is called."""
+    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
+        """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
         split, folds = self.splits(labels)
         parts = [split] if split is not None else folds
         train = [len(p.train) for p in parts] + ([len(labels)] if folds else [])
@@ -200,14 +245,15 @@ class Compiler:
         # One of the trials is the search's own zero-shot pass; one more goes without what was inferred.
         extra = max(0, forms - 1) + (1 if self._needs_inference(judge) else 0)
         infer = sum(self.inference.calls(n) for n in train) if self._needs_inference(judge) else 0
-        scoring = sum(n * (passes + extra) for n in train) * per_row + 2 * heldout * per_row
+        taught = 1 if passes > 1 and (teacher or self.teacher is not None) else 0
+        scoring = sum(n * (passes + extra + taught) for n in train) * per_row + 2 * heldout * per_row
         demos = self.search.max_num_samples if self.search else 0
         prompt = scoring * (row_tokens * (1 + demos // 2) + 250) + infer * (
             row_tokens * self.inference.batch_size + 300
         )
         completion = scoring * 45 + infer * 150
-        calls = scoring + infer + 2
-        steps = sum(n * (passes + extra) for n in train) + 2 * heldout + infer
+        calls = scoring + infer + PROBES
+        steps = sum(n * (passes + extra + taught) for n in train) + 2 * heldout + infer
         name = lm if lm is None or isinstance(lm, str) else lm.name
         cost = None if name is None else price(name, Reply("", None, prompt, completion))
         return Plan(len(labels), sum(train), heldout, len(folds), calls, steps, prompt, completion, cost)
@@ -307,50 +353,60 @@ class Compiler:
         self.progress.stage(f"zero-shot, {reading} score, explanation {explain} it{without}", len(examples))
         scored = score_rows(trial, examples, self.progress)
         found = agreement(scored.percents, examples, level=self.level, seed=self.seed, rounds=500)
-        return FormTrial(explain, reading, knowledge, found)
+        most = (self.search or CorrelationRandomSearch()).max_failed
+        return FormTrial(explain, reading, knowledge, found, unfit(scored, found, most))
 
     def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
         """The compiled judge and its report."""
         if judge.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
-        scores = labels.scores
-        if not np.isfinite(scores).all():
-            raise LabelsError(
-                f"{labels.origin}: row {labels.rows[int(np.argmin(np.isfinite(scores)))].line} has no "
-                f"score for {labels.aspect!r}"
-            )
-        started, before = time.monotonic(), lm.meter.usage
-        logical = lm.meter.logical, lm.meter.logical_tokens
-        lm.meter.max_calls = None if self.budget.max_calls is None else lm.meter.logical + self.budget.max_calls
-        lm.meter.max_cost = None if self.budget.max_cost is None else lm.meter.cost + self.budget.max_cost
-        if self.budget.max_cost is not None and price(lm.name, Reply("")) is None:
-            raise OptionError(f"the price of {lm.name} is unknown, so a cost can not be kept; use --max-calls")
+        _refuse_unscored(labels)
+        if self.budget.max_cost is not None:
+            for model in (lm, self.teacher or lm):
+                if price(model.name, Reply("")) is None:
+                    raise OptionError(
+                        f"the price of {model.name} is unknown, so a cost can not be kept; use --max-calls"
+                    )
+        split, folds = self.splits(labels)
+        parts = [split] if split is not None else folds
+        plan = self.plan(judge, labels, lm)
+        meter = lm.meter
+        started, before = time.monotonic(), meter.usage
+        purse = _Purse(self.budget, lm, judge.calls_per_row(), plan, [len(p.heldout) for p in parts], bool(folds))
+        taught = None if self.teacher is None else self.teacher.meter
         try:
-            split, folds = self.splits(labels)
-            parts = [split] if split is not None else folds
-            # The held-out rows are paid for first: a search that eats the whole budget could not be reported.
-            reserve = sum(len(p.heldout) for p in parts) * judge.calls_per_row() * 2
-            results = [self._one_part(judge, part, lm, reserve) for part in parts if part is not None]
+            if self.teacher is not None:
+                self.teacher.meter = meter  # its calls are paid for from the same budget
+            engine.run(lm.capabilities())
+            # A model is probed once a process: that is no part of what these labels cost.
+            logical = meter.logical, meter.logical_tokens
+            results = [self._one_part(judge, part, lm, purse) for part in parts]
+            purse.for_fit()
             final = results[0][0] if split is not None else self.fit(judge, labels, lm)
+        except BudgetError:
+            raise BudgetError(
+                f"the budget of {self.budget} was used up before there was a judge to report on; all that compiling "
+                f"these labels would do takes up to {plan.calls:,} calls"
+            ) from None
         finally:
-            lm.meter.max_calls = lm.meter.max_cost = None
-        report = self._report(results, final, len(folds), labels, lm.meter.usage - before, time.monotonic() - started)
+            meter.max_calls = meter.max_cost = None
+            if self.teacher is not None and taught is not None:
+                self.teacher.meter = taught
+        report = self._report(results, final, len(folds), labels, meter.usage - before, time.monotonic() - started)
         made = final.judge
         cost = (
-            lm.meter.logical - logical[0],
-            tuple(b - a for a, b in zip(logical[1], lm.meter.logical_tokens, strict=True)),
+            meter.logical - logical[0],
+            tuple(b - a for a, b in zip(logical[1], meter.logical_tokens, strict=True)),
         )
         made.provenance = self._provenance(labels, parts, final, report, lm, cost)
         return made, report
 
     def _one_part(
-        self, judge: Judge, part: Split, lm: LanguageModel, reserve: int
+        self, judge: Judge, part: Split, lm: LanguageModel, purse: _Purse
     ) -> tuple[Fitted, list[dspy.Example], Scored, Scored, Labels]:
-        if lm.meter.max_calls is not None:
-            lm.meter.max_calls -= reserve
+        purse.for_fit()
         fitted = self.fit(judge, part.train, lm)
-        if lm.meter.max_calls is not None:
-            lm.meter.max_calls += reserve
+        purse.for_heldout()
         heldout = examples_of(part.heldout)
         self.progress.stage("held-out rows, compiled", len(heldout))
         compiled = score_rows(fitted.judge, heldout, self.progress)
@@ -388,6 +444,8 @@ class Compiler:
         mapped = np.array([v.score for v in verdicts], float)
         linear = np.array([scale.from_percent(p) for p in compiled.tolist()], float)
         record = final.record
+        rows = [r for *_, part in results for r in part.rows]
+        stopped = next((r[0].record.stopped for r in results if r[0].record.stopped), record.stopped)
         return CompileReport(
             heldout=found,
             zero_shot=zero,
@@ -402,12 +460,12 @@ class Compiler:
                 "q": record.selected.agreement.to_dict()["q"],
             },
             candidates=tuple(c.to_dict() for c in record.candidates),
-            notes=self._notes(final, found, folds, labels, verdicts, [r for *_, part in results for r in part.rows]),
+            notes=self._notes(final, found, folds, labels, verdicts, rows, stopped),
             usage=usage,
             seconds=seconds,
             calibrated_error=_mean_error(mapped, human),
             uncalibrated_error=_mean_error(linear, human),
-            stopped=next((r[0].record.stopped for r in results if r[0].record.stopped), record.stopped),
+            stopped=stopped,
             heldout_predictions=tuple(
                 {
                     "id": row.id,
@@ -419,7 +477,7 @@ class Compiler:
                     "failure": v.failure,
                 }
                 for row, h, v, z in zip(
-                    [r for *_, part in results for r in part.rows],
+                    rows,
                     human.tolist(),
                     verdicts,
                     plain.tolist(),
@@ -436,6 +494,7 @@ class Compiler:
         labels: Labels,
         verdicts: Sequence[Any],
         heldout: Sequence[Row],
+        stopped: str | None,
     ) -> tuple[str, ...]:
         notes = list(labels.warnings)
         if folds:
@@ -464,8 +523,13 @@ class Compiler:
                 "the inferred task and criteria were left out of the prompt: on the training rows the model judged "
                 "better without them (a stronger model, or --task and --criteria in your words, may do better)"
             )
-        if final.record.stopped:
-            notes.append(f"the search ended early: {final.record.stopped}")
+        if final.record.selected.disqualified:
+            notes.append(
+                f"no candidate was fit to be chosen; the least bad one is kept, "
+                f"though {final.record.selected.disqualified}"
+            )
+        if stopped:
+            notes.append(f"the search ended early: {stopped}")
         return tuple(notes)
 
     def _provenance(
@@ -525,9 +589,16 @@ class Compiler:
         }
 
 
-def _preference(trial: FormTrial) -> float:
-    """Q, rounded so that `max` keeps the earlier trial where two are equal."""
-    return round(trial.agreement.q, 9)
+def _refuse_unscored(labels: Labels) -> None:
+    there = np.isfinite(labels.scores)
+    if not there.all():
+        row = labels.rows[int(np.argmin(there))]
+        raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
+
+
+def _preference(trial: FormTrial) -> tuple[bool, float]:
+    """Whether it can be chosen, then Q, rounded so that `max` keeps the earlier trial where two are equal."""
+    return trial.disqualified is None, round(trial.agreement.q, 9)
 
 
 def _mean_error(scores: np.ndarray[Any, Any], human: np.ndarray[Any, Any]) -> float:

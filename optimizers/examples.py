@@ -47,7 +47,7 @@ def item_of(example: dspy.Example) -> Item:
 
 def row_key(source: str, output: str) -> str:
     """Twelve hex digits by which a row that a judge was compiled from can be known again."""
-    return sha256(f"{len(source)}:{source}{output}".encode()).hexdigest()[:12]
+    return sha256(f"{len(source)}:{source}{output}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def humans(examples: Sequence[dspy.Example]) -> Vector:

@@ -108,7 +108,7 @@ def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
 
 def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_mass: float = 0.1) -> ReadScore:
     """The overall score of an answer. `strict` matches an answer that needs no repair."""
-    text = reply.text
+    text = _without_thoughts(reply.text)
     if not text.strip():
         return ReadScore(problem="the answer is empty")
     found = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
@@ -268,6 +268,12 @@ def _explanation(text: str, score: re.Match[str]) -> str:
     words = re.sub(r"[\s\"'*_`{}\[\],:|-]+$", "", words)
     words = re.sub(r"^[\s\"'*_`{}\[\],:|/-]+", "", words)
     return " ".join(words.split())
+
+
+def _without_thoughts(text: str) -> str:
+    """A reasoning model's visible thoughts blanked out, at the same length, so that places in the text still hold."""
+    end = text.rfind("</think>")
+    return text if end < 0 else " " * (end + len("</think>")) + text[end + len("</think>") :]
 
 
 def _short(text: str, most: int = 120) -> str:

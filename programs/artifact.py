@@ -249,6 +249,7 @@ def read(path: str | Path) -> Artifact:
             parse_constant=_refuse_constant,
             object_pairs_hook=_unique,
         )
+        json.dumps(data, ensure_ascii=False).encode()  # refuses half a surrogate pair, which could not be saved again
     except FileNotFoundError:
         raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
@@ -340,18 +341,18 @@ def load(
     Raises ArtifactError for a file that is no judge, ModelError where the model cannot be used.
     """
     artifact = read(path)
+    judge = build(artifact)  # all of the file is checked before a model is looked up, fetched or started
     if lm is None and artifact.lm is not None:
         if artifact.lm.model.startswith("gguf:"):
             raise ArtifactError(
                 f"compiled with the file {artifact.lm.model[5:]!r}; pass lm='gguf:PATH' to say where it is"
             )
         lm = artifact.lm.model
-    model = None
     if lm is not None:
         saved = artifact.lm.sampling if artifact.lm is not None else None
         sampling = Sampling(saved.temperature, saved.max_tokens) if saved else None
-        model = language_model(lm, sampling=sampling, connection=connection)
-    return build(artifact, lm=model)
+        judge._language_model = language_model(lm, sampling=sampling, connection=connection)
+    return judge
 
 
 def _first_problem(error: Exception) -> str:

@@ -81,9 +81,12 @@ class ActiveCritic(Judge):
             self.overall_scorer = OverallScorer(explain, reading)
 
     def settle(self, *, explain: Explain, reading: Reading) -> None:
-        """Fix the form of answers. Demonstrations are dropped, since they have another form."""
+        """Fix the form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts."""
         self.explain, self.reading = explain, reading
+        before = {name: (p.demos, p.signature) for name, p in self.named_predictors()}
         self._build()
+        for name, predictor in self.named_predictors():
+            predictor.demos, predictor.signature = before[name]
 
     @property
     def brief(self) -> bool:

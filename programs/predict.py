@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dspy
+from dspy.dsp.utils.settings import main_thread_config
 
 from ..errors import CallError
 from ..signatures.values import Usage
@@ -52,12 +53,7 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
         return [
             demo
             for demo in self.demos
-            if not (group is not None and demo.get("group") == group)
-            and not (
-                inputs.get("output")
-                and demo.get("output") == inputs.get("output")
-                and (demo.get("source") or "") == (inputs.get("source") or "")
-            )
+            if not (group is not None and demo.get("group") == group) and not _same_text(demo, inputs)
         ]
 
     def messages(self, inputs: Mapping[str, Any], *, group: str | None = None) -> list[Message]:
@@ -97,7 +93,8 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
                 raise Unreadable(f"{second.problem} (asked twice)", tuple(raw), sum(used, Usage()))
             read = Read(second.values, second.repaired, notes=(*second.notes, "answered at the second request"))
         trace = dspy.settings.trace
-        if trace is not None:
+        # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
+        if trace is not None and trace is not main_thread_config["trace"]:
             trace.append((self, dict(inputs), dspy.Prediction(**read.values)))
         return Answer(read, sum(used, Usage()), tuple(raw))
 
@@ -108,6 +105,13 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
 
     def forward(self, **inputs: Any) -> dspy.Prediction:
         return run(self.aforward(**inputs))
+
+
+def _same_text(demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> bool:
+    """Whether a demonstration is the row itself: the same output, from the same source or where one has none."""
+    one, other = demo.get("source") or "", inputs.get("source") or ""
+    same_source = one == other or not (one and other)
+    return bool(inputs.get("output")) and demo.get("output") == inputs["output"] and same_source
 
 
 def _without_system(messages: list[Message]) -> list[Message]:

@@ -146,6 +146,11 @@ def number_rule(scale: Scale) -> str:
     return f"<number> is {kind} from {scale.low:g} (very poor) to {scale.high:g} (excellent)"
 
 
+def whole(value: float) -> str:
+    """The nearest whole number, halves up: Python's own rounding would show 1.5 and 2.5 as one score."""
+    return str(math.floor(value + 0.5))
+
+
 def _count(lines: Sequence[str]) -> str:
     return "one line" if len(lines) == 1 else f"{len(lines)} lines"
 
@@ -182,7 +187,7 @@ class OverallLayout(Layout):
         )
 
     def _digits(self, percent: float) -> str:
-        return str(round(self.scale.from_percent(percent)))
+        return whole(self.scale.from_percent(percent))
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         score = f"Score: {self._digits(demo['score'])}"
@@ -263,11 +268,11 @@ class CriteriaLayout(Layout):
             if math.isnan(given.score) or (self.explain == "before" and not given.explanation):
                 return None
             why = f"{disarm(given.explanation)} " if self.explain == "before" else ""
-            lines.append(f"{c.name}: {why}Score: {round(self.scale.from_percent(given.score))}")
+            lines.append(f"{c.name}: {why}Score: {whole(self.scale.from_percent(given.score))}")
         return "\n".join(lines)
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
-        return f"Overall score: {round(self.scale.from_percent(demo['score']))}"
+        return f"Overall score: {whole(self.scale.from_percent(demo['score']))}"
 
     def grammar(self, inputs: Mapping[str, Any]) -> str | None:
         number = "[1-5]" if self.reading == "expected" else '("100" | [0-9] [0-9]?)'

@@ -653,3 +653,12 @@ def test_the_asked_lines_are_always_read_and_never_marked(given_scores: list[int
     read = CriteriaLayout("before", "said").read(Reply(text), {"criteria": CRITERIA})
     assert [s.score for s in read.values["criteria_scores"].values()] == given_scores
     assert not read.repaired
+
+
+def test_visible_thoughts_of_a_reasoning_model_are_no_scores() -> None:
+    text = "<think>Score: 2 at first, or Score: 3.</think>\nExplanation: Fine.\nScore: 4"
+    found = read_overall(Reply(text), Scale(1, 5), re.compile("never"))
+    assert found.problem is None
+    assert found.said == pytest.approx(75.0)  # (4 - 1) / (5 - 1)
+    assert text[found.start] == "4"
+    assert "first" not in found.explanation

@@ -1,5 +1,6 @@
 """The map from raw percent to the user's scale: strictly increasing, within the scale, linear without evidence."""
 
+import itertools
 import math
 
 import numpy as np
@@ -72,7 +73,7 @@ def test_every_fit_strictly_increases_within_the_scale(rows: list[tuple[float, f
     fitted = Calibration.fit([p for p, _ in rows], [h for _, h in rows], scale)
     # The constructor refuses knots that do not strictly increase; the map itself on a grid:
     values = [fitted(p) for p in np.linspace(0, 100, 201)]
-    assert all(a < b for a, b in zip(values, values[1:], strict=False))
+    assert all(a < b for a, b in itertools.pairwise(values))
     extent = scale.high - scale.low
     assert scale.low - 1e-9 * extent <= values[0]
     assert values[-1] <= scale.high + 1e-9 * extent

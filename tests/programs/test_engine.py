@@ -238,6 +238,7 @@ def test_a_workers_exception_ends_the_map_in_its_place_and_cancels_the_rest() ->
     async def work(item: int) -> int:
         nonlocal cancelled
         if item == 3:
+            await asyncio.sleep(0.1)  # until the others are under way
             raise LookupError("row 3")
         if item > 3:
             try:
@@ -261,6 +262,7 @@ def test_leaving_early_cancels_what_is_under_way() -> None:
     async def work(item: int) -> int:
         nonlocal now
         if item == 0:
+            await asyncio.sleep(0.1)  # until the others are under way
             return item
         now += 1
         try:

@@ -190,9 +190,10 @@ def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
     predict = JudgePredict(scoring.ScoreOverall, OverallLayout())
     mine, no_source, no_group = demo("Out."), demo("Out.", source=None), demo("Out2.", group=None)
     predict.demos = [mine, no_source, no_group]
-    assert predict.demos_for({"output": "Out.", "source": "A demo source."}, None) == [no_source, no_group]
-    assert predict.demos_for({"output": "Out.", "source": ""}, None) == [mine, no_group]
-    assert predict.demos_for({"output": "Out.", "source": "Another."}, None) == [mine, no_source, no_group]
+    # The same output where one of the two has no source may be the same row: it is kept out, too.
+    assert predict.demos_for({"output": "Out.", "source": "A demo source."}, None) == [no_group]
+    assert predict.demos_for({"output": "Out.", "source": ""}, None) == [no_group]
+    assert predict.demos_for({"output": "Out.", "source": "Another."}, None) == [mine, no_group]
     assert predict.demos_for({"output": "Else.", "source": ""}, "demo") == [no_group]
 
 
@@ -273,7 +274,6 @@ def test_rules_grammar_and_demonstrations_agree_on_the_order(explain: Explain, o
     layout = OverallLayout(explain)
     for text in (layout.rules({}), layout.grammar({}) or "", layout.answer(demo(explanation="Dull."), {}) or ""):
         assert re.findall(r"Explanation:|Score:", text) == order
-    assert "two" not in layout.rules({})
     assert "2 lines" in layout.rules({})
 
 

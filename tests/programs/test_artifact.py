@@ -1,0 +1,501 @@
+"""Saved judges: what goes in comes out, byte for byte, and a forged file is refused before anything else happens."""
+
+import json
+import math
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.errors import ArtifactError
+from judgesmith.programs import artifact
+from judgesmith.programs.artifact import FORMAT, LARGEST, dumps, fingerprint, load, read, save, to_dict
+from judgesmith.programs.calibration import Calibration
+from judgesmith.programs.critic import ActiveCritic
+from judgesmith.programs.lm import LanguageModel, Sampling
+from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
+
+MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
+CRITERIA = (Criterion("Fluency", "It reads „well“ – 漢字 🙂."), Criterion("Truth", "It is true."))
+OVERALL = "overall_scorer.predict"
+ITEM = Item("The output.", "The source.", "The context.", "The reference.", "doc9")
+
+
+def compiled(variant: str = "fine", **options: Any) -> ActiveCritic:
+    """A judge with everything that a compiled one has."""
+    judge = ActiveCritic(
+        variant,  # type: ignore[arg-type]
+        **({"explain": "before", "reading": "said", "aspect": "clarity"} | options),
+        task="Summaries are judged.",
+        criteria=CRITERIA,
+        scale=Scale(1, 5),
+    )
+    judge.calibration = Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9))
+    judge.provenance = {"made": "2025-01-01", "seed": 0, "q": [1.25, None], "labels": {"rows": 12}}
+    whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(100 / 3, "One error.")}
+    demos = [
+        {
+            "source": "Demo source.",
+            "output": "Demo output.",
+            "context": "Demo context.",
+            "reference": None,
+            "group": "doc1",
+            "score": 200 / 3,
+            "explanation": "It is „dull“.",
+            "criteria_scores": whole,
+            "augmented": True,
+            "gold": True,
+        },
+        {"source": "", "output": "Second.", "group": "doc2", "score": 0.0, "augmented": False, "gold": True},
+        {"source": "", "output": "Third.", "group": "doc3", "score": 100.0, "augmented": False, "gold": False},
+    ]
+    for predictor in artifact.predictors(judge).values():
+        predictor.demos = [dict(d) for d in demos]
+        predictor.signature = predictor.signature.with_instructions("Rate as people do.\nSecond line.")
+    return judge
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "judge.json"
+
+
+# There and back
+
+
+@pytest.mark.parametrize("variant", ["vanilla", "coarse", "fine"])
+@pytest.mark.parametrize("explain", ["before", "after", "none"])
+@pytest.mark.parametrize("reading", ["said", "expected"])
+def test_a_loaded_judge_sends_the_same_prompts(path: Path, variant: str, explain: str, reading: str) -> None:
+    judge = compiled(variant, explain=explain, reading=reading)
+    judge.save(path)
+    again = load(path)
+    assert isinstance(again, ActiveCritic)
+    for item in (ITEM, Item("Demo output.", "Demo source."), Item("x", group="doc2")):
+        assert again.previews(item) == judge.previews(item)
+    assert again.options() == judge.options()
+    assert (again.scale, again.calibration) == (judge.scale, judge.calibration)
+    assert again.provenance == judge.provenance
+    assert again.knowledge.criteria == CRITERIA
+
+
+@pytest.mark.parametrize("options", [{"use_task": False}, {"use_criteria": False, "variant": "coarse"}])
+def test_ablations_survive(path: Path, options: dict[str, Any]) -> None:
+    judge = compiled(**options)
+    judge.save(path)
+    assert load(path).previews(ITEM) == judge.previews(ITEM)
+
+
+def test_the_mean_of_criteria_survives(path: Path) -> None:
+    compiled(combine="mean").save(path)
+    assert list(load(path).previews(ITEM)) == ["criteria_scorer"]
+
+
+def test_verdicts_are_equal_before_and_after(path: Path, scripted: MakeScripted) -> None:
+    answers = ["Fluency: Good. Score: 70\nTruth: Good. Score: 40", "Explanation: Dull.\nScore: 55"] * 2
+    lm, transport = scripted([(lambda _: True, a) for a in answers])
+    judge = compiled()
+    judge.set_lm(lm)
+    first = judge.score("s", "o")
+    judge.save(path)
+    second = load(path, lm=lm).score("s", "o")
+    assert first.to_dict() == second.to_dict()
+    assert [r.messages for r in transport.requests[:2]] == [r.messages for r in transport.requests[2:]]
+
+
+def test_the_second_save_is_the_same_byte_for_byte(path: Path, tmp_path: Path) -> None:
+    compiled().save(path)
+    again = tmp_path / "again.json"
+    load(path).save(again)
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_it_is_readable_in_a_diff(path: Path) -> None:
+    compiled().save(path)
+    text = path.read_text(encoding="utf-8")
+    assert text.endswith("}\n")
+    assert max(len(line) for line in text.splitlines()) < 120
+    assert "It reads „well“ – 漢字 🙂." in text  # no \u escapes
+    assert list(json.loads(text)) == [
+        "format",
+        "program",
+        "task",
+        "criteria",
+        "scale",
+        "calibration",
+        "lm",
+        "signatures",
+        "state",
+        "provenance",
+    ]
+
+
+def test_neither_address_nor_key_is_saved(path: Path, scripted: MakeScripted) -> None:
+    from judgesmith.programs.lm import Connection, language_model
+
+    lm = language_model(
+        "openai/some-model",
+        connection=Connection(api_base="http://secret.example:8000/v1", api_key="sk-secret", cache=False),
+        sampling=Sampling(0.5, 99),
+    )
+    judge = compiled()
+    judge.set_lm(lm)
+    judge.save(path)
+    text = path.read_text(encoding="utf-8")
+    assert "secret" not in text
+    assert json.loads(text)["lm"] == {
+        "model": "openai/some-model",
+        "sampling": {"temperature": 0.5, "max_tokens": 99},
+    }
+
+
+def test_a_demonstration_with_an_unread_criterion_can_be_saved(path: Path) -> None:
+    # Up to half of the criteria may be missing from a verdict that becomes a demonstration.
+    judge = compiled()
+    demo = judge.criteria_scorer.predict.demos[0]
+    demo["criteria_scores"] = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(math.nan)}
+    judge.overall_scorer.predict.demos[0]["criteria_scores"] = demo["criteria_scores"]
+    judge.save(path)
+    again = load(path)
+    assert again.previews(ITEM) == judge.previews(ITEM)
+    assert dumps(again) == dumps(judge)
+
+
+def test_permissions_are_those_of_any_file(path: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        compiled().save(path)
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644
+
+
+def test_directories_are_made(tmp_path: Path) -> None:
+    compiled().save(tmp_path / "new" / "deep" / "judge.json")
+    assert load(tmp_path / "new" / "deep" / "judge.json").knowledge.description == "Summaries are judged."
+
+
+# Failures leave the old file
+
+
+def files(path: Path) -> list[str]:
+    return sorted(p.name for p in path.parent.iterdir())
+
+
+def unsaveable(change: Callable[[ActiveCritic], Any]) -> ActiveCritic:
+    judge = compiled()
+    change(judge)
+    return judge
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda j: j.provenance.update(q=math.nan),
+        lambda j: j.provenance.update(q=object()),
+        lambda j: j.provenance.update(q="\ud800"),
+        lambda j: setattr(j.knowledge, "description", "\ud800"),
+        lambda j: j.overall_scorer.predict.demos[0].update(score=101.0),
+        lambda j: j.overall_scorer.predict.demos[0].update(score=math.nan),
+        lambda j: j.overall_scorer.predict.demos[0].update(output=None),
+        lambda j: setattr(j.knowledge, "criteria", (Criterion("", "no name"),)),
+    ],
+)
+def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(path: Path, change: Any) -> None:
+    compiled().save(path)
+    before = path.read_bytes()
+    with pytest.raises(ArtifactError, match="cannot be saved"):
+        unsaveable(change).save(path)
+    assert path.read_bytes() == before
+    assert files(path) == ["judge.json"]
+
+
+def test_a_write_that_fails_halfway_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled().save(path)
+    before = path.read_bytes()
+
+    def full(self: Path, target: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(ArtifactError, match="No space left"):
+        compiled("coarse").save(path)
+    assert path.read_bytes() == before
+    assert files(path) == ["judge.json"]
+
+
+def test_an_interrupted_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled().save(path)
+    before = path.read_bytes()
+
+    def interrupt(self: Path, mode: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "chmod", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        compiled("coarse").save(path)
+    assert path.read_bytes() == before
+    assert files(path) == ["judge.json"]
+
+
+def test_a_directory_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / "judge.json").mkdir()
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        compiled().save(tmp_path / "judge.json")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ArtifactError, match="cannot be written"):
+        compiled().save(tmp_path / "file" / "judge.json")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "judge.json"]
+
+
+# Fingerprints
+
+
+def test_the_fingerprint_ignores_where_a_judge_comes_from_and_nothing_else() -> None:
+    judge = compiled()
+    first = fingerprint(judge)
+    judge.provenance = {"made": "another day"}
+    assert fingerprint(judge) == first
+    assert len(first) == 12
+    changes: list[Callable[[ActiveCritic], Any]] = [
+        lambda j: setattr(j.knowledge, "description", "Another task."),
+        lambda j: setattr(j.knowledge, "criteria", CRITERIA[:1]),
+        lambda j: setattr(j, "scale", Scale(0, 5)),
+        lambda j: setattr(j, "calibration", None),
+        lambda j: setattr(j, "aspect", ""),
+        lambda j: setattr(j, "use_task", False),
+        lambda j: j.overall_scorer.predict.demos.pop(),
+        lambda j: j.overall_scorer.predict.demos[0].update(score=1.0),
+        lambda j: j.overall_scorer.predict.demos.reverse(),
+        lambda j: setattr(
+            j.overall_scorer.predict, "signature", j.overall_scorer.predict.signature.with_instructions("Other.")
+        ),
+    ]
+    prints = {fingerprint(unsaveable(change)) for change in changes} | {first}
+    assert len(prints) == len(changes) + 1
+
+
+# Loading
+
+
+def test_loading_with_a_model_never_touches_the_network(path: Path, scripted: MakeScripted) -> None:
+    compiled().save(path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    data["lm"] = {"model": "ollama_chat/not-here", "sampling": {"temperature": 0.0, "max_tokens": None}}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    lm, transport = scripted([])
+    assert load(path, lm=lm).lm is lm
+    assert (transport.requests, transport.probes) == ([], 0)
+
+
+def test_the_files_sampling_goes_with_its_model(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = to_dict(compiled()) | {"lm": {"model": "openai/m", "sampling": {"temperature": 0.3, "max_tokens": 50}}}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    asked: list[Any] = []
+
+    def model(lm: Any, *, sampling: Any = None, connection: Any = None) -> LanguageModel | None:
+        asked.append((lm, sampling))
+        return None
+
+    monkeypatch.setattr(artifact, "language_model", model)
+    load(path)
+    load(path, lm="openai/other")
+    assert asked == [("openai/m", Sampling(0.3, 50)), ("openai/other", Sampling(0.3, 50))]
+
+
+def test_a_file_model_is_asked_for_by_name(path: Path) -> None:
+    data = to_dict(compiled()) | {"lm": {"model": "gguf:tiny.gguf", "sampling": {}}}
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(ArtifactError, match=r"tiny\.gguf.*gguf:PATH"):
+        load(path)
+
+
+# Forged and broken files
+
+
+def forged(change: Callable[[dict[str, Any]], Any]) -> str:
+    data = json.loads(dumps(compiled()))
+    data["lm"] = {"model": "openai/m", "sampling": {"temperature": 0.0, "max_tokens": None}}
+    change(data)
+    return json.dumps(data)
+
+
+def refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The message with which a file is refused. No model is even looked up."""
+
+    def never(*_: Any, **__: Any) -> None:
+        raise AssertionError("a model was looked up for a file that had to be refused")
+
+    path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"))
+    with monkeypatch.context() as patch:
+        patch.setattr(artifact, "language_model", never)
+        with pytest.raises(ArtifactError) as caught:
+            load(path)
+    return str(caught.value)
+
+
+def test_the_forgeries_start_from_a_file_that_loads(path: Path) -> None:
+    path.write_text(forged(lambda d: None), encoding="utf-8")
+    assert read(path).lm is not None
+    assert load(path, lm="openai/m").previews(ITEM) == compiled().previews(ITEM)
+
+
+LOOSE: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
+    ("top-level key", lambda d: d.update(api_base="http://evil")),
+    ("key in lm: api_base", lambda d: d["lm"].update(api_base="http://evil")),
+    ("key in lm: base_url", lambda d: d["lm"].update(base_url="http://evil")),
+    ("key in lm: headers", lambda d: d["lm"].update(headers={"x": "y"})),
+    ("key in lm: api_key", lambda d: d["lm"].update(api_key="sk")),
+    ("key in sampling", lambda d: d["lm"]["sampling"].update(extra_headers={})),
+    ("temperature", lambda d: d["lm"]["sampling"].update(temperature=3)),
+    ("max_tokens", lambda d: d["lm"]["sampling"].update(max_tokens=0)),
+    ("max_tokens type", lambda d: d["lm"]["sampling"].update(max_tokens="9")),
+    ("address as model", lambda d: d["lm"].update(model="http://evil.example/v1")),
+    ("address in model", lambda d: d["lm"].update(model="huggingface/https://evil.example/v1")),
+    ("address without slashes", lambda d: d["lm"].update(model="huggingface/HTTPS:evil.example")),
+    ("model with //", lambda d: d["lm"].update(model="openai//evil.example")),
+    ("model with a space", lambda d: d["lm"].update(model="openai/a b")),
+    ("model with a line", lambda d: d["lm"].update(model="openai/a\n")),
+    ("model with a flag", lambda d: d["lm"].update(model="--api-base")),
+    ("empty model", lambda d: d["lm"].update(model="")),
+    ("long model", lambda d: d["lm"].update(model="a" * 201)),
+    ("model as list", lambda d: d["lm"].update(model=["openai/m"])),
+    ("kind", lambda d: d["program"].update(kind="os.system")),
+    ("kind as list", lambda d: d["program"].update(kind=["active-critic"])),
+    ("class path", lambda d: d["program"].update({"class": "os.system"})),
+    ("class in options", lambda d: d["program"]["options"].update({"__class__": "os.system"})),
+    ("option", lambda d: d["program"]["options"].update(temperature=1)),
+    ("option lm", lambda d: d["program"]["options"].update(lm="openai/evil")),
+    ("option scale", lambda d: d["program"]["options"].update(scale=None)),
+    ("option value", lambda d: d["program"]["options"].update(variant="giant")),
+    ("option type text", lambda d: d["program"]["options"].update(use_task="no")),
+    ("option type number", lambda d: d["program"]["options"].update(use_task=1)),
+    ("option type bool", lambda d: d["program"]["options"].update(aspect=True)),
+    ("option type null", lambda d: d["program"]["options"].update(aspect=None)),
+    ("option type list", lambda d: d["program"]["options"].update(aspect=["x"])),
+    ("option left over from another variant", lambda d: d["program"]["options"].update(variant="coarse")),
+    ("options that contradict", lambda d: d["program"]["options"].update(use_criteria=False)),
+    ("config in state", lambda d: d["state"][OVERALL].update(config={"api_base": "http://evil"})),
+    ("lm in state", lambda d: d["state"][OVERALL].update(lm={"model": "x"})),
+    ("another predictor", lambda d: d["state"].update(evil={"instructions": "", "demos": []})),
+    ("a predictor missing", lambda d: d["state"].pop(OVERALL)),
+    ("signature of another predictor", lambda d: d["signatures"].update(evil="0" * 12)),
+    ("signature changed", lambda d: d["signatures"].update({OVERALL: "0" * 12})),
+    ("signature missing", lambda d: d["signatures"].clear()),
+    ("demo key", lambda d: d["state"][OVERALL]["demos"][0].update(tool="x")),
+    ("demo score 101", lambda d: d["state"][OVERALL]["demos"][0].update(score=101)),
+    ("demo score -1", lambda d: d["state"][OVERALL]["demos"][0].update(score=-1)),
+    ("demo score text", lambda d: d["state"][OVERALL]["demos"][0].update(score="50")),
+    ("demo score bool", lambda d: d["state"][OVERALL]["demos"][0].update(score=True)),
+    ("demo score huge", lambda d: d["state"][OVERALL]["demos"][0].update(score=10**400)),
+    ("demo without score", lambda d: d["state"][OVERALL]["demos"][0].pop("score")),
+    ("demo without output", lambda d: d["state"][OVERALL]["demos"][0].pop("output")),
+    ("demo output number", lambda d: d["state"][OVERALL]["demos"][0].update(output=3)),
+    (
+        "demo criterion off the scale",
+        lambda d: d["state"][OVERALL]["demos"][0]["criteria_scores"].update(Truth={"score": 900}),
+    ),
+    ("too many demos", lambda d: d["state"][OVERALL].update(demos=[{"output": "x", "score": 1}] * 257)),
+    ("calibration falls", lambda d: d.update(calibration={"percent": [0, 50, 100], "score": [1, 4, 3]})),
+    ("calibration is flat", lambda d: d.update(calibration={"percent": [0, 100], "score": [3, 3]})),
+    ("calibration one knot", lambda d: d.update(calibration={"percent": [0], "score": [1]})),
+    ("calibration uneven", lambda d: d.update(calibration={"percent": [0, 100], "score": [1, 2, 3]})),
+    ("calibration off the scale", lambda d: d.update(calibration={"percent": [0, 100], "score": [1, 500]})),
+    ("calibration below the scale", lambda d: d.update(calibration={"percent": [0, 100], "score": [-9, 5]})),
+    ("calibration off percent", lambda d: d.update(calibration={"percent": [0, 1000], "score": [1, 5]})),
+    ("calibration text", lambda d: d.update(calibration={"percent": ["0", "100"], "score": [1, 5]})),
+    ("calibration key", lambda d: d["calibration"].update(code="x")),
+    ("scale upside down", lambda d: d.update(scale={"low": 5, "high": 1})),
+    ("scale text", lambda d: d.update(scale={"low": "1", "high": "5"})),
+    ("scale missing", lambda d: d.pop("scale")),
+    ("task number", lambda d: d.update(task=5)),
+    ("task missing", lambda d: d.pop("task")),
+    ("criteria as text", lambda d: d.update(criteria="Fluency")),
+    ("criterion without a name", lambda d: d["criteria"][0].update(name="")),
+    ("too many criteria", lambda d: d.update(criteria=[{"name": f"n{i}", "definition": ""} for i in range(65)])),
+    ("provenance as text", lambda d: d.update(provenance="me")),
+]
+
+
+@pytest.mark.parametrize("change", [c for _, c in LOOSE], ids=[name for name, _ in LOOSE])
+def test_a_forged_file_is_refused(path: Path, change: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(refused(path, forged(change), monkeypatch)) < 500
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda d: d.update(format="judgesmith.judge/2"), "judgesmith.judge/2"),
+        (lambda d: d.update(format=7), "7"),
+        (lambda d: d.update(format=["x" * 10_000]), "judgesmith.judge/1"),
+        (lambda d: d.update(headers={}), "headers"),
+        (lambda d: d["lm"].update(api_base="x"), "lm.api_base"),
+        (lambda d: d["program"]["options"].update(endpoint="x"), "endpoint"),
+        (lambda d: d["program"].update(kind="g-eval-9"), "g-eval-9"),
+        (lambda d: d["state"][OVERALL].update(config={}), "state.overall_scorer.predict.config"),
+        (lambda d: d["state"][OVERALL]["demos"][1].update(score=200), "state.overall_scorer.predict.demos.1.score"),
+    ],
+)
+def test_the_message_names_what_is_wrong(path: Path, change: Any, named: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refused(path, forged(change), monkeypatch)
+    assert named in message
+    assert len(message) < 500
+
+
+GOOD = '{"format": "judgesmith.judge/1", '
+BROKEN: dict[str, str | bytes] = {
+    "empty": "",
+    "no json": "kind: active-critic",
+    "half": forged(lambda d: None)[:500],
+    "list": "[]",
+    "number": "3",
+    "null": "null",
+    "no format": "{}",
+    "NaN": forged(lambda d: d["provenance"].update(q=math.nan)),
+    "Infinity": forged(lambda d: d["provenance"].update(q=math.inf)),
+    "-Infinity": forged(lambda d: d["provenance"].update(q=-math.inf)),
+    "1e999": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "1e999"),
+    "a number of 5000 digits": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "9" * 5000),
+    "deep": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', "[" * 200_000 + "]" * 200_000),
+    "a key twice": forged(lambda d: None).replace('"task":', '"task": "first", "task":', 1),
+    "a key twice deep down": forged(lambda d: d["provenance"].update(q="@")).replace('"@"', '{"a": 1, "a": 2}'),
+    "latin-1": forged(lambda d: d.update(task="@")).replace("@", "ü").encode("latin-1"),
+    "utf-16": forged(lambda d: None).encode("utf-16"),
+    "zeros": b"\0" * 1000,
+    "a pickle": b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00cos\nsystem\n.",
+    "a lone surrogate": forged(lambda d: d.update(task="@")).replace("@", "\\ud800"),
+    "a lone surrogate in provenance": forged(lambda d: d["provenance"].update(q="@")).replace("@", "\\ud800"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN.keys())
+def test_a_broken_file_is_refused(path: Path, text: str | bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    message = refused(path, text, monkeypatch)
+    assert "judge.json" in message
+    assert len(message) < 500
+
+
+def test_a_huge_file_is_refused_unread(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with path.open("wb") as file:
+        file.truncate(50 * 1024 * 1024)  # sparse
+    monkeypatch.setattr(Path, "read_text", lambda *_, **__: pytest.fail("the file was read"))
+    with pytest.raises(ArtifactError, match=f"{LARGEST:,}"):
+        load(path)
+
+
+def test_a_missing_file_says_what_makes_one(path: Path) -> None:
+    with pytest.raises(ArtifactError, match="judgesmith compile"):
+        load(path)
+
+
+def test_a_directory_is_no_judge(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError):
+        load(tmp_path)
+
+
+def test_what_was_saved_is_what_the_schema_says(path: Path) -> None:
+    save(compiled(), path)
+    assert read(path).format == FORMAT
