@@ -228,12 +228,13 @@ class Columns:
             if max(len(given), len(single)) > 1:
                 ratings[aspect] = single if len(single) > 1 else given
         cells = {role: as_text(record.get(column)) for role, column in self.texts.items()}
-        source = cells.get("source") or ""
+        source, output = cells.get("source") or "", cells.get("output") or ""
         row_id = cells.get("id") or str(line)
-        doc_id = cells.get("doc_id") or (source_key(source) if source.strip() else row_id)
+        # Without a source the text itself is the document: a line number would join rows of unrelated files.
+        doc_id = cells.get("doc_id") or source_key(source if source.strip() else output or row_id)
         row = Row(
             id=row_id,
-            output=cells.get("output") or "",
+            output=output,
             source=source,
             context=cells.get("context"),
             reference=cells.get("reference"),

@@ -6,11 +6,12 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from ..errors import JudgesmithError
+from . import data_commands, evaluate_commands
 
 app = typer.Typer(
     name="judgesmith",
@@ -26,42 +27,15 @@ models = typer.Typer(no_args_is_help=True, help="List and fetch language models:
 app.add_typer(models, name="models")
 
 
-class Variant(StrEnum):
-    vanilla = "vanilla"
-    coarse = "coarse"
-    fine = "fine"
+Variant = Literal["vanilla", "coarse", "fine"]
+Explain = Literal["auto", "before", "after"]
+Reading = Literal["auto", "said", "expected"]
+Level = Literal["pooled", "sample", "system"]
+Anchor = Literal["auto", "gold", "predicted"]
+Optimizer = Literal["random-search", "none"]
 
 
-class Explain(StrEnum):
-    auto = "auto"
-    before = "before"
-    after = "after"
-
-
-class Reading(StrEnum):
-    auto = "auto"
-    said = "said"
-    expected = "expected"
-
-
-class Level(StrEnum):
-    pooled = "pooled"
-    sample = "sample"
-    system = "system"
-
-
-class Anchor(StrEnum):
-    auto = "auto"
-    gold = "gold"
-    predicted = "predicted"
-
-
-class Optimizer(StrEnum):
-    random_search = "random-search"
-    none = "none"
-
-
-class Without(StrEnum):
+class Without(StrEnum):  # an enumeration, since typer takes no list of a Literal
     task = "task"
     criteria = "criteria"
     os_e = "os-e"
@@ -111,6 +85,10 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+data_commands.register(app)
+evaluate_commands.register(app)
+
+
 @app.callback()
 def _options(
     version: Annotated[
@@ -142,18 +120,18 @@ def compile(
             "criterion first.",
             rich_help_panel="Judge",
         ),
-    ] = Variant.coarse,
+    ] = "coarse",
     explain: Annotated[
         Explain,
         typer.Option(help="Explanation before or after the score; auto measures both.", rich_help_panel="Judge"),
-    ] = Explain.auto,
+    ] = "auto",
     reading: Annotated[
         Reading,
         typer.Option(
             help="The number said, or its expectation under the model's probabilities; auto measures both.",
             rich_help_panel="Judge",
         ),
-    ] = Reading.auto,
+    ] = "auto",
     task: Annotated[
         str | None,
         typer.Option(help="What is judged, in your words, in place of inferring it.", rich_help_panel="Judge"),
@@ -169,14 +147,14 @@ def compile(
         list[Without] | None,
         typer.Option(help="Ablations of the paper: leave a part out. Repeatable.", rich_help_panel="Judge"),
     ] = None,
-    optimizer: Annotated[Optimizer, typer.Option(rich_help_panel="Search")] = Optimizer.random_search,
+    optimizer: Annotated[Optimizer, typer.Option(rich_help_panel="Search")] = "random-search",
     level: Annotated[
         Level,
         typer.Option(
             help="Level of agreement: all rows together (papers: summary level), within documents, of systems.",
             rich_help_panel="Search",
         ),
-    ] = Level.pooled,
+    ] = "pooled",
     candidates: Annotated[
         int, typer.Option(help="Random demonstration sets to try.", min=0, rich_help_panel="Search")
     ] = 8,
@@ -187,7 +165,7 @@ def compile(
             help="Score that bootstrapped demonstrations show: the human's (gold) or the model's own.",
             rich_help_panel="Search",
         ),
-    ] = Anchor.auto,
+    ] = "auto",
     teacher: Annotated[
         str | None,
         typer.Option(help="A stronger model that writes the demonstrations' explanations.", rich_help_panel="Search"),
@@ -226,9 +204,9 @@ def compile(
         runs.compile_judge(
             runs.CompileRun(
                 labels=labels, lm=lm, output=output, aspect=aspect, scale=scale, columns=columns or [],
-                heldout=heldout, variant=variant.value, explain=explain.value, reading=reading.value, task=task,
-                criteria=criteria, without=tuple(w.value for w in without or ()), optimizer=optimizer.value,
-                level=level.value, candidates=candidates, demos=demos, anchor=anchor.value, teacher=teacher,
+                heldout=heldout, variant=variant, explain=explain, reading=reading, task=task,
+                criteria=criteria, without=tuple(w.value for w in without or ()), optimizer=optimizer,
+                level=level, candidates=candidates, demos=demos, anchor=anchor, teacher=teacher,
                 batches=batches, keep=keep, seed=seed, max_calls=max_calls, max_cost=max_cost, dry_run=dry_run,
                 temperature=temperature, max_tokens=max_tokens, as_json=as_json,
                 connection=runs.connection(api_base, timeout, concurrency, rpm, no_cache),

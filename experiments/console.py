@@ -7,16 +7,17 @@ import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ..optimizers.compiling import CompileReport, Plan
-from ..programs.judge import Judge
-from ..signatures.values import Verdict
+if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
+    from ..optimizers.compiling import CompileReport, Plan
+    from ..programs.judge import Judge
+    from ..signatures.values import Verdict
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

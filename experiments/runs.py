@@ -282,7 +282,7 @@ def score_rows_of_file(
 ) -> int:
     with quiet():
         made = open_judge(judge, lm, connection)
-        target = output or rows.with_name(rows.name.split(".")[0] + ".scored.jsonl")
+        target = output or rows.with_name(Path(rows.name.removesuffix(".gz")).stem + ".scored.jsonl")
         total = count_rows(rows)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
             summary = score_file(

@@ -4,6 +4,7 @@ agreement. What is reported comes from rows that none of these steps saw.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import time
 from collections.abc import Sequence
@@ -114,6 +115,9 @@ class _Purse:
         del self.heldout[0]
 
     def _set(self, reserve: int, share: int) -> None:
+        # A candidate that ran out of budget leaves calls that are only being cancelled; they must not spend what is
+        # set free here. The engine's loop takes things in turn, so that after this they have been stopped.
+        engine.run(asyncio.sleep(0))
         meter = self.meter
         if self.calls is not None:
             meter.max_calls = meter.logical + max(0, self.calls - reserve - meter.logical) // share

@@ -103,7 +103,7 @@ def bootstrap_q(
     if len(drawn) < rounds / 2:
         reason = f"undefined in {undefined} of {rounds} resamples: scores too often constant"
         return Interval(np.nan, np.nan, agreement.values[0], rounds, undefined, agreement.documents, reason)
-    low, high = _limits(drawn, agreement, confidence, method)
+    low, high = limits(drawn, agreement, confidence, method)
     return Interval(low, high, agreement.values[0], rounds, undefined, agreement.documents)
 
 
@@ -241,7 +241,7 @@ def _collapse(parts: Vector, total: bool) -> Vector:
     return np.asarray(np.nansum(parts, axis=1) if total else parts[:, 0])
 
 
-def _limits(drawn: Vector, agreement: Agreement, confidence: float, method: str) -> tuple[float, float]:
+def limits(drawn: Vector, agreement: Agreement, confidence: float, method: str) -> tuple[float, float]:
     tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     value = agreement.values[0]
     if method == "fisher":

@@ -1,6 +1,6 @@
 """Is one judge really better than another, how are ties to be counted, and how well do people agree themselves?"""
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -156,12 +156,43 @@ def permutation_test(
     value = float(difference(a[None], b[None])[0])
     if np.isnan(value):
         return Significance(value, np.nan, n, "the agreement is undefined: constant scores or too few rows")
+    # Whole documents swapped leave the agreement within each as it is: it changes hands and is not computed again.
+    whole = _within_swaps(a, b, y, doc, names, total) if level == "sample" and swap == "documents" else None
     rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
     for start in range(0, rounds, step):
-        swapped = (rng.random((min(step, rounds - start), n)) < 0.5)[:, unit]
-        null = difference(np.where(swapped, b, a), np.where(swapped, a, b))
+        draws = rng.random((min(step, rounds - start), n)) < 0.5
+        if whole is not None:
+            null = whole(draws)
+        else:
+            swapped = draws[:, unit]
+            null = difference(np.where(swapped, b, a), np.where(swapped, a, b))
         extreme += int(np.count_nonzero(~(np.abs(null) < abs(value) - 1e-12)))
     return Significance(value, extreme / (rounds + 1), n)
+
+
+def _within_swaps(
+    a: Vector, b: Vector, y: Vector, doc: Codes | None, names: Sequence[str], total: bool
+) -> Callable[[Flags], Vector]:
+    """Differences at sample level when the flagged documents change hands: flags (rounds, documents) -> (rounds,)."""
+    assert doc is not None
+    doc = np.unique(doc, return_inverse=True)[1]
+    count = int(doc.max()) + 1
+    tables = [within_documents(x, y, doc, count, names, objective=total) for x in (a, b)]
+    there = [~np.isnan(table) for table in tables]  # (documents, parts)
+    values = [np.where(t, table, 0.0) for t, table in zip(there, tables, strict=True)]
+
+    def difference(swapped: Flags) -> Vector:
+        s = swapped.astype(np.float64)
+        means = []
+        for mine, other in ((0, 1), (1, 0)):
+            used = there[mine].sum(axis=0) + s @ (there[other].astype(np.float64) - there[mine])
+            used[used == 0] = np.nan
+            means.append((values[mine].sum(axis=0) + s @ (values[other] - values[mine])) / used)
+        return np.asarray(
+            np.nansum(means[0], axis=1) - np.nansum(means[1], axis=1) if total else (means[0] - means[1])[:, 0]
+        )
+
+    return difference
 
 
 def _swapped(swap: str, doc: Codes | None, sys: Codes | None, rows: int) -> Codes:

@@ -73,7 +73,7 @@ class _Demo(_Part):
     output: Text
     context: Text | None = None
     reference: Text | None = None
-    group: Short | None = None
+    group: Text | None = None
     score: Percent
     explanation: Text = ""
     criteria_scores: dict[Short, _CriterionScore] | None = None

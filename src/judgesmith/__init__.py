@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from .datasets.loading import read_labels as read_labels
     from .datasets.records import Labels as Labels
     from .errors import JudgesmithError as JudgesmithError
+    from .experiments.meta import MetaEvaluation as MetaEvaluation
+    from .experiments.meta import meta_evaluate as meta_evaluate
     from .optimizers.compiling import Budget as Budget
     from .optimizers.compiling import compile as compile
     from .optimizers.correlation import CorrelationSum as CorrelationSum
@@ -38,6 +40,7 @@ _PUBLIC = {
     "JudgesmithError": "errors",
     "Labels": "datasets.records",
     "LanguageModel": "programs.lm",
+    "MetaEvaluation": "experiments.meta",
     "Sampling": "programs.lm",
     "Scale": "signatures.values",
     "TaskInference": "programs.task",
@@ -46,6 +49,7 @@ _PUBLIC = {
     "correlate": "optimizers.correlation",
     "language_model": "programs.lm",
     "load": "programs.artifact",
+    "meta_evaluate": "experiments.meta",
     "read_labels": "datasets.loading",
 }
 

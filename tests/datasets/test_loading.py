@@ -266,7 +266,7 @@ class TestRowProblems:
     def test_some_empty_sources_are_warned_of(self) -> None:
         labels = read_labels(records(source_2="", source_4=None), scale=(1, 5))
         assert labels.warnings == ("<table>, column 'source': the source is empty in 2 of 8 rows (first: row 2)",)
-        assert labels.rows[1].doc_id == "2"
+        assert labels.rows[1].doc_id == source_key(labels.rows[1].output)
 
     def test_a_task_without_sources(self) -> None:
         for rows in (

@@ -167,7 +167,10 @@ class TestColumns:
         assert [one.id, same.id, other.id] == ["1", "2", "3"]
         # sha256("a") starts with ca978112ca1b
         assert one.doc_id == same.doc_id == one.group == "doc:ca978112ca1b" != other.doc_id
-        assert columns.row({"source": " ", "output": "o"}, 7)[0].doc_id == "7"
+        # Without a source the output stands for the document, so that line 7 of two files is not one document:
+        # sha256("o") starts with 65c74c15a686
+        assert columns.row({"source": " ", "output": "o"}, 7)[0].doc_id == "doc:65c74c15a686"
+        assert columns.row({"source": " ", "output": ""}, 7)[0].doc_id != columns.row({"source": ""}, 8)[0].doc_id
 
     def test_given_ids_are_kept(self) -> None:
         columns = Columns.find(["id", "doc_id", "group", "output"], "f", scores_needed=False)

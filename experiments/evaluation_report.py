@@ -1,0 +1,373 @@
+"""The meta-evaluation as one HTML file: no network, no scripts, every text escaped."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from scipy import stats
+
+from ..errors import MissingExtraError
+from ..optimizers.correlation import Vector
+from .evaluation_sources import Judged
+from .evaluation_tables import TITLES, cell_text, clean, count, p_value, plain_number, table_rows
+from .meta import MetaEvaluation, rows_of, text
+
+FIGURES = 24  # of a kind in one report
+CASES = 12
+_DOTS = 2_000  # rows in a scatter; more are drawn at random
+_LONG = 1_200  # characters of a text
+
+
+def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: Mapping[str, str]) -> str:
+    """The report. `levels`: what to call them. Raises MissingExtraError without jinja2 or matplotlib."""
+    try:
+        import jinja2
+        import matplotlib  # noqa: F401
+        from markupsafe import Markup
+    except ImportError as error:
+        raise MissingExtraError(f"the report needs {error.name}: pip install jinja2 matplotlib") from None
+    from .. import __version__
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("judgesmith.experiments"), autoescape=True, finalize=_clean,
+        undefined=jinja2.StrictUndefined,
+    )  # fmt: skip
+    names, entries = table_rows(result)
+    how = result.settings
+    method = (
+        f"{how['confidence']:.0%} intervals ({how['interval']}) over resampled {how['over']}, {how['rounds']} rounds, "
+        f"seed {how['seed']}"
+        if how["rounds"]
+        else "no intervals were asked for"
+    )
+    return environment.get_template("evaluation.html.j2").render(
+        data=data,
+        rows=len(data.ids),
+        documents=len(set(data.documents)),
+        systems=len(set(data.systems or ())),
+        method=method,
+        titles=[TITLES[name] for name in names],
+        entries=[_entry(entry, names, levels) for entry in entries],
+        ceiling=_ceiling(result, names, levels),
+        notes=notes,
+        reasons=_reasons(result, levels),
+        tables=_tables(result, levels),
+        charts=_charts(data, result, levels, Markup),
+        cases=_cases(data),
+        version=__version__,
+    )
+
+
+def _clean(value: Any) -> Any:
+    """Every text that goes into the page, but for finished figures."""
+    return clean(value) if type(value) is str else value
+
+
+def _entry(entry: Mapping[str, Any], names: Sequence[str], levels: Mapping[str, str]) -> dict[str, Any]:
+    skipped = f", {entry['skipped']} skipped" if entry["skipped"] and entry["level"] == "sample" else ""
+    cells = []
+    for name in names:
+        value, _, interval = cell_text(entry["cells"].get(name)).partition(" ")
+        cells.append({"value": value, "interval": interval})
+    return {
+        "judge": entry["judge"],
+        "aspect": entry["aspect"],
+        "level": levels[entry["level"]],
+        "rests": count(entry["n"], entry["level"]) + skipped,
+        "failed": entry["failed"],
+        "cells": cells,
+    }
+
+
+def _ceiling(result: MetaEvaluation, names: Sequence[str], levels: Mapping[str, str]) -> list[dict[str, Any]]:
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows_of(result.ceiling):
+        entry = found.setdefault((row["aspect"], row["level"]), {"raters": row["raters"], "alpha": row["alpha"]})
+        entry[row["coefficient"]] = row["value"]
+    return [
+        {
+            "aspect": aspect,
+            "level": levels[level],
+            "raters": entry["raters"],
+            "alpha": plain_number(entry["alpha"], 2),
+            "cells": [plain_number(entry.get(name, math.nan)) for name in names],
+        }
+        for (aspect, level), entry in found.items()
+    ]
+
+
+def _reasons(result: MetaEvaluation, levels: Mapping[str, str]) -> list[str]:
+    return list(
+        dict.fromkeys(
+            f"{row['judge']}, {row['aspect']}, {levels[row['level']]}, {TITLES[row['coefficient']]}: {row['reason']}"
+            for row in rows_of(result.agreement)
+            if text(row["reason"])
+        )
+    )
+
+
+# Tables --------------------------------------------------------------------------------------------------------------
+
+
+def _tables(result: MetaEvaluation, levels: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
+    found = [
+        (
+            "Is one judge better?",
+            "Differences of the first judge less the second, and p-values corrected by Holm over the pairs of judges.",
+            ["judge", "less judge", "aspect", "level", "difference", "p permutation", "p bootstrap", "p Williams (r)"],
+            [
+                [
+                    row["a"], row["b"], row["aspect"], levels[row["level"]],
+                    cell_text(row | {"value": row["difference"]}),
+                    *(p_value(row[f"p_{test}_holm"]) for test in ("permutation", "bootstrap", "williams")),
+                ]
+                for row in rows_of(result.comparisons)
+            ],
+        ),
+        (
+            "On the scale itself",
+            "In points of people's scale: mean absolute error, bias (above 0: lenient), root mean squared error.",
+            ["judge", "aspect", "mean error", "bias", "root mean square", "rows"],
+            [
+                [
+                    f"{row['judge']} {row['stage']}".strip(), row["aspect"],
+                    *(_estimate(row, name) for name in ("mae", "bias", "rmse")), row["n"],
+                ]
+                if not text(row["reason"])
+                else [row["judge"], row["aspect"], row["reason"], "–", "–", row["n"]]
+                for row in rows_of(result.scale)
+            ],
+        ),
+        (
+            "Decisions at a threshold",
+            "Accepting what scores at least the threshold; kappa is 0 where the judge agrees as by chance.",
+            ["judge", "aspect", "threshold", "precision", "recall", "accuracy", "kappa"],
+            [
+                [
+                    row["judge"], row["aspect"], f"{row['threshold']:g}",
+                    *(_estimate(row, name) for name in ("precision", "recall", "accuracy", "kappa")),
+                ]
+                for row in rows_of(result.decisions)
+            ],
+        ),
+        (
+            "Length",
+            "Spearman correlations with the number of words. Bias: of the judge with the length, given people's score.",
+            ["judge", "aspect", "judge and length", "people and length", "bias", "agreement given length"],
+            [
+                [
+                    row["judge"], row["aspect"],
+                    *(plain_number(row[name], 2) for name in ("judge_length", "human_length", "bias", "agreement")),
+                ]
+                for row in rows_of(result.length)
+            ],
+        ),
+        (
+            "How many labels?",
+            "Expected width of the interval with this many labelled documents; * extrapolated.",
+            ["judge", "aspect", "level", "coefficient", "documents", "width"],
+            [
+                [
+                    row["judge"], row["aspect"], levels[row["level"]], TITLES[row["coefficient"]], row["documents"],
+                    plain_number(row["width"], 2) + ("*" if row["extrapolated"] else ""),
+                ]
+                for row in rows_of(result.widths)
+            ],
+        ),
+    ]  # fmt: skip
+    return [(title, intro, {"names": names, "rows": rows}) for title, intro, names, rows in found if rows]
+
+
+def _estimate(row: Mapping[str, Any], name: str) -> str:
+    return cell_text({"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]})
+
+
+# Figures -------------------------------------------------------------------------------------------------------------
+
+
+def _charts(data: Judged, result: MetaEvaluation, levels: Mapping[str, str], markup: Any) -> list[Any]:
+    pairs = [(judge, aspect) for judge in data.judges for aspect in data.human if aspect in data.judges[judge]]
+    charts = []
+    scatters = [(f"{judge}, {aspect}", _scatter(data, judge, aspect)) for judge, aspect in pairs[:FIGURES]]
+    charts.append(
+        ("Judge against people", "One dot is a score pair; its area is the number of rows that share it.", scatters)
+    )
+    if len(result.calibration):
+        curves = [(f"{j}, {a}", _calibration(data, result, j, a)) for j, a in pairs[:FIGURES]]
+        charts.append(
+            (
+                "Calibration",
+                "Mean human score of rows with like predictions; on the line where both share a scale.",
+                curves,
+            )
+        )
+    if data.systems is not None and len(set(data.systems)) > 1:
+        bars = [(f"{j}, {a}", _systems(data, j, a)) for j, a in pairs[:FIGURES]]
+        charts.append(
+            ("Systems", "Means of people and judge with 95 % intervals over rows, both as standard scores.", bars)
+        )
+    shown, number = [], 0
+    for title, intro, figures in charts:
+        if len(pairs) > FIGURES:
+            intro += f" The first {FIGURES} of {len(pairs)} pairs of judge and aspect are drawn."
+        drawn = []
+        for caption, svg in figures:
+            if svg:
+                number += 1
+                drawn.append({"caption": caption, "svg": markup(_own_ids(svg, number))})
+        if drawn:
+            shown.append((title, intro, drawn))
+    return shown
+
+
+def _svg(draw: Any, width: float = 3.6, height: float = 3.0) -> str:
+    """A figure as inline SVG. Texts are outlines, so nothing of a name can become markup."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    settings: dict[str, Any] = {
+        "svg.fonttype": "path", "svg.hashsalt": "judgesmith", "font.size": 8, "text.usetex": False,
+        "text.parse_math": False,
+    }  # fmt: skip
+    with rc_context(cast(Any, settings)):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        FigureCanvasSVG(figure)
+        draw(figure.add_subplot())
+        buffer = io.StringIO()
+        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    whole = buffer.getvalue()
+    return re.sub(r"<metadata>.*?</metadata>", "", whole[whole.index("<svg") :], flags=re.DOTALL)
+
+
+def _own_ids(svg: str, number: int) -> str:
+    """Ids must be unique in a page that holds several figures."""
+    prefix = f"f{number}-"
+    svg = re.sub(r'\bid="', f'id="{prefix}', svg)
+    return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", svg)
+
+
+def _both(data: Judged, judge: str, aspect: str) -> tuple[Vector, Vector, Any]:
+    x, y = data.judges[judge][aspect], data.human[aspect]
+    there = ~(np.isnan(x) | np.isnan(y))
+    return x[there], y[there], there
+
+
+def _scatter(data: Judged, judge: str, aspect: str) -> str:
+    x, y, _ = _both(data, judge, aspect)
+    if not len(x):
+        return ""
+    if len(x) > _DOTS:
+        chosen = np.random.default_rng(0).choice(len(x), _DOTS, replace=False)
+        x, y = x[chosen], y[chosen]
+    points, counts = np.unique(np.stack([y, x], axis=1), axis=0, return_counts=True)
+
+    def draw(axes: Any) -> None:
+        axes.scatter(points[:, 0], points[:, 1], s=6.0 * counts, alpha=0.45, linewidths=0, color="#2b6cb0")
+        axes.set_xlabel("people")
+        axes.set_ylabel("judge")
+
+    return _svg(draw)
+
+
+def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) -> str:
+    table = result.calibration
+    table = table[(table["judge"] == judge) & (table["aspect"] == aspect)]
+    if not len(table):
+        return ""
+
+    def draw(axes: Any) -> None:
+        limits = data.scales.get(aspect)
+        if limits and table["low"].min() >= limits[0] - 1e-9 and table["high"].max() <= limits[1] + 1e-9:
+            axes.plot(limits, limits, color="#999", linewidth=0.8)
+        for stage, group in table.groupby("stage", sort=False):
+            dashed = stage == "uncalibrated"
+            axes.plot(
+                group["predicted"], group["human"], marker="o", markersize=3, color="#999" if dashed else "#2b6cb0",
+                linestyle="--" if dashed else "-", label="before calibration" if dashed else "judge",
+            )  # fmt: skip
+        axes.set_xlabel("judge, mean of the bin")
+        axes.set_ylabel("people, mean of the bin")
+        if table["stage"].nunique() > 1:
+            axes.legend()
+
+    return _svg(draw)
+
+
+def _systems(data: Judged, judge: str, aspect: str) -> str:
+    x, y, there = _both(data, judge, aspect)
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return ""
+    names = np.array(data.systems, dtype=object)[there]
+    x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    systems = sorted(set(names), key=lambda name: float(y[names == name].mean()))[-30:]
+
+    def draw(axes: Any) -> None:
+        for shift, values, label, colour in ((-0.18, y, "people", "#777"), (0.18, x, "judge", "#2b6cb0")):
+            means = [values[names == name].mean() for name in systems]
+            halves = [_half(values[names == name]) for name in systems]
+            axes.barh(
+                np.arange(len(systems)) + shift, means, height=0.34, xerr=halves, label=label, color=colour,
+                error_kw={"linewidth": 0.8},
+            )  # fmt: skip
+        axes.set_yticks(range(len(systems)), [clean(name)[:28] for name in systems])
+        axes.set_xlabel("mean, in standard deviations")
+        axes.legend()
+
+    return _svg(draw, 4.6, 1.2 + 0.24 * len(systems))
+
+
+def _half(values: Vector) -> float:
+    n = len(values)
+    return float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+
+
+# Disagreements -------------------------------------------------------------------------------------------------------
+
+
+def _cases(data: Judged) -> list[dict[str, Any]]:
+    """The rows of the first judge on which its place differs most from people's."""
+    judge = next(iter(data.judges))
+    others = list(data.judges)[1:]
+    found = []
+    for aspect in data.human:
+        if aspect not in data.judges[judge]:
+            continue
+        x, y, there = _both(data, judge, aspect)
+        if len(x) < 2:
+            continue
+        places = [(stats.rankdata(v) - 1) / (len(v) - 1) * 100 for v in (x, y)]
+        gap = np.abs(places[0] - places[1])
+        rows = np.flatnonzero(there)
+        for k in np.argsort(-gap, kind="stable")[: max(2, CASES // len(data.human))]:
+            i = int(rows[k])
+            said = [(name, data.explanations[name][i]) for name in (judge, *others) if name in data.explanations]
+            scores = [
+                f"{name}: {plain_number(float(data.judges[name][aspect][i]))}"
+                for name in others[:4]
+                if aspect in data.judges[name]
+            ]
+            found.append(
+                {
+                    "judge": judge,
+                    "aspect": aspect,
+                    "id": data.ids[i],
+                    "system": data.systems[i] if data.systems else "",
+                    "human": plain_number(float(y[k])),
+                    "predicted": plain_number(float(x[k])) + (f"; {', '.join(scores)}" if scores else ""),
+                    "human_place": f"{places[1][k]:.0f}",
+                    "predicted_place": f"{places[0][k]:.0f}",
+                    "output": _short(data.outputs[i]),
+                    "explanations": [(name, _short(words)) for name, words in said if words],
+                }
+            )
+    return found
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _LONG else words[:_LONG] + "…"

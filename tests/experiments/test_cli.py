@@ -1,0 +1,332 @@
+"""The commands as users and machines meet them: results, exit codes, one line for an error."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judgesmith
+
+Rows = Callable[..., Path]
+
+
+@pytest.fixture
+def compile_(cli: Any, server: Any, tmp_path: Path) -> Callable[..., Any]:
+    def run(labels: Path, *arguments: object) -> Any:
+        return cli(
+            "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", 0, 100,
+            "-o", tmp_path / "made.json", "--candidates", 2, *arguments,
+        )  # fmt: skip
+
+    return run
+
+
+def refused(done: Any, *parts: str) -> None:
+    """Exit code 2, nothing on stdout, one line that says it."""
+    assert done.code == 2, done.err
+    assert done.out == ""
+    (line,) = [line for line in done.err.splitlines() if not line.startswith(("at most ", "["))]
+    for part in parts:
+        assert part in line
+
+
+def dateless(path: Path) -> str:
+    text, count = re.subn(r'"created": "[^"]+"', '"created": ""', path.read_text())
+    assert count == 1
+    return text
+
+
+# -- compile ----------------------------------------------------------------------------------------------------------
+
+
+def test_compile_ends_with_one_json_object(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    done = compile_(rows_file(48), "--json")
+    assert done.code == 0
+    told = done.json
+    for part in ("heldout", "zero_shot"):
+        assert {"q", "low", "high", "n", "failed"} <= set(told[part])
+        assert told[part]["n"] == told["heldout_rows"] == 12
+        assert told[part]["low"] <= told[part]["q"] <= told[part]["high"]
+    assert {"candidate", "demos", "q"} <= set(told["selected"])
+    assert told["calls"] == len(server.asks)
+    assert told["tokens"] > 0
+    assert told["seconds"] >= 0
+    assert told["judge"] == str(tmp_path / "made.json")
+    saved = json.loads((tmp_path / "made.json").read_text())
+    assert saved["format"] == "judgesmith.judge/1"
+    assert saved["provenance"]["heldout"]["q"] == told["heldout"]["q"]
+    assert saved["lm"]["model"] == "openai/fake"
+    assert server.base.split("//")[1] not in (tmp_path / "made.json").read_text()
+
+
+def test_compile_says_what_it_found(compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    done = compile_(rows_file(24), "--demos", 2)
+    assert done.code == 0
+    words = " ".join(done.out.split())
+    for part in ("24 rows of rows.jsonl", "zero-shot", "compiled", "4-fold cross-validation", "Chosen:", "Saved"):
+        assert part in words
+    assert "24 labels are too few for a held-out part" in words
+    assert "Traceback" not in done.err
+
+
+def test_a_dry_run_asks_nothing(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    done = compile_(rows_file(48), "--dry-run", "--json")
+    assert done.code == 0
+    assert done.json["dry_run"] is True
+    assert done.json["calls"] > 0
+    assert done.json["cost"] is None  # nobody knows the price of openai/fake
+    with_teacher = compile_(rows_file(48), "--dry-run", "--json", "--teacher", "openai/other")
+    assert with_teacher.json["calls"] == done.json["calls"] + done.json["train"]
+    words = compile_(rows_file(48), "--dry-run")
+    assert "price unknown" in words.out
+    assert server.asks == []
+    assert not (tmp_path / "made.json").exists()
+
+
+def test_a_dry_run_needs_no_model(cli: Any, rows_file: Rows) -> None:
+    done = cli("compile", rows_file(48), "--dry-run", "--json")
+    assert (done.code, done.json["rows"]) == (0, 48)
+
+
+def test_budgets(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    rows = rows_file(48)
+    refused(compile_(rows, "--max-calls", 60, "--json"), "BudgetError", "the budget of 60 calls was used up")
+    assert len(server.asks) <= 60
+    assert not (tmp_path / "made.json").exists()
+    refused(compile_(rows, "--max-cost", 1, "--json"), "OptionError", "the price of openai/fake is unknown")
+    refused(compile_(rows, "--max-calls", 0, "--json"), "a budget must be positive")
+    server.forget()
+    done = compile_(rows, "--max-calls", 300, "--json", "--candidates", 8, "--no-cache", "--explain", "before")
+    assert done.code == 0
+    assert len(server.asks) <= 300
+    assert "the budget ran out" in done.json["stopped"]
+    assert any("the budget ran out" in note for note in done.json["notes"])
+
+
+def test_held_out_rows_from_a_file(server: Any, compile_: Any, rows_file: Rows) -> None:
+    train, other = rows_file(32), rows_file(16, "other.jsonl", prefix="Other ")
+    done = compile_(train, "--heldout", other, "--json")
+    assert done.code == 0
+    assert (done.json["train_rows"], done.json["heldout_rows"]) == (32, 16)
+    server.forget()
+    refused(compile_(train, "--heldout", rows_file(8, "same.jsonl"), "--json"), "LeakError", "'d000'")
+    assert server.asks == []
+
+
+def test_a_kill_repeats_no_call_and_changes_nothing(
+    server: Any,
+    fake: Any,
+    cli: Any,
+    spawn: Any,
+    until: Any,
+    rows_file: Rows,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    held = True
+
+    async def later(ask: Any) -> str:
+        import asyncio
+
+        while held:
+            await asyncio.sleep(0.02)
+        return str(judge(ask))
+
+    def judge(ask: Any) -> Any:
+        return fake.judging(lambda ask: int(ask.mark[1:]) * (2 + len(ask.labels)) % 101)(ask)
+
+    server.answer = lambda ask: later(ask) if len(server.judged) > 150 else judge(ask)
+    made = tmp_path / "made.json"
+    command = (
+        "compile", rows_file(48), "--lm", "openai/fake", "--api-base", server.base, "--scale", 0, 100,
+        "--candidates", 4, "--json", "-o",
+    )  # fmt: skip
+    process = spawn(*command, made)
+    until(lambda: len(server.answered) >= 150 and len(server.asks) >= len(server.answered) + 10)
+    until(lambda: settled(server))
+    process.kill()
+    assert process.wait(20) == -signal.SIGKILL
+    answered, under_way = set(server.answered), len(server.asks) - len(server.answered)
+    assert 0 < under_way <= 16
+    assert not made.exists()
+    held = False
+    server.forget()
+    resumed = cli(*command, made)
+    assert resumed.code == 0
+    assert not answered & {ask.key for ask in server.asks}
+    assert resumed.json["cached_calls"] >= len(answered)
+    monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "fresh.sqlite"))
+    assert cli(*command, tmp_path / "undisturbed.json").code == 0
+    assert dateless(made) == dateless(tmp_path / "undisturbed.json")
+
+
+def settled(server: Any) -> bool:
+    """Whether the client has had half a second for the answers that it got."""
+    import time
+
+    before = len(server.asks)
+    time.sleep(0.5)
+    return len(server.asks) == before
+
+
+def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows_file: Rows, tmp_path: Path) -> None:
+    async def never(ask: Any) -> str:
+        import asyncio
+
+        await asyncio.sleep(30)
+        return "Score: 1"
+
+    server.answer = lambda ask: never(ask) if ask.step == "score" else fake.sensible(ask)
+    process = spawn(
+        "compile", rows_file(48), "--lm", "openai/fake", "--api-base", server.base, "--json",
+        "-o", tmp_path / "made.json",
+    )  # fmt: skip
+    until(lambda: len(server.judged) > 0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert out == ""
+    assert err.splitlines()[-1] == "stopped; finished calls and rows are kept, the same command goes on from there"
+    assert "Traceback" not in err
+    assert not (tmp_path / "made.json").exists()
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["compile", "none.jsonl"], ["LabelsError", "no such file"]),
+        (["compile", "."], ["LabelsError"]),
+        (["compile", "rows.jsonl", "--columns", "output=body"], ["LabelsError", "'body'"]),
+        (["compile", "rows.jsonl", "--columns", "output"], ["OptionError", "ROLE=NAME"]),
+        (["compile", "rows.jsonl", "--scale", "1", "5"], ["LabelsError", "is outside 1..5", "--scale"]),
+        (["compile", "rows.jsonl", "--scale", "5", "1"], ["OptionError", "the lower first"]),
+        (["compile", "rows.jsonl", "--aspect", "fluency"], ["LabelsError", "fluency"]),
+        (["compile", "rows.jsonl", "--heldout", "1.5"], ["OptionError", "between 0 and 1"]),
+        (["compile", "rows.jsonl", "--heldout", "none.csv"], ["LabelsError", "no such file"]),
+        (["compile", "rows.jsonl", "--criteria", "none.txt"], ["OptionError", "none.txt"]),
+        (["compile", "rows.jsonl", "--variant", "vague"], ["'--variant'", "'vague'"]),
+        (["compile", "rows.jsonl", "--level", "galaxy"], ["'--level'"]),
+        (["compile", "rows.jsonl", "--candidates", "-1"], ["'--candidates'"]),
+        (["compile", "rows.jsonl", "--candidates", "some"], ["'--candidates'"]),
+        (["compile", "rows.jsonl", "--no-such-option"], ["--no-such-option"]),
+        (["compile"], ["Missing argument"]),
+        (["compile", "rows.jsonl", "--lm", ""], ["OptionError", "no language model", "--lm"]),
+        (["compile", "rows.jsonl", "--lm", "nonsense/model"], ["ModelError", "nonsense/model"]),
+        (["compile", "rows.jsonl", "--lm", "gguf:/none.gguf"], ["ModelError", "none.gguf"]),
+        (["compile", "rows.jsonl", "--lm", "ollama_chat/llama3"], ["ModelError", "Ollama"]),
+        (["compile", "rows.jsonl", "--api-base", "localhost:8000"], ["OptionError", "no http(s) address"]),
+        (["compile", "rows.jsonl", "--temperature", "3"], ["OptionError", "temperature"]),
+        (["compile", "rows.jsonl", "-o", "/proc/none/judge.json"], ["OptionError", "cannot be written"]),
+        (["compile", "rows.jsonl", "-o", "."], ["OptionError", "is a folder"]),
+        (["compile", "rows.jsonl", "-o", "rows.jsonl"], ["OptionError", "is an input of this command"]),
+        (["score", "rows.jsonl"], ["Missing option", "--judge"]),
+        (["score", "rows.jsonl", "--judge", "none.json"], ["ArtifactError", "no such file"]),
+        (["score", "rows.jsonl", "--judge", "rows.jsonl"], ["ArtifactError", "is no judge"]),
+        (["score", "none.jsonl", "--judge", "judge.json"], ["LabelsError", "no such file"]),
+        (["show", "none.json"], ["ArtifactError", "no such file"]),
+        (["show", "judge.json", "--prompt", "none.jsonl"], ["LabelsError", "no such file"]),
+        (["models", "pull", "local/nothing"], ["local/nothing"]),
+        (["dance"], ["No such command 'dance'"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) and len(value) > 1 else None,
+)
+def test_what_cannot_be_is_one_line(
+    arguments: list[str],
+    parts: list[str],
+    server: Any,
+    cli: Any,
+    rows_file: Rows,
+    judge_file: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = rows_file(48).read_text()
+    monkeypatch.chdir(tmp_path)
+    if "--lm" not in arguments:
+        monkeypatch.setenv("JUDGESMITH_LM", "openai/fake")
+    if "--api-base" not in arguments:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+    machine = ["--json"] if arguments[0] == "compile" else []
+    refused(cli(*arguments, *machine), *parts)
+    assert server.judged == []
+    assert (tmp_path / "rows.jsonl").read_text() == rows
+
+
+def test_a_server_that_is_down_or_refuses_the_key_is_one_line(
+    server: Any, fake: Any, cli: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    rows, made = rows_file(48), tmp_path / "made.json"
+    lm = ("--lm", "openai/fake", "-o", made, "--json")
+    refused(cli("compile", rows, *lm, "--api-base", "http://127.0.0.1:9/v1"), "ModelError", "openai/fake")
+    server.answer = lambda ask: fake.Fault(401, '{"error": {"message": "bad key"}}')
+    refused(cli("compile", rows, *lm, "--api-base", server.base), "ModelError", "key was refused", "bad key")
+    server.answer = lambda ask: fake.Fault(404, "no such model")
+    refused(cli("compile", rows, *lm, "--api-base", server.base), "ModelError", "not found")
+    assert not made.exists()
+
+
+def test_without_a_command_the_help_is_shown(cli: Any) -> None:
+    done = cli()
+    assert done.code == 2
+    assert "Usage" in done.out + done.err
+    done = cli("--version")
+    assert (done.code, done.out) == (0, judgesmith.__version__ + "\n")
+
+
+def test_a_traceback_on_request(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGESMITH_DEBUG", "1")
+    with pytest.raises(judgesmith.JudgesmithError):
+        cli("show", "none.json")
+
+
+# -- show, models -----------------------------------------------------------------------------------------------------
+
+
+def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    rows, made = rows_file(48), tmp_path / "made.json"
+    assert compile_(rows, "--json").code == 0
+    server.forget()
+    words = cli("show", made)
+    assert words.code == 0
+    for part in ("openai/fake", "Accuracy", "Q=", "zero-shot", "rows.jsonl"):
+        assert part in words.out
+    told = cli("show", made, "--json").json
+    assert told["program"]["kind"] == "active-critic"
+    assert re.fullmatch(r"[0-9a-f]{12}", told["fingerprint"])
+    assert {k: told[k] for k in ("task", "criteria", "state")} == {
+        k: json.loads(made.read_text())[k] for k in ("task", "criteria", "state")
+    }
+    first = rows.read_text().splitlines()[0]
+    prompt = cli("show", made, "--prompt", rows)
+    assert json.loads(first)["output"] in prompt.out
+    assert "Score: <number>" in prompt.out
+    assert server.asks == []  # no model is called
+    messages = cli("show", made, "--prompt", rows, "--json").json["prompt"]
+    (sent,) = messages.values()
+    out = tmp_path / "out.jsonl"
+    server.forget()
+    os.environ["JUDGESMITH_CACHE"] = str(tmp_path / "empty.sqlite")  # the fixture puts the old one back
+    done = cli("score", rows, "--judge", made, "--api-base", server.base, "-o", out, "--limit", 1, "--json")
+    assert done.code == 0
+    (asked,) = server.judged
+    assert asked.body["messages"] == sent  # the very messages
+
+
+def test_the_models_are_listed_without_ollama(cli: Any) -> None:
+    done = cli("models", "list", "--json")
+    assert done.code == 0
+    names = [model["name"] for model in done.json["models"]]
+    assert any(name.startswith("local/") for name in names)
+    assert not any(name.startswith("ollama") for name in names)
+    assert "Ollama" in done.json["ollama_problem"]
+    words = cli("models", "list")
+    assert words.code == 0
+    assert "Ollama" in words.out

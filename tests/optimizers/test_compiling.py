@@ -1,0 +1,394 @@
+"""From labels to a judge, over HTTP: what is held out, what a label copier gets, failures, budgets, repeatability."""
+
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import judgesmith as js
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import BudgetError, LabelsError, LeakError, OptionError
+from judgesmith.optimizers.compiling import Budget, Compiler, CompileReport
+from judgesmith.programs.artifact import dumps
+
+Compiled = Callable[..., tuple[js.Judge, CompileReport]]
+
+
+@pytest.fixture
+def compiled(server: Any) -> Compiled:
+    """compiled(labels, **options of js.compile): the judge and its report, with a small search where none is given."""
+
+    def run(labels: Labels, judge: js.Judge | None = None, **options: Any) -> tuple[js.Judge, CompileReport]:
+        options.setdefault("optimizer", js.CorrelationRandomSearch(candidates=options.pop("candidates", 2)))
+        options.setdefault("connection", js.Connection(api_base=server.base, attempts=options.pop("attempts", 5)))
+        options.setdefault("lm", "openai/fake")
+        made = js.compile(judge or js.ActiveCritic("coarse", explain="before"), labels, **options)
+        return made, made.report
+
+    return run
+
+
+@pytest.fixture
+def labels(labels_of: Any) -> Labels:
+    """48 rows of 12 documents, random scores."""
+    draw = random.Random(5)
+    return labels_of(12, 4, lambda n: draw.randint(0, 100))
+
+
+def truth(labels: Labels) -> dict[str, float]:
+    return {row.id: row.scores["overall"] for row in labels.rows}
+
+
+def held_out(report: CompileReport) -> list[str]:
+    return [p["id"] for p in report.heldout_predictions]
+
+
+def dateless(judge: js.Judge) -> str:
+    text, count = re.subn(r'"created": "[^"]+"', '"created": ""', dumps(judge))
+    assert count == 1
+    return text
+
+
+# -- what the labels in the prompt are worth --------------------------------------------------------------------------
+
+COPIERS: dict[str, Callable[[Sequence[float]], float]] = {
+    "first": lambda found: found[0],
+    "last": lambda found: found[-1],
+    "mean": lambda found: sum(found) / len(found),
+}
+
+
+@pytest.mark.parametrize("which", COPIERS)
+def test_a_model_that_copies_labels_from_its_prompt_comes_out_at_zero(
+    which: str, server: Any, fake: Any, compiled: Compiled, labels_of: Any
+) -> None:
+    draw = random.Random(0)
+    labels = labels_of(50, 4, lambda n: draw.randint(0, 100))
+    server.answer = fake.judging(lambda ask: COPIERS[which](ask.labels) if ask.labels else 50)
+    _, report = compiled(labels, candidates=8)
+    assert report.heldout_rows == 48
+    assert abs(report.heldout.q) < 0.3
+    assert abs(report.zero_shot.q) < 0.3
+    found = [c["q"] for c in report.candidates]
+    assert len(found) == 11
+    # Never better than chance. It may come out below: who is judged without the label of his own document gets the
+    # other documents' labels, which lean the other way.
+    assert max(found) < 0.3
+    assert -0.3 < float(np.mean(found)) < 0.1
+    assert any(ask.labels for ask in server.judged)
+
+
+# -- what is held out -------------------------------------------------------------------------------------------------
+
+
+def test_held_out_rows_are_unknown_until_the_search_is_over(server: Any, compiled: Compiled, labels: Labels) -> None:
+    judge, report = compiled(labels, js.ActiveCritic("coarse"), candidates=3)
+    held = set(held_out(report))
+    assert len(held) == report.heldout_rows == 12
+    groups = {row.group for row in labels.rows if row.id in held}
+    assert not groups & {row.group for row in labels.rows if row.id not in held}
+    judged = [(ask.mark in held, ask.number) for ask in server.judged]
+    assert max(n for out, n in judged if not out) < min(n for out, n in judged if out)
+    for ask in server.asks:
+        others = ask.text.replace(ask.judged, "") if ask in server.judged else ask.text
+        assert not held & set(re.findall(r"\br\d{3}\b", others)), ask.text
+    for predictor in judge.predictors():
+        assert not groups & {demo["group"] for demo in predictor.demos}
+    assert {ask.step for ask in server.asks} >= {"probe", "observe", "describe", "propose", "score"}
+
+
+def test_labels_to_hold_out_are_checked_before_a_call(server: Any, compiled: Compiled, labels: Labels) -> None:
+    train, other = labels.subset(range(32)), labels.subset(range(32, 48))
+    _, report = compiled(train, heldout=other)
+    assert held_out(report) == [row.id for row in other.rows]
+    assert (report.train_rows, report.heldout_rows) == (32, 16)
+    server.forget()
+    with pytest.raises(LeakError, match="group 'd007' is in both"):
+        compiled(train, heldout=labels.subset(range(31, 48)))
+    copied = replace(other.rows[0], source=train.rows[0].source, output=train.rows[0].output)
+    with pytest.raises(LeakError, match="repeats the source and output"):
+        compiled(train, heldout=replace(other, rows=(copied, *other.rows[1:])))
+    with pytest.raises(OptionError, match=r"on 0\.\.100, those held out on 1\.\.5"):
+        compiled(train, heldout=replace(other, scale=(1.0, 5.0)))
+    unscored = replace(other, rows=(replace(other.rows[0], scores={}), *other.rows[1:]))
+    with pytest.raises(LabelsError, match="row 33 has no score"):
+        compiled(train, heldout=unscored)
+    assert server.asks == []
+
+
+def test_few_labels_are_cross_validated_by_judges_that_did_not_see_the_row(
+    server: Any, fake: Any, compiled: Compiled, labels_of: Any
+) -> None:
+    draw = random.Random(7)
+    labels = labels_of(12, 2, lambda n: draw.randint(0, 100))
+
+    # What task inference reads goes into the description, so that a prompt tells which rows its judge has seen.
+    def answer(ask: Any) -> Any:
+        if ask.step in ("observe", "describe", "merge"):
+            return "Seen: " + " ".join(sorted(set(re.findall(r"\br\d{3}\b", ask.text))))
+        return fake.judging(lambda ask: 99 if ask.mark in ask.shown else int(ask.mark[1:]))(ask)
+
+    server.answer = answer
+    # With the description in every prompt: without it a row that was seen could not be told.
+    judge, report = compiled(labels, js.ActiveCritic("coarse", explain="before", use_criteria=False), candidates=1)
+    assert report.folds == 4
+    assert sorted(held_out(report)) == sorted(row.id for row in labels.rows)
+    assert report.heldout.objective.n == 24
+    assert any(ask.mark in ask.shown for ask in server.judged)  # the training rows
+    for p in report.heldout_predictions:
+        assert p["percent"] == p["zero_shot_percent"] == int(p["id"][1:])  # 99 where the row was seen
+    assert any("24 labels are too few for a held-out part: agreement is cross-validated" in n for n in report.notes)
+    assert report.to_dict()["cross_validated"] is True
+    assert judge.provenance["heldout"]["folds"] == 4
+    assert judge.provenance["labels"]["train"] == 24  # the judge itself is compiled from all of them
+
+
+@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
+def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: human[ask.mark])
+    judge, report = compiled(labels, level=level, candidates=1)
+    assert report.heldout.q == pytest.approx(3.0)
+    assert report.heldout.objective.n == {"pooled": 12, "sample": 3, "system": 4}[level]
+    assert f"|{level}|" in judge.provenance["heldout"]["signature"]
+    assert report.calibrated_error == pytest.approx(0.0, abs=15)
+
+
+# -- failures ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_misbehaves_costs_no_row(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
+    human = truth(labels)
+    draw = random.Random(11)
+    faults = [
+        fake.Fault(429, "slow down", {"Retry-After": "0.05"}),
+        fake.Fault(500, "oops", {"Retry-After": "0.01"}),
+        fake.Fault(cut=True),
+        fake.Fault(text="<html>gateway</html>"),
+        fake.Fault(text='{"choices": []}'),
+    ]
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "score" and draw.random() < 0.15:
+            return draw.choice(faults)
+        if ask.step == "score" and draw.random() < 0.1 and not ask.again:
+            return "Hmm, hard to say."
+        return fake.judging(lambda ask: human[ask.mark])(ask)
+
+    server.answer = answer
+    _, report = compiled(labels, candidates=1, attempts=8)
+    assert report.heldout.objective.failed == 0
+    assert report.heldout.q == pytest.approx(3.0)
+    assert report.usage.retries > 0
+
+
+def test_rows_that_fail_for_good_are_counted_imputed_and_disqualify(
+    server: Any, fake: Any, compiled: Compiled, labels: Labels
+) -> None:
+    human = truth(labels)
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "score" and int(ask.mark[1:]) % 4 == 1:
+            return "I cannot judge this."
+        return fake.judging(lambda ask: human[ask.mark])(ask)
+
+    server.answer = answer
+    judge, report = compiled(labels)
+    failed = sum(int(i[1:]) % 4 == 1 for i in held_out(report))
+    assert failed > 0
+    assert report.heldout.objective.failed == report.zero_shot.objective.failed == failed
+    assert report.heldout.objective.n == 12
+    assert 0 < report.heldout.q < 3.0
+    missing = [p for p in report.heldout_predictions if p["score"] is None]
+    assert len(missing) == failed
+    assert all("no score in the answer" in p["failure"] for p in missing)
+    assert all(c["disqualified"] == "9 of 36 rows failed" for c in report.candidates)
+    assert any("no candidate was fit to be chosen" in note for note in report.notes)
+    assert f"failed:{failed}" in judge.provenance["heldout"]["signature"]
+
+
+def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
+    human = truth(labels)
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "score" and ask.system.index("Score: <number>") > ask.system.index("Explanation: <"):
+            return "I will not explain myself."
+        return fake.judging(lambda ask: (100 - human[ask.mark]) / 2)(ask)  # a bad judge, but one that answers
+
+    server.answer = answer
+    judge, _ = compiled(labels, js.ActiveCritic("vanilla"), optimizer="none")
+    assert judge.options()["explain"] == "after"
+
+
+# -- budgets ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("calls", [200, 260, 330])
+def test_a_budget_of_calls_is_kept_and_the_best_so_far_reported(
+    calls: int, server: Any, compiled: Compiled, labels: Labels
+) -> None:
+    judge, report = compiled(labels, candidates=8, budget=Budget(max_calls=calls))
+    assert len(server.asks) <= calls
+    assert report.stopped is not None
+    assert re.fullmatch(r"the budget ran out; [1-9]\d* of 11 candidates were tried", report.stopped)
+    assert any(report.stopped in note for note in report.notes)
+    assert report.heldout.objective.failed == 0
+    assert judge.provenance["cost"]["calls"] <= calls
+
+
+def test_a_budget_holds_with_unreadable_answers_too(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
+    server.answer = lambda ask: (
+        "Well." if ask.step == "score" and not ask.again else fake.judging(lambda a: int(a.mark[1:]))(ask)
+    )
+    _, report = compiled(labels, candidates=8, budget=Budget(max_calls=400))
+    assert len(server.asks) <= 400
+    assert report.stopped is not None
+    assert report.heldout.objective.failed == 0
+
+
+def test_a_budget_is_shared_by_the_folds(server: Any, compiled: Compiled, labels_of: Any) -> None:
+    labels = labels_of(12, 2, lambda n: n * 37 % 101)
+    _, report = compiled(labels, candidates=8, budget=Budget(max_calls=700))
+    assert len(server.asks) <= 700
+    assert report.stopped is not None
+    assert len(held_out(report)) == 24
+
+
+def test_a_teacher_is_paid_from_the_same_budget(server: Any, compiled: Compiled, labels: Labels) -> None:
+    teacher = js.language_model("openai/teacher", connection=js.Connection(api_base=server.base))
+    _, report = compiled(labels, candidates=8, teacher=teacher, budget=Budget(max_calls=300))
+    assert any(ask.body["model"] == "teacher" for ask in server.judged)
+    assert len(server.asks) <= 300
+    assert report.usage.calls == len(server.asks)
+    assert teacher.meter.max_calls is None
+
+
+@pytest.mark.parametrize("calls", [1, 40, 110])
+def test_a_budget_that_is_too_small_says_so(calls: int, server: Any, compiled: Compiled, labels: Labels) -> None:
+    with pytest.raises(BudgetError, match=rf"budget of {calls} calls was used up before .* up to \d+ calls"):
+        compiled(labels, candidates=8, budget=Budget(max_calls=calls))
+    assert len(server.asks) <= calls
+
+
+def test_a_budget_of_money(server: Any, compiled: Compiled, labels: Labels) -> None:
+    lm = js.language_model("openai/fake", connection=js.Connection(api_base=server.base))
+    with pytest.raises(OptionError, match="the price of openai/fake is unknown"):
+        compiled(labels, lm=lm, budget=Budget(max_cost=1.0))
+    assert server.asks == []
+    assert lm.meter.max_cost is None  # and the model can be used without a limit afterwards
+    with pytest.raises(OptionError, match="the price of openai/fake is unknown"):
+        compiled(labels, lm="openai/gpt-4o-mini", teacher=lm, budget=Budget(max_cost=1.0))
+    where = js.Connection(api_base=server.base, concurrency=4)
+    free = js.language_model("openai/gpt-4o-mini", connection=where)
+    _, whole = compiled(labels, candidates=8, lm=free)
+    assert whole.stopped is None
+    bound = js.language_model("openai/gpt-4o-mini", connection=where)
+    limit = free.meter.cost * 0.7
+    _, report = compiled(labels, candidates=8, lm=bound, budget=Budget(max_cost=limit))
+    assert report.stopped is not None
+    assert len(report.candidates) < len(whole.candidates)
+    assert 0 < bound.meter.cost <= limit * 1.05  # the calls in flight when it ran out
+
+
+@pytest.mark.parametrize(
+    ("judge", "options"),
+    [
+        (js.ActiveCritic("coarse"), {}),
+        (js.ActiveCritic("vanilla", explain="before"), {"optimizer": "none"}),
+        (js.ActiveCritic("fine", explain="before"), {"candidates": 1}),
+    ],
+    ids=["coarse", "vanilla", "fine"],
+)
+def test_the_plan_is_an_upper_bound(
+    judge: js.Judge, options: dict[str, Any], server: Any, compiled: Compiled, labels: Labels
+) -> None:
+    search = None if "optimizer" in options else js.CorrelationRandomSearch(candidates=options.get("candidates", 2))
+    plan = Compiler(search=search).plan(judge, labels, "openai/fake")
+    assert server.asks == []
+    made, _ = compiled(labels, judge, **options)
+    assert made.provenance["cost"]["calls"] <= plan.calls
+    assert plan.calls < 2 * made.provenance["cost"]["calls"] + 20
+
+
+# -- the same again ---------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_artifact_and_another_one_another_split(
+    server: Any, compiled: Compiled, labels: Labels, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = compiled(labels)
+    calls = len(server.asks)
+    again, report = compiled(labels)
+    assert len(server.asks) == calls  # every call came from the disk
+    assert report.usage.calls == 0
+    assert dateless(again) == dateless(first)
+    monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "other.sqlite"))
+    anew, _ = compiled(labels)
+    assert len(server.asks) == 2 * calls
+    assert dateless(anew) == dateless(first)
+    other, _ = compiled(labels, seed=1)
+    assert other.provenance["seen"] != first.provenance["seen"]
+    assert len(other.provenance["seen"]) == len(first.provenance["seen"]) == 36
+
+
+def test_a_model_object_that_was_used_before_gives_the_same_artifact(
+    server: Any, compiled: Compiled, labels: Labels
+) -> None:
+    lm = js.language_model("openai/fake", connection=js.Connection(api_base=server.base))
+    first, _ = compiled(labels, lm=lm)
+    again, _ = compiled(labels, lm=lm)
+    assert dateless(again) == dateless(first)
+
+
+def test_a_compiled_judge_does_the_same_after_loading(
+    server: Any, compiled: Compiled, labels: Labels, tmp_path: Any
+) -> None:
+    server.answer = lambda ask: server_answer(ask)
+    from_labels = {"n": 0}
+
+    def server_answer(ask: Any) -> Any:
+        from_labels["n"] += 1
+        if ask.step == "score":
+            return f"Explanation: It is fine.\nScore: {len(ask.text) * 7 % 101}"
+        if ask.step in ("propose", "join"):
+            return json.dumps({"criteria": [{"name": f"C{i}", "definition": f"Has {i}."} for i in range(4)]})
+        return "4" if ask.step == "probe" else "Notices are summed up."
+
+    judge, _ = compiled(labels)
+    judge.save(tmp_path / "judge.json")
+    loaded = js.load(tmp_path / "judge.json", connection=js.Connection(api_base=server.base))
+    verdict = judge.score("A new notice.", "A new summary.")
+    asked = from_labels["n"]
+    assert loaded.score("A new notice.", "A new summary.").to_dict() == verdict.to_dict()
+    assert from_labels["n"] == asked  # the very same request, so it came from the disk
+    assert server.base.split("//")[1] not in (tmp_path / "judge.json").read_text()
+
+
+# -- the report -------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_adds_up(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: (human[ask.mark] * 3 + int(ask.mark[1:]) * 37 % 101) / 4)
+    _, report = compiled(labels)
+    told = json.loads(json.dumps(report.to_dict(), allow_nan=False))
+    assert told["calls"] == len(server.asks) == report.usage.calls
+    assert told["tokens"] == told["prompt_tokens"] + told["completion_tokens"] > 0
+    assert told["train_rows"] + told["heldout_rows"] == 48
+    assert told["heldout"]["low"] <= told["heldout"]["q"] <= told["heldout"]["high"]
+    assert told["selected"]["candidate"] in {c["candidate"] for c in told["candidates"]}
+    assert Counter(c["candidate"] for c in told["candidates"]).most_common(1)[0][1] == 1
+    assert any("only 3 documents" in note for note in told["notes"])
+
+
+def test_labels_with_a_gap_are_refused_before_a_call(server: Any, compiled: Compiled, labels: Labels) -> None:
+    holed = replace(labels, rows=(*labels.rows[:5], replace(labels.rows[5], scores={}), *labels.rows[6:]))
+    with pytest.raises(LabelsError, match="row 6 has no score for 'overall'"):
+        compiled(holed)
+    assert server.asks == []

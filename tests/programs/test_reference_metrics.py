@@ -1,0 +1,84 @@
+"""Metrics against references, as judges: values by hand, missing references, a missing package."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from judgesmith.errors import MissingExtraError, OptionError
+from judgesmith.programs.reference_metrics import METRICS, ReferenceMetric, reference_metric
+
+PACKAGE = {"rouge1": "rouge_score", "rouge2": "rouge_score", "rougeL": "rouge_score", "bleu": "sacrebleu"}
+
+
+@pytest.fixture(params=list(METRICS))
+def metric(request: pytest.FixtureRequest) -> ReferenceMetric:
+    pytest.importorskip(PACKAGE.get(request.param, "sacrebleu"))
+    return reference_metric(request.param)
+
+
+def test_rouge_by_hand() -> None:
+    pytest.importorskip("rouge_score")
+    # 3 of 4 words of the output are in the reference, 3 of its 6: F = 2 * .75 * .5 / 1.25 = .6
+    output, reference = "the cat sat quietly", "the cat sat on the mat"
+    assert reference_metric("metric/rouge1").score(output, reference).score == pytest.approx(0.6)
+    # 2 of 3 and 2 of 5 pairs of words: F = 2 * 2/3 * 2/5 / (2/3 + 2/5) = .5
+    assert reference_metric("rouge2").score(output, reference).score == pytest.approx(0.5)
+    assert reference_metric("rougel").score(output, reference).score == pytest.approx(0.6)
+
+
+def test_an_output_equal_to_its_reference_is_perfect(metric: ReferenceMetric) -> None:
+    verdict = metric.score("a sentence of some length, here", "a sentence of some length, here")
+    assert verdict.score == pytest.approx(1.0) and verdict.percent == pytest.approx(100.0)
+    assert verdict.failure is None
+    assert metric.score("wholly different words", "a sentence of some length, here").score < 0.5
+
+
+def test_the_best_of_several_references_counts(metric: ReferenceMetric) -> None:
+    output = "the cat sat on the mat"
+    several = metric.score(output, ["a dog barked at night", output]).score
+    assert several == pytest.approx(1.0) and several > metric.score(output, "a dog barked at night").score
+
+
+def test_a_row_without_a_reference_has_no_score(metric: ReferenceMetric) -> None:
+    rows: list[Any] = [
+        {"output": "one two three", "reference": "one two three"},
+        {"output": "one two three"},
+        SimpleNamespace(output="one two three", reference="  "),
+        {"output": "", "reference": "one two three"},
+        {"output": "x", "references": ["y", "x"], "reference": "z"},
+    ]
+    verdicts = list(metric.score_many(rows))
+    assert len(verdicts) == len(rows)
+    assert [v.failure for v in verdicts[1:3]] == ["no reference to compare with"] * 2
+    assert all(math.isnan(v.score) for v in verdicts[1:3])
+    assert verdicts[3].score == 0  # an empty output is a bad text, not a failure
+    assert verdicts[0].score == pytest.approx(1.0)
+
+
+def test_a_row_needs_an_output(metric: ReferenceMetric) -> None:
+    with pytest.raises(OptionError, match="needs a text 'output'; got NoneType"):
+        list(metric.score_many([{"reference": "x"}]))
+
+
+def test_an_unknown_metric_names_the_known_ones() -> None:
+    with pytest.raises(OptionError, match=r"no metric metric/meteor; there are metric/rouge1, .*metric/chrf"):
+        reference_metric("metric/meteor")
+
+
+@pytest.mark.parametrize("name", list(METRICS))
+def test_a_missing_package_names_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without(module: str, *args: Any, **options: Any) -> Any:
+        if module.split(".")[0] in ("rouge_score", "sacrebleu"):
+            raise ImportError(f"No module named {module!r}")
+        return real(module, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[metrics\]'"):
+        list(ReferenceMetric(name).score_many([{"output": "x", "reference": "x"}]))

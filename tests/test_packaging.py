@@ -1,0 +1,153 @@
+"""What is shipped: a wheel, built from a copy of the repository, looked into, installed beside others, and imported."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
+FORGET_THE_INSTALLED = """
+import sys
+sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in repr(f).lower()]
+sys.path_hooks[:] = [h for h in sys.path_hooks if "editable" not in repr(h).lower()]
+"""
+
+
+def can_build() -> str | None:
+    """Why no wheel can be built here, or None."""
+    try:
+        version("build")
+    except PackageNotFoundError:
+        return "the package `build` is not installed"
+    try:
+        found = version("setuptools")
+    except PackageNotFoundError:
+        return "setuptools is not installed"
+    return None if int(found.split(".")[0]) >= 77 else f"setuptools {found} is older than 77"
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    reason = can_build()
+    if reason is not None:
+        pytest.skip(reason)
+    copy = tmp_path_factory.mktemp("repository")
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    for name in ("src", *ROOMS):
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    done = subprocess.run(
+        [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(copy / "dist"), str(copy)],
+        capture_output=True, text=True, timeout=180, cwd=copy,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    (made,) = (copy / "dist").glob("*.whl")
+    return made
+
+
+@pytest.fixture(scope="session")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and a package called `datasets` that stands for Hugging Face's."""
+    target = tmp_path_factory.mktemp("site")
+    (target / "datasets").mkdir()
+    (target / "datasets" / "__init__.py").write_text("who = 'Hugging Face'\n")
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--quiet", "--no-warn-conflicts",
+            "--target", str(target), str(wheel),
+        ],
+        capture_output=True, text=True, timeout=180,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return target
+
+
+def expected() -> set[str]:
+    """Every Python file of the rooms and of the package, by its place in the wheel."""
+    files = {
+        f"judgesmith/{room}/{path.relative_to(ROOT / room).as_posix()}"
+        for room in ROOMS
+        for path in (ROOT / room).rglob("*.py")
+    }
+    return files | {f"judgesmith/{path.name}" for path in (ROOT / "src/judgesmith").glob("*.py")}
+
+
+def run(code: str, site: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """`python -c` in a folder, with `site` before everything that is installed."""
+    return subprocess.run(
+        [sys.executable, "-c", FORGET_THE_INSTALLED + code],
+        cwd=folder, capture_output=True, text=True, timeout=120, env=os.environ | {"PYTHONPATH": str(site)},
+    )  # fmt: skip
+
+
+def test_the_list_of_packages_is_complete() -> None:
+    """No wheel needed: every folder with Python files is listed, and nothing else."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
+    folders = {path.parent.relative_to(ROOT) for room in ROOMS for path in (ROOT / room).rglob("*.py")}
+    listed = {"judgesmith." + ".".join(folder.parts) for folder in folders} | {"judgesmith"}
+    assert set(settings["packages"]) == listed
+    mapped = {name: Path(folder) for name, folder in settings["package-dir"].items()}
+    assert mapped.pop("judgesmith") == Path("src/judgesmith")
+    assert mapped == {"judgesmith." + ".".join(folder.parts): folder for folder in folders}
+
+
+def test_the_wheel_holds_what_it_must_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        (metadata,) = (name for name in names if name.endswith(".dist-info/METADATA"))
+        about = archive.read(metadata).decode()
+        (scripts,) = (name for name in names if name.endswith(".dist-info/entry_points.txt"))
+        commands = archive.read(scripts).decode()
+    shipped = {name for name in names if ".dist-info/" not in name}
+    assert {name.split("/")[0] for name in shipped} == {"judgesmith"}
+    assert {name for name in shipped if name.endswith(".py")} == expected()
+    data = {path.name for path in (ROOT / "datasets/demo").iterdir() if path.suffix in (".jsonl", ".md")}
+    assert {"labels.jsonl", "new_outputs.jsonl", "CARD.md"} <= data
+    assert {f"judgesmith/datasets/demo/{name}" for name in data} <= shipped
+    assert "judgesmith/py.typed" in shipped
+    assert not any("test" in name.split("/")[-1] for name in shipped)
+    assert "\nLicense-Expression: Apache-2.0\n" in about
+    assert "judgesmith = judgesmith.experiments.cli:main" in commands
+
+
+def test_every_module_can_be_imported_from_anywhere(installed: Path, tmp_path: Path) -> None:
+    modules = sorted(name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in expected())
+    code = f"""
+import importlib, json, sys
+import judgesmith
+for name in {modules!r}:
+    importlib.import_module(name)
+import datasets
+public = [name for name in judgesmith.__all__ if getattr(judgesmith, name) is None]
+print(json.dumps({{"from": judgesmith.__file__, "count": len(public), "datasets": datasets.who,
+    "twice": [m for m in sys.modules if m in ("signatures", "programs", "optimizers", "experiments")]}}))
+"""
+    for folder in (tmp_path, ROOT):
+        done = run(code, installed, folder)
+        assert done.returncode == 0, done.stderr[-2000:]
+        told = json.loads(done.stdout)
+        assert Path(told["from"]).is_relative_to(installed)
+        assert told["datasets"] == "Hugging Face"  # ours, in the repository's root, steps aside
+        assert told["count"] == 0
+        assert told["twice"] == []
+
+
+def test_the_installed_command_runs_and_finds_its_demonstration_data(installed: Path, tmp_path: Path) -> None:
+    code = """
+import sys
+from importlib.resources import files
+from judgesmith.experiments.cli import main
+sys.argv = ["judgesmith", "compile", str(files("judgesmith.datasets.demo") / "labels.jsonl"), "--dry-run", "--json"]
+main()
+"""
+    done = run(code, installed, tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert json.loads(done.stdout)["rows"] == 48
