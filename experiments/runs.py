@@ -59,11 +59,17 @@ def column_roles(given: Sequence[str]) -> dict[str, str]:
 @contextmanager
 def quiet() -> Iterator[None]:
     """Other libraries' chatter does not belong on a user's screen."""
-    for name in ("LiteLLM", "dspy", "httpx", "judgesmith"):
-        logging.getLogger(name).setLevel(logging.ERROR)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        yield
+    loggers = [logging.getLogger(name) for name in ("LiteLLM", "dspy", "httpx", "judgesmith")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def open_model(name: str | None, where: Connection | None = None, sampling: Sampling | None = None) -> LanguageModel:

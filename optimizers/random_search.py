@@ -109,7 +109,7 @@ class CorrelationRandomSearch(BootstrapFewShotWithRandomSearch):  # type: ignore
         anchor: Anchor = "auto",
         accept: float = 0.5,
         max_failed: float = 0.1,
-        sure: float = 0.9,
+        sure: float = 0.7,
         seed: int = 0,
         progress: Progress | None = None,
     ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from judgesmith.datasets import Labels, count_rows, iter_rows, read_labels
 from judgesmith.datasets import loading as loading_module
+from judgesmith.datasets.records import source_key
 from judgesmith.errors import LabelsError, OptionError
 
 SCORES = [1, 2, 3, 4, 5, 4, 3, 2]
