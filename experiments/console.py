@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
-    from ..optimizers.compiling import CompileReport, Plan
+    from ..optimizers.report import CompileReport, Plan
     from ..programs.judge import Judge
     from ..signatures.values import Verdict
 

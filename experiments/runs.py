@@ -19,8 +19,9 @@ from rich.table import Table
 from ..datasets.loading import count_rows, iter_rows, read_labels
 from ..datasets.records import Labels
 from ..errors import ModelError, OptionError
-from ..optimizers.compiling import Budget, Compiler
+from ..optimizers.compiling import Compiler
 from ..optimizers.random_search import CorrelationRandomSearch
+from ..optimizers.report import Budget
 from ..programs import artifact
 from ..programs.answers import read_criteria_list
 from ..programs.critic import ActiveCritic

@@ -42,7 +42,8 @@ from .examples import (
     systems,
 )
 from .progress import Progress, Silent
-from .random_search import CorrelationRandomSearch, SearchRecord, unfit
+from .random_search import CorrelationRandomSearch, unfit
+from .report import Budget, CompileReport, Fitted, FormTrial, Plan, json_number
 from .significance import paired_bootstrap
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
@@ -54,40 +55,6 @@ OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_sco
 FOLDS = 4
 #: Calls at most to find out what a model can do.
 PROBES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What compiling may spend. Calls that an earlier, interrupted run made count, so that a resumed run ends where
-    an uninterrupted one would."""
-
-    max_calls: int | None = None
-    max_cost: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.max_calls is not None and self.max_calls < 1) or (self.max_cost is not None and self.max_cost <= 0):
-            raise OptionError("a budget must be positive")
-
-    def __str__(self) -> str:
-        calls = [] if self.max_calls is None else [f"{self.max_calls:,} calls"]
-        return " and ".join(calls + ([] if self.max_cost is None else [f"${self.max_cost:g}"])) or "nothing"
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What compiling would do and spend, before anything is spent. calls are an upper bound without repeats of
-    unreadable answers; tokens, seconds and cost are estimates, cost None where the price is unknown."""
-
-    rows: int
-    train: int
-    heldout: int
-    folds: int
-    calls: int
-    steps: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost: float | None
-    seconds: float | None = None
 
 
 class _Purse:
@@ -123,82 +90,6 @@ class _Purse:
             meter.max_calls = meter.logical + max(0, self.calls - reserve - meter.logical) // share
         if self.cost is not None:
             meter.max_cost = meter.cost + max(0.0, self.cost - reserve * self.unit - meter.cost) / share
-
-
-@dataclass(frozen=True, slots=True)
-class FormTrial:
-    """One form of prompts and answers, tried zero-shot on the training rows. knowledge: with the inferred task and
-    criteria in the prompt, or without."""
-
-    explain: Explain
-    reading: Reading
-    knowledge: bool
-    agreement: Agreement
-    disqualified: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Fitted:
-    """One pass of task inference, form and search over some training rows."""
-
-    judge: Judge
-    zero_shot: Judge
-    record: SearchRecord
-    inference: Inference | None
-    forms: tuple[FormTrial, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CompileReport:
-    """What `compile` found. heldout and zero_shot are on the same rows, which the search never saw; difference is
-    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups)."""
-
-    heldout: Agreement
-    zero_shot: Agreement
-    difference: tuple[float, float, float, float]
-    folds: int
-    train_rows: int
-    heldout_rows: int
-    selected: dict[str, Any]
-    candidates: tuple[dict[str, Any], ...]
-    notes: tuple[str, ...]
-    usage: Usage
-    seconds: float
-    calibrated_error: float
-    uncalibrated_error: float
-    stopped: str | None = None
-    heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        value, low, high, p = self.difference
-        return {
-            "heldout": self.heldout.to_dict(),
-            "zero_shot": self.zero_shot.to_dict(),
-            "difference": {"value": round(value, 6), "low": _round(low), "high": _round(high), "p": _round(p)},
-            "cross_validated": self.folds > 0,
-            "folds": self.folds,
-            "train_rows": self.train_rows,
-            "heldout_rows": self.heldout_rows,
-            "selected": self.selected,
-            "candidates": list(self.candidates),
-            "mean_absolute_error": {
-                "calibrated": _round(self.calibrated_error),
-                "uncalibrated": _round(self.uncalibrated_error),
-            },
-            "notes": list(self.notes),
-            "stopped": self.stopped,
-            "calls": self.usage.calls,
-            "cached_calls": self.usage.cached,
-            "tokens": self.usage.tokens,
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "prefix_tokens": self.usage.prefix_tokens,
-            "seconds": round(self.seconds, 1),
-        }
-
-
-def _round(value: float) -> float | None:
-    return None if math.isnan(value) else round(float(value), 6)
 
 
 @dataclass(frozen=True, slots=True)
@@ -474,9 +365,9 @@ class Compiler:
                 {
                     "id": row.id,
                     "human": float(h),
-                    "percent": _round(v.percent),
-                    "score": _round(v.score),
-                    "zero_shot_percent": _round(float(z)),
+                    "percent": json_number(v.percent),
+                    "score": json_number(v.score),
+                    "zero_shot_percent": json_number(float(z)),
                     "explanation": v.explanation,
                     "failure": v.failure,
                 }

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
     from .errors import JudgesmithError as JudgesmithError
     from .experiments.meta import MetaEvaluation as MetaEvaluation
     from .experiments.meta import meta_evaluate as meta_evaluate
-    from .optimizers.compiling import Budget as Budget
     from .optimizers.compiling import compile as compile
     from .optimizers.correlation import CorrelationSum as CorrelationSum
     from .optimizers.correlation import correlate as correlate
     from .optimizers.random_search import CorrelationRandomSearch as CorrelationRandomSearch
+    from .optimizers.report import Budget as Budget
     from .programs.artifact import load as load
     from .programs.critic import ActiveCritic as ActiveCritic
     from .programs.judge import Judge as Judge
@@ -31,7 +31,7 @@ __version__ = "0.1.0"
 #: Public names and where they live. They are imported on first use: DSPy alone takes seconds.
 _PUBLIC = {
     "ActiveCritic": "programs.critic",
-    "Budget": "optimizers.compiling",
+    "Budget": "optimizers.report",
     "Connection": "programs.lm",
     "CorrelationRandomSearch": "optimizers.random_search",
     "CorrelationSum": "optimizers.correlation",

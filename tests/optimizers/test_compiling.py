@@ -14,7 +14,8 @@ import pytest
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, LabelsError, LeakError, OptionError
-from judgesmith.optimizers.compiling import Budget, Compiler, CompileReport
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.report import Budget, CompileReport
 from judgesmith.programs.artifact import dumps
 
 Compiled = Callable[..., tuple[js.Judge, CompileReport]]

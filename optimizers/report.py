@@ -1,0 +1,131 @@
+"""What compiling plans, tries and reports: plain values, written to tables and artifacts elsewhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..errors import OptionError
+from ..programs.judge import Judge
+from ..programs.prompting import Explain, Reading
+from ..programs.task import Inference
+from ..signatures.values import Usage
+from .examples import Agreement
+from .random_search import SearchRecord
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What compiling may spend. Calls that an earlier, interrupted run made count, so that a resumed run ends where
+    an uninterrupted one would."""
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.max_calls is not None and self.max_calls < 1) or (self.max_cost is not None and self.max_cost <= 0):
+            raise OptionError("a budget must be positive")
+
+    def __str__(self) -> str:
+        calls = [] if self.max_calls is None else [f"{self.max_calls:,} calls"]
+        return " and ".join(calls + ([] if self.max_cost is None else [f"${self.max_cost:g}"])) or "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What compiling would do and spend, before anything is spent. calls are an upper bound without repeats of
+    unreadable answers; tokens, seconds and cost are estimates, cost None where the price is unknown."""
+
+    rows: int
+    train: int
+    heldout: int
+    folds: int
+    calls: int
+    steps: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FormTrial:
+    """One form of prompts and answers, tried zero-shot on the training rows. knowledge: with the inferred task and
+    criteria in the prompt, or without."""
+
+    explain: Explain
+    reading: Reading
+    knowledge: bool
+    agreement: Agreement
+    disqualified: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """One pass of task inference, form and search over some training rows."""
+
+    judge: Judge
+    zero_shot: Judge
+    record: SearchRecord
+    inference: Inference | None
+    forms: tuple[FormTrial, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileReport:
+    """What `compile` found. heldout and zero_shot are on the same rows, which the search never saw; difference is
+    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups)."""
+
+    heldout: Agreement
+    zero_shot: Agreement
+    difference: tuple[float, float, float, float]
+    folds: int
+    train_rows: int
+    heldout_rows: int
+    selected: dict[str, Any]
+    candidates: tuple[dict[str, Any], ...]
+    notes: tuple[str, ...]
+    usage: Usage
+    seconds: float
+    calibrated_error: float
+    uncalibrated_error: float
+    stopped: str | None = None
+    heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        value, low, high, p = self.difference
+        return {
+            "heldout": self.heldout.to_dict(),
+            "zero_shot": self.zero_shot.to_dict(),
+            "difference": {
+                "value": round(value, 6),
+                "low": json_number(low),
+                "high": json_number(high),
+                "p": json_number(p),
+            },
+            "cross_validated": self.folds > 0,
+            "folds": self.folds,
+            "train_rows": self.train_rows,
+            "heldout_rows": self.heldout_rows,
+            "selected": self.selected,
+            "candidates": list(self.candidates),
+            "mean_absolute_error": {
+                "calibrated": json_number(self.calibrated_error),
+                "uncalibrated": json_number(self.uncalibrated_error),
+            },
+            "notes": list(self.notes),
+            "stopped": self.stopped,
+            "calls": self.usage.calls,
+            "cached_calls": self.usage.cached,
+            "tokens": self.usage.tokens,
+            "prompt_tokens": self.usage.prompt_tokens,
+            "completion_tokens": self.usage.completion_tokens,
+            "prefix_tokens": self.usage.prefix_tokens,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def json_number(value: float) -> float | None:
+    """Six digits, and null for NaN."""
+    return None if math.isnan(value) else round(float(value), 6)
