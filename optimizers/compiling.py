@@ -409,6 +409,11 @@ class Compiler:
                 f"the {len(heldout)} rows that agreement is measured on come from only {count} documents: the "
                 "interval, which resamples documents, is very wide; hold out more (--heldout), or label more documents"
             )
+        if found.low <= 0:
+            notes.append(
+                "the interval of the held-out agreement reaches 0: this judge cannot be told from one that guesses; do "
+                "not rely on it (a stronger model, your own --task and --criteria, or more labels may help)"
+            )
         if found.objective.reason:
             notes.append(f"held-out agreement: {found.objective.reason}")
         if final.record.reason:
