@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import pytest
+from misbehaving_server import MakeServer, Say, Server
 
 from judgesmith.programs.lm import Connection, LanguageModel, Sampling
 from judgesmith.programs.transport import Message, Reply, Request, TokenChoice, Unanswered
@@ -123,3 +124,23 @@ def with_digits() -> Callable[[str, str, dict[str, float]], Reply]:
 def texts_of() -> Callable[[Any], str]:
     """All that a request says, roles left out."""
     return lambda messages: "\n".join(m["content"] for m in messages)
+
+
+@pytest.fixture
+def serve() -> Iterator[MakeServer]:
+    """Start a server that gives these answers, the last one for ever, or one that a function decides."""
+    running: list[Server] = []
+
+    def make(*answers: Say | Callable[[int, dict[str, Any]], Say]) -> Server:
+        first = answers[0] if answers else Say()
+        if isinstance(first, Say):
+            said = [a for a in answers if isinstance(a, Say)] or [first]
+            server = Server(lambda number, _: said[min(number, len(said)) - 1])
+        else:
+            server = Server(first)
+        running.append(server)
+        return server
+
+    yield make
+    for server in running:
+        server.close()

@@ -2,15 +2,12 @@
 
 import asyncio
 import json
-import re
 import socket
 import sqlite3
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
@@ -18,6 +15,7 @@ from typing import Any
 
 import dspy
 import pytest
+from misbehaving_server import MakeServer, Say, Server
 
 from judgesmith.errors import BudgetError, CallError, ModelError, OptionError
 from judgesmith.programs import engine
@@ -38,109 +36,6 @@ from judgesmith.signatures.values import Usage
 BOUND = 20.0  # seconds; a subprocess that takes longer hangs
 #: A Retry-After that keeps the tests fast: without one, waits are random between 0 and 0.5 s and grow.
 SOON = {"Retry-After": "0.01"}
-
-
-COMPLETION: dict[str, Any] = {
-    "choices": [{"message": {"role": "assistant", "content": "Score: 4"}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 11, "completion_tokens": 3},
-}
-
-
-@dataclass(frozen=True)
-class Say:
-    """How the server answers one request. wait: seconds before it does. cut: bytes of the body before it hangs up."""
-
-    status: int = 200
-    body: bytes = json.dumps(COMPLETION).encode()
-    headers: Mapping[str, str] = field(default_factory=dict)
-    wait: float = 0.0
-    cut: int | None = None
-    hang_up: bool = False
-
-
-class Server:
-    """A real HTTP server on loopback. `behave(number, body)` says how it answers request `number` (from 1)."""
-
-    def __init__(self, behave: Callable[[int, dict[str, Any]], Say]) -> None:
-        self.behave = behave
-        self.bodies: list[dict[str, Any]] = []
-        self.headers: list[str] = []
-        self.times: list[float] = []
-        self.most_in_flight = 0
-        self._now = 0
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
-        self._thread.start()
-        start = asyncio.start_server(self._connection, "127.0.0.1", 0)
-        self._server = asyncio.run_coroutine_threadsafe(start, self._loop).result(5)
-        self.base = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
-
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-                length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
-                body = json.loads(await reader.readexactly(int(length[1]))) if length else {}
-                self.headers.append(head)
-                self.bodies.append(body)
-                self.times.append(time.monotonic())
-                self._now += 1
-                self.most_in_flight = max(self.most_in_flight, self._now)
-                try:
-                    say = self.behave(len(self.bodies), body)
-                    if say.wait:
-                        await asyncio.sleep(say.wait)
-                finally:
-                    self._now -= 1
-                if say.hang_up:
-                    return
-                lines = [f"HTTP/1.1 {say.status} X", "Content-Type: application/json"]
-                lines += [f"Content-Length: {len(say.body)}"]
-                lines += [f"{name}: {value}" for name, value in say.headers.items()]
-                writer.write("\r\n".join([*lines, "", ""]).encode() + say.body[: say.cut])
-                await writer.drain()
-                if say.cut is not None:
-                    return
-        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
-            pass
-        finally:
-            writer.close()
-
-    def close(self) -> None:
-        async def down() -> None:
-            self._server.close()
-            others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            await asyncio.gather(*others, return_exceptions=True)
-
-        asyncio.run_coroutine_threadsafe(down(), self._loop).result(5)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(5)
-        self._loop.close()
-
-
-MakeServer = Callable[..., Server]
-
-
-@pytest.fixture
-def serve() -> Iterator[MakeServer]:
-    """Start a server that gives these answers, the last one for ever, or one that a function decides."""
-    running: list[Server] = []
-
-    def make(*answers: Say | Callable[[int, dict[str, Any]], Say]) -> Server:
-        first = answers[0] if answers else Say()
-        if isinstance(first, Say):
-            said = [a for a in answers if isinstance(a, Say)] or [first]
-            server = Server(lambda number, _: said[min(number, len(said)) - 1])
-        else:
-            server = Server(first)
-        running.append(server)
-        return server
-
-    yield make
-    for server in running:
-        server.close()
 
 
 @pytest.fixture(autouse=True)
