@@ -24,7 +24,6 @@ from ..programs.calibration import Calibration
 from ..programs.critic import ActiveCritic
 from ..programs.judge import Judge
 from ..programs.lm import Connection, LanguageModel, Sampling, language_model, price
-from ..programs.openlgauge import OpeNLGauge
 from ..programs.pairwise import PairwiseDirectScorer
 from ..programs.prompting import Explain, Reading
 from ..programs.synthesis import length_guide
@@ -34,11 +33,9 @@ from ..signatures.values import Scale, Usage
 from .augmentation import people_only, try_augmentation, with_copies
 from .by_name import OptimizerName, optimizer_by_name
 from .correlation import Level
-from .ensemble import Weighing, opinion_matrix, weigh, weighted_mean
 from .examples import (
     Agreement,
     Scored,
-    Vector,
     agreement,
     documents,
     examples_of,
@@ -51,8 +48,9 @@ from .examples import (
 from .few_shot import NoSearch
 from .progress import Progress, Silent
 from .random_search import CorrelationRandomSearch
+from .refinement import refine
 from .report import Budget, CompileReport, Fitted, FormTrial, Plan, json_number
-from .search import DemonstrationSearch, SearchRecord, unfit
+from .search import DemonstrationSearch, unfit
 from .significance import paired_bootstrap
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
@@ -223,28 +221,13 @@ class Compiler:
         program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
         assert search.record is not None
         record = people_only(search.record, len(examples))
-        percents, weighing = self._weigh(program, record, examples)
+        refined = refine(program, record, examples, level=self.level, seed=self.seed) if search.searches else None
+        percents = record.scored.percents if refined is None else refined.percents
         program.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
-        return Fitted(program, zero_shot, record, inferred, forms, weighing)
-
-    def _weigh(
-        self, program: Judge, record: SearchRecord, examples: Sequence[dspy.Example]
-    ) -> tuple[Vector, Weighing | None]:
-        """Weights for the annotators of an ensemble, and the chosen program's scores with them."""
-        percents = record.scored.percents
-        if not self._optimizer.searches or not isinstance(program, OpeNLGauge) or len(program.members) < 2:
-            return percents, None
-        opinions = opinion_matrix(record.scored.verdicts, [m.name for m in program.members])
-        found = weigh(opinions, examples, level=self.level, seed=self.seed)
-        if found.reason is None:
-            program.members = tuple(
-                replace(m, weight=round(w, 6)) for m, w in zip(program.members, found.weights, strict=True)
-            )
-            percents = weighted_mean(opinions, found.weights)
-        return percents, found
+        return Fitted(program, zero_shot, record, inferred, forms, refined)
 
     def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
         assert isinstance(student, ActiveCritic)
@@ -484,8 +467,8 @@ class Compiler:
             )
         if final.augmentation is not None:
             notes.append(final.augmentation.reason)
-        if final.weighing is not None and final.weighing.reason:
-            notes.append(f"the ensemble: {final.weighing.reason}")
+        if final.refined is not None and final.refined.reason:
+            notes.append(f"{final.refined.name}: {final.refined.reason}")
         if final.record.selected.disqualified:
             notes.append(
                 f"no candidate was fit to be chosen; the least bad one is kept, "
@@ -536,7 +519,7 @@ class Compiler:
             },
             "candidates": [c.to_dict() for c in record.candidates],
             "augmentation": None if final.augmentation is None else final.augmentation.to_dict(),
-            "ensemble": None if final.weighing is None else final.weighing.to_dict(),
+            **({} if final.refined is None else {final.refined.name: final.refined.details}),
             "selected": report.selected,
             "heldout": report.heldout.to_dict() | {"cross_validated": report.folds > 0, "folds": report.folds},
             "zero_shot": report.zero_shot.to_dict(),

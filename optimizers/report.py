@@ -12,8 +12,8 @@ from ..programs.prompting import Explain, Reading
 from ..programs.task import Inference
 from ..signatures.values import Usage
 from .augmentation import Trial
-from .ensemble import Weighing
 from .examples import Agreement
+from .refinement import Refinement
 from .search import SearchRecord
 
 
@@ -65,15 +65,15 @@ class FormTrial:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """One pass of task inference, form and search over some training rows. weighing: of an ensemble's annotators.
-    augmentation: whether damaged copies helped, where that was tried."""
+    """One pass of task inference, form and search over some training rows. refined: what was fitted to the chosen
+    program's answers. augmentation: whether damaged copies helped, where that was tried."""
 
     judge: Judge
     zero_shot: Judge
     record: SearchRecord
     inference: Inference | None
     forms: tuple[FormTrial, ...]
-    weighing: Weighing | None = None
+    refined: Refinement | None = None
     augmentation: Trial | None = None
 
 
