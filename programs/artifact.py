@@ -11,26 +11,34 @@ import math
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
 
-from ..errors import ArtifactError, JudgesmithError
+from ..errors import ArtifactError, JudgesmithError, OptionError
 from ..signatures.values import Criterion, CriterionScore, Scale
 from .calibration import Calibration
+from .combination import Combination
+from .committee import LEAST_SD, MOST, Committee, Norm
 from .critic import ActiveCritic
+from .direct import DirectScorer
 from .geval import GEval
 from .judge import Judge
 from .lm import Connection, LanguageModel, Sampling, language_model
+from .neighbours import MOST_SHOWN, Neighbours
 from .openlgauge import Member, OpeNLGauge
+from .pairs import PairS
 from .pairwise import PairwiseDirectScorer
 from .predict import JudgePredict
 
 FORMAT = "judgesmith.judge/1"
 LARGEST = 16 * 1024 * 1024
-KINDS: dict[str, type[Judge]] = {k.kind: k for k in (ActiveCritic, OpeNLGauge, PairwiseDirectScorer, GEval)}
+KINDS: dict[str, type[Judge]] = {
+    k.kind: k for k in (ActiveCritic, OpeNLGauge, PairwiseDirectScorer, GEval, DirectScorer, PairS)
+}
 
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]
@@ -100,6 +108,7 @@ class _Demo(_Part):
 class _Predictor(_Part):
     instructions: Text
     demos: Annotated[list[_Demo], Field(max_length=256)]
+    neighbours: Annotated[int, Field(ge=1, le=MOST_SHOWN)] | None = None
 
 
 class _Sampling(_Part):
@@ -118,6 +127,14 @@ class _Member(_Part):
     weight: Annotated[float, Field(ge=0, le=1e6)] = 1.0
 
 
+class _Combination(_Part):
+    overall: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    criteria: Annotated[
+        dict[Annotated[str, StringConstraints(min_length=1, max_length=80)], Annotated[float, Field(ge=0, le=1)]],
+        Field(min_length=1, max_length=64),
+    ]
+
+
 class _Program(_Part):
     kind: Short
     options: dict[Short, str | bool | int | float | None]
@@ -128,19 +145,42 @@ class _Calibration(_Part):
     score: Annotated[list[float], Field(max_length=64)]
 
 
-class Artifact(_Part):
-    """The file's schema."""
+class _Method(_Part):
+    """What makes one judge; of a committee, one member."""
 
-    format: Literal["judgesmith.judge/1"]
     program: _Program
     task: Text
     criteria: Annotated[list[_Criterion], Field(max_length=64)]
+    ensemble: Annotated[list[_Member], Field(max_length=64)] = []
+    combination: _Combination | None = None
+    signatures: dict[Short, Short]
+    state: dict[Short, _Predictor]
+
+
+class _Norm(_Part):
+    mean: Percent
+    sd: Annotated[float, Field(ge=LEAST_SD, le=100)]
+
+
+class _Seat(_Method):
+    norm: _Norm
+
+
+class _Committee(_Part):
+    """The file itself is the first member, `norm` is its."""
+
+    norm: _Norm
+    others: Annotated[list[_Seat], Field(min_length=1, max_length=MOST - 1)]
+
+
+class Artifact(_Method):
+    """The file's schema."""
+
+    format: Literal["judgesmith.judge/1"]
     scale: _Scale
     calibration: _Calibration | None
     lm: _LM | None
-    ensemble: Annotated[list[_Member], Field(max_length=64)] = []
-    signatures: dict[Short, Short]
-    state: dict[Short, _Predictor]
+    committee: _Committee | None = None
     provenance: dict[str, Any]
 
 
@@ -175,13 +215,11 @@ def _dump_demo(demo: Any) -> dict[str, Any]:
 
 def to_dict(judge: Judge) -> dict[str, Any]:
     """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
-    found = predictors(judge)
-    lm = judge._language_model
+    first, *others = judge.members if isinstance(judge, Committee) else [judge]
+    method, lm = _method(first), judge._language_model
     data = {
         "format": FORMAT,
-        "program": {"kind": judge.kind, "options": judge.options()},
-        "task": judge.knowledge.description,
-        "criteria": [{"name": c.name, "definition": c.definition} for c in judge.knowledge.criteria],
+        **{name: method.pop(name) for name in ("program", "task", "criteria")},
         "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
         "calibration": judge.calibration
         and {"percent": list(judge.calibration.percent), "score": list(judge.calibration.score)},
@@ -190,12 +228,8 @@ def to_dict(judge: Judge) -> dict[str, Any]:
             "model": lm.name,
             "sampling": {"temperature": float(lm.sampling.temperature), "max_tokens": lm.sampling.max_tokens},
         },
-        **_ensemble(judge),
-        "signatures": {name: signature_hash(p) for name, p in found.items()},
-        "state": {
-            name: {"instructions": p.signature.instructions, "demos": [_dump_demo(d) for d in p.demos]}
-            for name, p in found.items()
-        },
+        **method,
+        **_committee(judge, others),
         "provenance": judge.provenance,
     }
     try:
@@ -206,6 +240,34 @@ def to_dict(judge: Judge) -> dict[str, Any]:
     return data
 
 
+def _method(judge: Judge) -> dict[str, Any]:
+    found = predictors(judge)
+    return {
+        "program": {"kind": judge.kind, "options": judge.options()},
+        "task": judge.knowledge.description,
+        "criteria": [{"name": c.name, "definition": c.definition} for c in judge.knowledge.criteria],
+        **_ensemble(judge),
+        **_combination(judge),
+        "signatures": {name: signature_hash(p) for name, p in found.items()},
+        "state": {
+            name: {
+                "instructions": p.signature.instructions,
+                **({"neighbours": p.demos.shown} if isinstance(p.demos, Neighbours) else {}),
+                "demos": [_dump_demo(d) for d in p.demos],
+            }
+            for name, p in found.items()
+        },
+    }
+
+
+def _committee(judge: Judge, others: Sequence[Judge]) -> dict[str, Any]:
+    if not isinstance(judge, Committee):
+        return {}
+    norms = [{"mean": round(float(n.mean), 6), "sd": round(float(n.sd), 6)} for n in judge.norms]
+    seats = [{"norm": norm, **_method(other)} for norm, other in zip(norms[1:], others, strict=True)]
+    return {"committee": {"norm": norms[0], "others": seats}}
+
+
 def _ensemble(judge: Judge) -> dict[str, Any]:
     if not isinstance(judge, OpeNLGauge) or not judge.members:
         return {}
@@ -214,6 +276,17 @@ def _ensemble(judge: Judge) -> dict[str, Any]:
         for m in judge.members
     ]
     return {"ensemble": members}
+
+
+def _combination(judge: Judge) -> dict[str, Any]:
+    if not isinstance(judge, ActiveCritic) or judge.combination is None:
+        return {}
+    try:
+        judge.combine_by(judge.combination)  # its criteria may have been changed since
+    except OptionError as error:
+        raise ArtifactError(f"this judge cannot be saved: {error}") from None
+    weights = {name: round(float(w), 6) for name, w in judge.combination.criteria.items()}
+    return {"combination": {"overall": round(float(judge.combination.overall), 6), "criteria": weights}}
 
 
 def dumps(judge: Judge) -> str:
@@ -303,42 +376,66 @@ def read(path: str | Path) -> Artifact:
 
 def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
     """A judge from a checked file. Raises ArtifactError for an unknown kind, option or prompt form."""
-    kind = KINDS.get(artifact.program.kind)
-    if kind is None:
-        raise ArtifactError(f"unknown kind of judge {artifact.program.kind!r}; known: {', '.join(KINDS)}")
-    criteria = [Criterion(c.name, c.definition) for c in artifact.criteria]
-    if artifact.ensemble and kind is not OpeNLGauge:
-        raise ArtifactError(f"{artifact.program.kind} takes no ensemble")
-    defaults = kind().options()
-    unknown = set(artifact.program.options) - set(defaults)
-    if unknown:
-        raise ArtifactError(f"unknown option {sorted(unknown)[0]!r} for {artifact.program.kind}")
-    for name, value in artifact.program.options.items():
-        if not _fits(value, defaults[name]):
-            raise ArtifactError(f"option {name!r} cannot be {value!r}")
     try:
-        options: dict[str, Any] = dict(artifact.program.options)
-        if artifact.ensemble:
-            options["annotators"] = [Member(m.model, m.temperature, m.weight) for m in artifact.ensemble]
-        judge = kind(
-            **options, task=artifact.task, criteria=criteria, scale=Scale(artifact.scale.low, artifact.scale.high)
-        )
-    except (JudgesmithError, TypeError) as error:
+        scale = Scale(artifact.scale.low, artifact.scale.high)
+    except OptionError as error:
         raise ArtifactError(f"the file's options do not fit: {error}") from None
-    found = predictors(judge)
-    for name, predictor in found.items():
-        if artifact.signatures.get(name) != signature_hash(predictor) or name not in artifact.state:
-            raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
-    if extra := (set(artifact.state) | set(artifact.signatures)) - set(found):
-        raise ArtifactError(f"unknown predictor {sorted(extra)[0]!r}")
-    for name, predictor in found.items():
-        saved = artifact.state[name]
-        predictor.signature = predictor.signature.with_instructions(saved.instructions)
-        predictor.demos = [_load_demo(d) for d in saved.demos]
+    judge = _built(artifact, scale)
+    if artifact.committee is not None:
+        judge = _seated(judge, artifact.committee, scale)
     if artifact.calibration is not None:
         judge.calibration = _load_calibration(artifact.calibration, judge.scale)
     judge.provenance = artifact.provenance
     judge._language_model = lm
+    return judge
+
+
+def _seated(first: Judge, saved: _Committee, scale: Scale) -> Judge:
+    members = [first, *(_built(seat, scale) for seat in saved.others)]
+    norms = [saved.norm, *(seat.norm for seat in saved.others)]
+    try:
+        return Committee(members, [Norm(n.mean, n.sd) for n in norms], scale=scale)
+    except OptionError as error:
+        raise ArtifactError(f"the file's committee does not fit: {error}") from None
+
+
+def _built(method: _Method, scale: Scale) -> Judge:
+    kind = KINDS.get(method.program.kind)
+    if kind is None:
+        raise ArtifactError(f"unknown kind of judge {method.program.kind!r}; known: {', '.join(KINDS)}")
+    criteria = [Criterion(c.name, c.definition) for c in method.criteria]
+    if method.ensemble and kind is not OpeNLGauge:
+        raise ArtifactError(f"{method.program.kind} takes no ensemble")
+    if method.combination and kind is not ActiveCritic:
+        raise ArtifactError(f"{method.program.kind} takes no combination of criterion scores")
+    defaults = kind().options()
+    unknown = set(method.program.options) - set(defaults)
+    if unknown:
+        raise ArtifactError(f"unknown option {sorted(unknown)[0]!r} for {method.program.kind}")
+    for name, value in method.program.options.items():
+        if not _fits(value, defaults[name]):
+            raise ArtifactError(f"option {name!r} cannot be {value!r}")
+    try:
+        options: dict[str, Any] = dict(method.program.options)
+        if method.ensemble:
+            options["annotators"] = [Member(m.model, m.temperature, m.weight) for m in method.ensemble]
+        judge = kind(**options, task=method.task, criteria=criteria, scale=scale)
+        if method.combination:
+            assert isinstance(judge, ActiveCritic)
+            judge.combine_by(Combination(dict(method.combination.criteria), method.combination.overall))
+    except (JudgesmithError, TypeError) as error:
+        raise ArtifactError(f"the file's options do not fit: {error}") from None
+    found = predictors(judge)
+    for name, predictor in found.items():
+        if method.signatures.get(name) != signature_hash(predictor) or name not in method.state:
+            raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
+    if extra := (set(method.state) | set(method.signatures)) - set(found):
+        raise ArtifactError(f"unknown predictor {sorted(extra)[0]!r}")
+    for name, predictor in found.items():
+        saved = method.state[name]
+        predictor.signature = predictor.signature.with_instructions(saved.instructions)
+        demos = [_load_demo(d) for d in saved.demos]
+        predictor.demos = demos if saved.neighbours is None else Neighbours(saved.neighbours, demos)
     return judge
 
 

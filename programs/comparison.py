@@ -30,6 +30,8 @@ from .transport import Reply, Request
 
 Form = Literal["better-worse", "yes-no"]
 Order = Literal["other-first", "output-first", "both"]
+Reading = Literal["auto", "probabilities", "samples"]
+READINGS = get_args(Reading)
 #: Words that answer, in the order (second is better, second is worse, similar).
 WORDS: dict[Form, tuple[str, ...]] = {"better-worse": ("Better", "Worse", "Similar"), "yes-no": ("Yes", "No")}
 #: A share of probability on the words below which a reader is told.
@@ -251,6 +253,18 @@ class PairwiseComparer(dspy.Module):  # type: ignore[misc]
         self.samples = samples
         self.temperature = temperature
         self.predict = ComparisonPredict(CompareOutputs, ComparisonLayout(form, sampled=samples > 0))
+
+    async def prepare(self, lm: LanguageModel, reading: Reading, samples: int) -> Reading:
+        """Read log-probabilities or count `samples` answers, as `reading` asks for and the model can; "auto" counts
+        only where it gives none. Returns the reading, settled."""
+        able = await lm.capabilities()
+        if reading == "auto":
+            reading = "probabilities" if able.logprobs else "samples"
+        drawn = samples if reading == "samples" or not able.logprobs else 0
+        if self.samples != drawn:
+            self.samples = drawn
+            self.predict.layout = ComparisonLayout(self.form, sampled=drawn > 0)
+        return reading
 
     def calls(self) -> int:
         return max(1, self.samples) * (2 if self.order == "both" else 1)

@@ -7,11 +7,12 @@ Variants: *vanilla* (an overall score from demonstrations only), *coarse* (task 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
 from ..errors import CallError, OptionError
 from ..signatures.values import Criterion, CriterionScore, Item, Scale, Usage, Verdict
+from .combination import Combination
 from .judge import Judge
 from .lm import LanguageModel
 from .prompting import Explain, OverallLayout, Reading
@@ -31,6 +32,7 @@ class ActiveCritic(Judge):
     aspect: what is scored, in the field's word ("fluency"); "" is overall quality.
     task, criteria: the user's own text in place of inferred ones. Ablations: use_task=False leaves the description
     out, use_criteria=False the criteria; combine="mean" replaces OS-E by the mean of the criterion scores.
+    combination: how compiling found the fine variant's scores are best combined, where that is neither of the two.
     """
 
     kind: ClassVar[str] = "active-critic"
@@ -70,6 +72,7 @@ class ActiveCritic(Judge):
         self.use_criteria = use_criteria
         self.combine = combine
         self.aspect = aspect
+        self.combination: Combination | None = None
         self._build()
 
     def _build(self) -> None:
@@ -81,8 +84,9 @@ class ActiveCritic(Judge):
             self.overall_scorer = OverallScorer(explain, reading)
 
     def settle(self, *, explain: Explain, reading: Reading) -> None:
-        """Fix the form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts."""
-        self.explain, self.reading = explain, reading
+        """Fix the form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts. Fitted
+        weights go: they were fitted to answers of another form."""
+        self.explain, self.reading, self.combination = explain, reading, None
         before = {name: (p.demos, p.signature) for name, p in self.named_predictors()}
         self._build()
         for name, predictor in self.named_predictors():
@@ -116,8 +120,24 @@ class ActiveCritic(Judge):
             "aspect": self.aspect,
         }
 
+    def combine_by(self, combination: Combination | None) -> None:
+        """Combine the scores by fitted weights from now on; None: as `combine` says. Raises OptionError for weights of
+        criteria that this judge has not, or of scores that its variant does not give."""
+        if combination is not None:
+            unknown = set(combination.criteria) - {c.name for c in self.knowledge.criteria}
+            if unknown:
+                raise OptionError(f"there is a weight for {sorted(unknown)[0]!r}, which is none of the criteria")
+            if self.variant != "fine" or (combination.overall and self.combine != "os-e"):
+                raise OptionError("weights need the fine variant, and a share of the overall score combine='os-e'")
+        self.combination = combination
+
+    def _asks_overall(self) -> bool:
+        """Whether the fine variant takes its second step: for the score, or at least for the explanation."""
+        unused = self.combination is not None and not self.combination.overall
+        return self.combine == "os-e" and not (unused and self.explain == "none")
+
     def calls_per_row(self) -> int:
-        return 2 if self.variant == "fine" and self.combine == "os-e" else 1
+        return 2 if self.variant == "fine" and self._asks_overall() else 1
 
     async def prepare(self, lm: LanguageModel) -> None:
         if self.variant == "fine" and not self.knowledge.criteria:
@@ -140,36 +160,42 @@ class ActiveCritic(Judge):
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         known = self.known()
-        scores: dict[str, CriterionScore] = {}
+        scores: Mapping[str, CriterionScore] = {}
+        failed: CallError | None = None
         if self.variant != "fine":
             steps = [await self.overall_scorer.ascore(item, known, lm)]
         else:
             steps = [await self.criteria_scorer.ascore(item, known, lm)]
             scores = steps[0].read.values["criteria_scores"]
-            if self.combine == "os-e":
+            if self._asks_overall():
                 try:
                     steps.append(await self.overall_scorer.ascore(item, known, lm, scores))
                 except CallError as error:  # the first step was paid for, and its scores are known
-                    return Verdict(
-                        score=math.nan,
-                        criteria=scores,
-                        failure=str(error),
-                        usage=steps[0].usage + getattr(error, "usage", Usage()),
-                        raw=(*steps[0].raw, *getattr(error, "raw", ())),
-                    )
+                    failed = error
         values = steps[-1].read.values
+        percent = values["score"] if "score" in values else mean_score(scores)
+        failure = None
+        if self.combination is not None:
+            percent = self.combination(scores, values.get("score", math.nan))
+            failure = "no criterion that has a weight was scored" if math.isnan(percent) else None
+        if failed is not None and (self.combination is None or self.combination.overall):
+            percent, failure = math.nan, str(failed)
+        notes = [note for s in steps for note in s.read.notes]
+        if failed is not None and failure is None:
+            notes.append(f"there is no explanation, since the second step failed: {failed}")
         able = await lm.capabilities()
-        fallback = self.reading == "expected" and not able.logprobs
+        if self.reading == "expected" and not able.logprobs:
+            notes.append("this model gives no log-probabilities; the judge was compiled with them")
         return Verdict(
             score=math.nan,
-            percent=values["score"] if "score" in values else mean_score(scores),
+            percent=percent,
             explanation=values.get("explanation", ""),
             criteria=scores,
+            failure=failure,
             repaired=any(s.read.repaired for s in steps),
-            notes=tuple(note for s in steps for note in s.read.notes)
-            + (("this model gives no log-probabilities; the judge was compiled with them",) if fallback else ()),
-            usage=sum((s.usage for s in steps[1:]), steps[0].usage),
-            raw=tuple(text for s in steps for text in s.raw),
+            notes=tuple(notes),
+            usage=sum((s.usage for s in steps), getattr(failed, "usage", Usage())),
+            raw=(*(text for s in steps for text in s.raw), *getattr(failed, "raw", ())),
         )
 
     def previews(self, item: Item) -> dict[str, list[Message]]:
@@ -179,7 +205,7 @@ class ActiveCritic(Judge):
             return {"overall_scorer": self.overall_scorer.predict.messages(inputs, group=item.group)}
         inputs = self.criteria_scorer.inputs(item, known)
         made = {"criteria_scorer": self.criteria_scorer.predict.messages(inputs, group=item.group)}
-        if self.combine == "os-e":
+        if self._asks_overall():
             inputs = self.overall_scorer.inputs(item, known, {})
             made["overall_scorer (the criterion scores of the first step follow)"] = (
                 self.overall_scorer.predict.messages(inputs, group=item.group)

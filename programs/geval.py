@@ -16,11 +16,10 @@ from typing import Any, ClassVar, Self
 from ..errors import CallError, OptionError
 from ..signatures.geval import ScoreBySteps, WriteSteps
 from ..signatures.values import Criterion, Item, Scale, Usage, Verdict
-from .aspects import Aspect, AspectLibrary, known_aspect
-from .comparison import check_sampling, sampled
-from .judge import Judge
+from .aspects import Aspect, AspectLibrary
+from .comparison import READINGS, Reading, check_sampling, sampled
+from .direct import OneAspectJudge
 from .lm import LanguageModel
-from .pairwise import READINGS, Reading
 from .predict import Answer, JudgePredict, Unreadable
 from .prompting import OverallLayout, Read, TextLayout, disarm
 from .scoring import material
@@ -84,13 +83,12 @@ class _Steps:
         return self
 
 
-class GEval(Judge):
+class GEval(OneAspectJudge):
     """Direct scoring by evaluation steps.
 
-    aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name together with
-    `criteria` (one Criterion that defines it). steps: evaluation steps of your own; "" has the model write them before
-    the first row, from task and aspect alone. reading: the expected digit under the "probabilities", or the mean of
-    `samples` answers drawn at `temperature`; "auto" draws only where the model gives no log-probabilities.
+    aspect: see `OneAspectJudge`. steps: evaluation steps of your own; "" has the model write them before the first row,
+    from task and aspect alone. reading: the expected digit under the "probabilities", or the mean of `samples` answers
+    drawn at `temperature`; "auto" draws only where the model gives no log-probabilities.
     """
 
     kind: ClassVar[str] = "g-eval"
@@ -109,19 +107,12 @@ class GEval(Judge):
         lm: str | LanguageModel | Any | None = None,
         scale: Scale | None = None,
     ) -> None:
-        if isinstance(aspect, Aspect) or not criteria:
-            known, its_task = known_aspect(aspect, library)
-            aspect, criteria = known.name, (Criterion(known.name, known.definition),)
-            task = task or (its_task.description if its_task else "")
-        super().__init__(task=task, criteria=criteria, lm=lm, scale=scale)
-        if len(criteria) != 1:
-            raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
+        super().__init__(aspect, task=task, criteria=criteria, library=library, lm=lm, scale=scale)
         if reading not in READINGS:
             raise OptionError(f"reading {reading!r} is none of {', '.join(READINGS)}")
         check_sampling(samples, temperature)
         if len(steps) > LONGEST_STEPS:
             raise OptionError(f"steps have at most {LONGEST_STEPS:,} characters; got {len(steps):,}")
-        self.aspect = aspect
         self.reading = reading
         self.samples, self.temperature = int(samples), float(temperature)
         self._steps = _Steps(steps)
@@ -143,10 +134,6 @@ class GEval(Judge):
 
     def calls_per_row(self) -> int:
         return self.samples if self.reading == "samples" else 1
-
-    @property
-    def brief(self) -> bool:
-        return True  # answers of one digit: embedded models take such rows one at a time
 
     def taught(self) -> list[JudgePredict]:
         return [self.scorer]

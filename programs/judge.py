@@ -30,6 +30,9 @@ class Judge(dspy.Module):  # type: ignore[misc]
     """
 
     kind: ClassVar[str] = ""
+    #: Whether an output's score depends on the other outputs of its document: then all of them go into one
+    #: `score_many`.
+    whole_documents: ClassVar[bool] = False
 
     def __init__(
         self,

@@ -15,20 +15,21 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from ..errors import CallError, JudgesmithError, OptionError
 from ..signatures.values import Criterion, Item, Scale, Usage, Verdict
 from .aspects import Aspect, AspectLibrary, known_aspect
 from .comparison import (
     LOW_SHARE,
+    READINGS,
     TIE,
     Compared,
     Comparison,
-    ComparisonLayout,
     Form,
     Order,
     PairwiseComparer,
+    Reading,
     check_sampling,
 )
 from .judge import Judge
@@ -38,8 +39,6 @@ from .reference_store import ReferenceKey, ReferenceStore, document_hash, refere
 from .synthesis import FAMILIES, ReferenceSet, ReferenceWriter, Target
 from .transport import Message
 
-Reading = Literal["auto", "probabilities", "samples"]
-READINGS = ("auto", "probabilities", "samples")
 _VECTORS = "comparisons: "
 
 
@@ -70,6 +69,40 @@ def pairwise_score(
 def pairwise_percent(score: float, levels: Sequence[int]) -> float:
     """A pairwise score over these levels in [0, 100]: 0 is worse than every level, 100 better, 50 in balance."""
     return 50.0 * (1.0 + score / sum(levels))
+
+
+def level_percent(leads: Mapping[int, float], weights: Sequence[float]) -> float:
+    """The score in [0, 100] by weights of the levels: 50·(1 + Σ w·(p_B − p_W) / Σ w).
+
+    leads: p_B − p_W by level, for the comparisons that were made; the sums run over these, so that the levels left out
+    count as the weighted mean of the others. weights: one for each of the N levels, worst first, not negative; 1..N
+    gives the paper's score as `pairwise_percent`. Returns: NaN where the levels made hold no more than half the weight.
+    """
+    made = math.fsum(weights[n - 1] for n in leads)
+    if 2 * made <= math.fsum(weights):
+        return math.nan
+    percent = 50.0 * (1.0 + math.fsum(weights[n - 1] * lead for n, lead in leads.items()) / made)
+    return min(100.0, max(0.0, percent))
+
+
+def level_weights_of(given: Sequence[float] | str, levels: int) -> tuple[float, ...] | None:
+    """Weights of the levels from numbers, or from text as an artifact holds them ("0.1 0.2 0.7"); None for none.
+    Raises OptionError unless there is one a level, finite, not negative, at most 1e6, and not all 0."""
+    if isinstance(given, str):
+        parts: Sequence[Any] = given[:400].split()
+    else:
+        parts = list(given)
+    if not parts:
+        return None
+    try:
+        weights = tuple(float(part) for part in parts)
+    except (TypeError, ValueError):
+        raise OptionError(f"level weights are numbers, one a level; got {str(given)[:80]!r}") from None
+    if len(weights) != levels:
+        raise OptionError(f"{levels} levels need {levels} weights; got {len(weights)}")
+    if not all(0.0 <= w <= 1e6 for w in weights) or not any(weights):  # NaN is refused too
+        raise OptionError(f"level weights lie between 0 and 1e6, one of them above 0; got {str(given)[:80]!r}")
+    return weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +137,9 @@ class PairwiseDirectScorer(Judge):
     words: the references' length, best the median of real outputs (`length_guide`); 0: usual for the family. form,
     order: see `PairwiseComparer`. reading: "probabilities", or `samples` answers drawn at `temperature` and counted;
     "auto" counts only where the model gives no log-probabilities. writer: the model that writes references, if not the
-    judge's own. references: the store; default the one that all judges of this process share.
+    judge's own. references: the store; default the one that all judges of this process share. level_weights: what the
+    comparison with each level is worth, worst level first, in place of the paper's 1..N (compiling fits them, see
+    `optimizers.levels`); numbers, or text with spaces between them.
 
     An output's own `reference` is not shown: the graded references take its place.
     """
@@ -128,6 +163,7 @@ class PairwiseDirectScorer(Judge):
         samples: int = 5,
         temperature: float = 1.0,
         writer: str | LanguageModel = "",
+        level_weights: Sequence[float] | str = (),
         references: ReferenceStore | None = None,
         library: AspectLibrary | None = None,
         lm: str | LanguageModel | Any | None = None,
@@ -155,6 +191,7 @@ class PairwiseDirectScorer(Judge):
         self.levels, self.words = int(levels), int(words)
         self.form, self.order, self.reading = form, order, reading
         self.samples, self.temperature = int(samples), float(temperature)
+        self.level_weights = level_weights_of(level_weights, self.levels)
         self.writer_name = name
         self._writer = None if isinstance(writer, str) else writer
         self._store = references
@@ -177,6 +214,7 @@ class PairwiseDirectScorer(Judge):
             "samples": self.samples,
             "temperature": self.temperature,
             "writer": self.writer_name,
+            "level_weights": " ".join(f"{w:.9g}" for w in self.level_weights or ()),
         }
 
     def calls_per_row(self) -> int:
@@ -198,13 +236,11 @@ class PairwiseDirectScorer(Judge):
         return [self.comparer.predict]
 
     async def prepare(self, lm: LanguageModel) -> None:
-        able = await lm.capabilities()
-        if self.reading == "auto":
-            self.reading = "probabilities" if able.logprobs else "samples"
-        drawn = self.samples if self.reading == "samples" or not able.logprobs else 0
-        if self.comparer.samples != drawn:
-            self.comparer.samples = drawn
-            self.comparer.predict.layout = ComparisonLayout(self.form, sampled=drawn > 0)
+        self.reading = await self.comparer.prepare(lm, self.reading, self.samples)
+
+    def weights(self) -> tuple[float, ...]:
+        """What each level's comparison is worth, worst level first: the paper's 1..N unless others were fitted."""
+        return self.level_weights or tuple(float(n) for n in range(1, self.levels + 1))
 
     # -- references
 
@@ -247,19 +283,18 @@ class PairwiseDirectScorer(Judge):
         compared, failures = await self._compared(item, references, lm)
         usage = sum((c.usage for c in compared.values()), usage)
         raw = tuple(text for c in compared.values() for text in c.raw)
-        levels = list(compared)
-        if 2 * sum(levels) <= sum(range(1, self.levels + 1)):
+        found = {level: c.comparison for level, c in compared.items()}
+        percent = level_percent({level: c.better - c.worse for level, c in found.items()}, self.weights())
+        if math.isnan(percent):
             reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values()))
             return Verdict.failed(
-                f"only {len(levels)} of {self.levels} comparisons could be made: {reasons or 'no references'}",
+                f"only {len(found)} of {self.levels} comparisons could be made: {reasons or 'no references'}",
                 usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
                 raw=raw,
             )
-        found = {level: c.comparison for level, c in compared.items()}
-        score = pairwise_score([c.better for c in found.values()], [c.worse for c in found.values()], levels=levels)
         return Verdict(
             score=math.nan,
-            percent=min(100.0, max(0.0, pairwise_percent(score, levels))),
+            percent=percent,
             explanation=in_words(found, references),
             repaired=any(c.repaired for c in compared.values()),
             notes=(*_noted(found), *self._cautions(compared, references, failures)),
@@ -310,8 +345,8 @@ class PairwiseDirectScorer(Judge):
             where = ", ".join(map(str, low))
             notes.append(f"little of the probability was on the asked words (level {where}; at least {least:.1%})")
         if any(c.answers for c in found.values()):
-            total = sum(found)
-            error = 50.0 * math.sqrt(sum((n * c.error) ** 2 for n, c in found.items())) / total
+            weights = {n: self.weights()[n - 1] for n in found}
+            error = 50.0 * math.sqrt(sum((weights[n] * c.error) ** 2 for n, c in found.items())) / sum(weights.values())
             told = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
             why = (
                 ""

@@ -13,6 +13,7 @@ from ..errors import CallError
 from ..signatures.values import Usage
 from .engine import run
 from .lm import LanguageModel, language_model
+from .neighbours import Neighbours
 from .prompting import Layout, Read
 from .transport import Message, Request
 
@@ -49,12 +50,16 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
         self.layout = layout
 
     def demos_for(self, inputs: Mapping[str, Any], group: str | None) -> list[Mapping[str, Any]]:
-        """The demonstrations that may stand in this row's prompt: none of its own text, none of its group."""
-        return [
-            demo
-            for demo in self.demos
+        """The demonstrations that stand in this row's prompt: none of its own text, none of its group, and of a pool
+        (`Neighbours`) those that are most like the row."""
+        allowed = [
+            number
+            for number, demo in enumerate(self.demos)
             if not (group is not None and demo.get("group") == group) and not _same_text(demo, inputs)
         ]
+        if isinstance(self.demos, Neighbours):
+            return self.demos.nearest(inputs, allowed)
+        return [self.demos[number] for number in allowed]
 
     def messages(self, inputs: Mapping[str, Any], *, group: str | None = None) -> list[Message]:
         """The very messages that a row sends."""

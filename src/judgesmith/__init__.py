@@ -9,10 +9,15 @@ if TYPE_CHECKING:
     from .errors import JudgesmithError as JudgesmithError
     from .experiments.meta import MetaEvaluation as MetaEvaluation
     from .experiments.meta import meta_evaluate as meta_evaluate
+    from .experiments.mlflow_logging import mlflow_scorer as mlflow_scorer
+    from .optimizers.adapters import GEPASearch as GEPASearch
+    from .optimizers.adapters import MIPROSearch as MIPROSearch
+    from .optimizers.adapters import SIMBASearch as SIMBASearch
     from .optimizers.compiling import compile as compile
     from .optimizers.correlation import CorrelationSum as CorrelationSum
     from .optimizers.correlation import correlate as correlate
     from .optimizers.discernment import discernment as discernment
+    from .optimizers.few_shot import KnnFewShot as KnnFewShot
     from .optimizers.few_shot import LabeledFewShot as LabeledFewShot
     from .optimizers.optuna_search import OptunaSearch as OptunaSearch
     from .optimizers.racing import Racing as Racing
@@ -20,7 +25,9 @@ if TYPE_CHECKING:
     from .optimizers.report import Budget as Budget
     from .programs.artifact import load as load
     from .programs.aspects import aspects as aspects
+    from .programs.committee import Committee as Committee
     from .programs.critic import ActiveCritic as ActiveCritic
+    from .programs.direct import DirectScorer as DirectScorer
     from .programs.geval import GEval as GEval
     from .programs.grounding import ground as ground
     from .programs.judge import Judge as Judge
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
     from .programs.lm import language_model as language_model
     from .programs.openlgauge import Member as Member
     from .programs.openlgauge import OpeNLGauge as OpeNLGauge
+    from .programs.pairs import PairS as PairS
     from .programs.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
     from .programs.pairwise import pairwise_score as pairwise_score
     from .programs.task import TaskInference as TaskInference
@@ -44,23 +52,30 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "ActiveCritic": "programs.critic",
     "Budget": "optimizers.report",
+    "Committee": "programs.committee",
     "Connection": "programs.lm",
     "CorrelationRandomSearch": "optimizers.random_search",
     "CorrelationSum": "optimizers.correlation",
     "Criterion": "signatures.values",
+    "DirectScorer": "programs.direct",
     "ErrorSpan": "signatures.values",
+    "GEPASearch": "optimizers.adapters",
     "GEval": "programs.geval",
     "Judge": "programs.judge",
     "JudgesmithError": "errors",
+    "KnnFewShot": "optimizers.few_shot",
     "LabeledFewShot": "optimizers.few_shot",
     "Labels": "datasets.records",
     "LanguageModel": "programs.lm",
+    "MIPROSearch": "optimizers.adapters",
     "Member": "programs.openlgauge",
     "MetaEvaluation": "experiments.meta",
     "OpeNLGauge": "programs.openlgauge",
     "OptunaSearch": "optimizers.optuna_search",
+    "PairS": "programs.pairs",
     "PairwiseDirectScorer": "programs.pairwise",
     "Racing": "optimizers.racing",
+    "SIMBASearch": "optimizers.adapters",
     "Sampling": "programs.lm",
     "Scale": "signatures.values",
     "TaskInference": "programs.task",
@@ -73,6 +88,7 @@ _PUBLIC = {
     "language_model": "programs.lm",
     "load": "programs.artifact",
     "meta_evaluate": "experiments.meta",
+    "mlflow_scorer": "experiments.mlflow_logging",
     "pairwise_score": "programs.pairwise",
     "read_labels": "datasets.loading",
 }

@@ -17,6 +17,7 @@ from judgesmith.programs.aspects import aspects
 from judgesmith.programs.pairwise import (
     PairwiseDirectScorer,
     Vectors,
+    level_percent,
     pairwise_percent,
     pairwise_score,
     vectors,
@@ -439,3 +440,81 @@ def test_compiling_by_random_search(scripted: MakeScripted, tmp_path: Path) -> N
         assert all(own not in m["content"] for m in request.messages[:-1])
         assert {m["content"] for m in request.messages if m["role"] == "assistant"} <= {"Better", "Worse", "Similar"}
     assert sum(model.written.values()) == 4 * 3
+
+
+# Weights of the levels
+
+
+def test_weights_of_the_levels_take_the_place_of_their_numbers(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, _ = scripted(Model(steps), logprobs=True)
+    verdict = scorer(tmp_path, lm, level_weights=[0.5, 0.25, 0, 0, 0.25]).score("D", "One.")
+    # .5·.9 + .25·(.7 − .1) + .25·(.05 − .9) = .3875
+    assert verdict.percent == pytest.approx(50 * 1.3875, abs=1e-9)
+    plain = scorer(tmp_path, lm).score("D", "One.")
+    assert scorer(tmp_path, lm, level_weights=[1, 2, 3, 4, 5]).score("D", "One.").percent == plain.percent
+    assert vectors(verdict) == vectors(plain)  # what was compared is the same
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.floats(0, 1e6), st.floats(-1, 1)), min_size=2, max_size=9).filter(
+        lambda pairs: sum(w for w, _ in pairs) > 1e-3
+    )
+)
+def test_weighted_scores_stay_on_the_scale(pairs: list[tuple[float, float]]) -> None:
+    weights = [w for w, _ in pairs]
+    leads = {n: lead for n, (_, lead) in enumerate(pairs, start=1)}
+    percent = level_percent(leads, weights)
+    assert 0.0 <= percent <= 100.0
+    assert level_percent(dict.fromkeys(leads, 1.0), weights) == pytest.approx(100.0)
+    assert level_percent({n: -x for n, x in leads.items()}, weights) == pytest.approx(100 - percent, abs=1e-6)
+
+
+def test_a_missing_level_takes_its_weight_along(scripted: MakeScripted, tmp_path: Path) -> None:
+    def odds(level: int, _: str) -> Any:
+        return Unanswered("HTTP 400", again=False) if level == 5 else steps(level, "")
+
+    lm, _ = scripted(Model(odds), logprobs=True)
+    light = scorer(tmp_path, lm, level_weights=[0.5, 0.25, 0, 0, 0.25]).score("D", "One.")
+    # (.5·.9 + .25·.6)/.75
+    assert light.percent == pytest.approx(50 * (1 + 0.6 / 0.75), abs=1e-9)
+    heavy = scorer(tmp_path, lm, level_weights=[0, 0, 0.5, 0, 0.5]).score("D", "One.")
+    assert math.isnan(heavy.score)  # half of the weight is gone
+    assert (heavy.failure or "").startswith("only 4 of 5 comparisons could be made")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [1, 2, 3], [1, 2, 3, 4, -1], [0, 0, 0, 0, 0], [1, 2, 3, 4, math.nan], [1, 2, 3, 4, math.inf],
+        "1 2 3 4 five", "1 2 3 4 nan", "1 " * 5000, [1, 2, 3, 4, 1e7],
+    ],
+)  # fmt: skip
+def test_weights_that_are_none_are_refused(wrong: Any, tmp_path: Path, scripted: MakeScripted) -> None:
+    with pytest.raises(OptionError, match="weights"):
+        PairwiseDirectScorer("fluency", level_weights=wrong)
+    lm, _ = scripted([], logprobs=True)
+    scorer(tmp_path, lm).save(tmp_path / "judge.json")
+    text = (tmp_path / "judge.json").read_text()
+    shown = wrong if isinstance(wrong, str) else " ".join(map(str, wrong))
+    (tmp_path / "evil.json").write_text(text.replace('"level_weights": ""', f'"level_weights": "{shown}"'))
+    with pytest.raises(ArtifactError, match="weights"):
+        artifact.load(tmp_path / "evil.json", lm=lm)
+
+
+def test_weights_are_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
+    lm, _ = scripted(Model(steps), logprobs=True)
+    judge = scorer(tmp_path, lm)
+    judge.save(tmp_path / "before.json")
+    judge.level_weights = (0.123457, 0.0, 0.4, 0.4, 0.076543)
+    judge.save(tmp_path / "judge.json")
+    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
+    assert loaded.level_weights == judge.level_weights
+    assert loaded.score("D", "One.").percent == judge.score("D", "One.").percent
+    text = (tmp_path / "before.json").read_text()
+    assert artifact.load(tmp_path / "before.json", lm=lm).level_weights is None
+    old = text.replace(',\n      "level_weights": ""', "")  # a file from before there were weights
+    assert old != text
+    (tmp_path / "old.json").write_text(old)
+    assert artifact.load(tmp_path / "old.json", lm=lm).level_weights is None
