@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ..errors import OptionError
-from .few_shot import LabeledFewShot, NoSearch
+from .adapters import GEPASearch, MIPROSearch, SIMBASearch
+from .few_shot import KnnFewShot, LabeledFewShot, NoSearch
 from .optuna_search import OptunaSearch
 from .racing import Racing
 from .random_search import CorrelationRandomSearch
 from .search import Anchor, DemonstrationSearch
+from .zepo import ZEPO
 
-OptimizerName = Literal["random-search", "optuna", "labeled-few-shot", "none"]
+OptimizerName = Literal["random-search", "optuna", "mipro", "gepa", "simba", "labeled-few-shot", "knn", "zepo", "none"]
+
+_DSPY = {search.name: search for search in (MIPROSearch, GEPASearch, SIMBASearch)}
 
 
 def optimizer_by_name(
@@ -25,9 +29,11 @@ def optimizer_by_name(
     storage: Path | str | None = None,
     seed: int = 0,
 ) -> DemonstrationSearch:
-    """A new optimizer. With the same `candidates`, random search and optuna judge equally many programs at most.
+    """A new optimizer. With the same `candidates`, random search, optuna, mipro, gepa and simba score the rows
+    equally often at most.
 
-    What an optimizer has no use for is left aside: LabeledFewShot takes max_demos, storage is optuna's.
+    What an optimizer has no use for is left aside: LabeledFewShot takes max_demos, storage is optuna's; zepo's
+    candidates are paraphrases.
     Raises OptionError for a name that is none of `OptimizerName`.
     """
     if name == "random-search":
@@ -39,8 +45,14 @@ def optimizer_by_name(
         return OptunaSearch(
             trials=trials, max_demos=max_demos, anchor=anchor, racing=racing, storage=storage, seed=seed
         )
+    if name in _DSPY:
+        return _DSPY[name](candidates=candidates, max_demos=max_demos, anchor=anchor, seed=seed)
     if name == "labeled-few-shot":
         return LabeledFewShot(max_demos, seed=seed)
+    if name == "knn":
+        return KnnFewShot(max_demos=max_demos, racing=racing, seed=seed)
+    if name == "zepo":
+        return ZEPO(candidates=candidates, seed=seed)
     if name == "none":
         return NoSearch(seed=seed)
     raise OptionError(f"optimizer {name!r} is none of {', '.join(get_args(OptimizerName))}")

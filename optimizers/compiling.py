@@ -21,6 +21,7 @@ from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
 from ..programs import engine
 from ..programs.calibration import Calibration
+from ..programs.committee import Committee
 from ..programs.critic import ActiveCritic
 from ..programs.judge import Judge
 from ..programs.lm import Connection, LanguageModel, Sampling, language_model, price
@@ -32,6 +33,7 @@ from ..programs.transport import Reply
 from ..signatures.values import Scale, Usage
 from .augmentation import people_only, try_augmentation, with_copies
 from .by_name import OptimizerName, optimizer_by_name
+from .committee import form_committee, refuse_committee
 from .correlation import Level
 from .examples import (
     Agreement,
@@ -65,9 +67,10 @@ PROBES = 5
 
 
 class _Purse:
-    """Shares a budget out over the passes of a run. Held-out rows are paid for first, twice (compiled and zero-shot)
-    and for two answers each, since an unreadable one is asked for again: what a search found must be reportable. What
-    is left goes to the searches in equal parts: one with folds must not eat the next one's."""
+    """Shares a budget out over the passes of a run. Held-out rows are paid for first (`per_row`: the calls of one, by
+    the compiled judge and by the zero-shot one) and for two answers each, since an unreadable one is asked for again:
+    what a search found must be reportable. What is left goes to the searches in equal parts: one with folds must not
+    eat the next one's."""
 
     def __init__(
         self, budget: Budget, lm: LanguageModel, per_row: int, plan: Plan, heldout: Sequence[int], crossed: bool
@@ -76,7 +79,7 @@ class _Purse:
         self.calls = None if budget.max_calls is None else meter.logical + budget.max_calls
         self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
         self.unit = (plan.cost or 0.0) / plan.calls
-        self.heldout = [rows * per_row * 4 for rows in heldout]
+        self.heldout = [rows * per_row * 2 for rows in heldout]
         self.fits = len(heldout) + crossed
         self._set(0, 1)
 
@@ -103,9 +106,12 @@ class _Purse:
 class Compiler:
     """The settings of one compile run; `compile()` is its front door.
 
-    heldout: the share of rows held out, or labels to hold out instead. inference: how task inference reads. search:
-    the optimizer, or None for no search (the ablation). level: what Q is measured at. augment: damaged copies of good
-    outputs become further rows of the search, if they help on labels that were left out.
+    heldout: the share of rows held out, or labels to hold out instead. cv: no part is held out, agreement is
+    cross-validated with so many folds of whole groups (None: only with fewer than 30 labels). inference: how task
+    inference reads. search: the optimizer, or None for no search (the ablation). level: what Q is measured at.
+    augment: damaged copies of good outputs become further rows of the search, if they help on labels that were left
+    out. ensemble_top: the mean of so many of the best candidates (2 to 8) is the judge, if it clearly beats a single
+    one on training rows that neither was chosen by (see `committee`).
     """
 
     heldout: float | Labels = 0.25
@@ -117,6 +123,8 @@ class Compiler:
     teacher: LanguageModel | None = None
     augment: bool = False
     progress: Progress = field(default_factory=Silent)
+    cv: int | None = None
+    ensemble_top: int | None = None
 
     # -- what it will do
 
@@ -124,8 +132,17 @@ class Compiler:
     def _optimizer(self) -> DemonstrationSearch:
         return self.search or NoSearch()
 
+    @property
+    def _seats(self) -> int:
+        """How many candidates judge a row at most, once the judge is compiled."""
+        return min(self.ensemble_top or 1, self._optimizer.evaluations())
+
     def splits(self, labels: Labels) -> tuple[Split | None, list[Split]]:
-        """The one split, or the folds where there are too few rows for one."""
+        """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
+        OptionError for folds that cannot be."""
+        if self.cv is not None:
+            self._refuse_folds(self.cv, len(set(labels.groups)))
+            return None, group_folds(labels, k=self.cv, seed=self.seed)
         if isinstance(self.heldout, Labels):
             if self.heldout.scale != labels.scale:
                 raise OptionError(
@@ -139,8 +156,21 @@ class Compiler:
             return None, group_folds(labels, k=FOLDS, seed=self.seed)
         return holdout_split(labels, share=self.heldout, seed=self.seed), []
 
+    def _refuse_folds(self, folds: int, groups: int) -> None:
+        if isinstance(self.heldout, Labels):
+            raise OptionError(
+                f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or --heldout)"
+            )
+        if folds < 2:
+            raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
+        if folds > groups:
+            advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
+            raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
+
     def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
         """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
+        if self.ensemble_top is not None:
+            refuse_committee(self.ensemble_top, judge, self._optimizer)
         split, folds = self.splits(labels)
         parts = [split] if split is not None else folds
         train = [len(p.train) for p in parts] + ([len(labels)] if folds else [])
@@ -154,17 +184,20 @@ class Compiler:
         extra = max(0, forms - 1) + (1 if self._needs_inference(judge) else 0)
         infer = sum(self.inference.calls(n) for n in train) if self._needs_inference(judge) else 0
         taught = 1 if passes > 1 and (teacher or self.teacher is not None) else 0
-        scoring = sum(n * (passes + extra + taught) for n in train) * per_row + 2 * heldout * per_row
+        scoring = sum(n * (passes + extra + taught) for n in train) * per_row
+        scoring += (1 + self._seats) * heldout * per_row
         demos = self._optimizer.max_demos if passes > 1 else 0
         if self.augment:  # four trial fits on halves, and half as many rows again
-            scoring, infer = scoring * 4, infer * 3
+            scoring, infer = scoring * 4 + 2 * (self._seats - 1) * sum(train) * per_row, infer * 3
+        proposed = sum(self._optimizer.proposals(judge, n) for n in train) * (4 if self.augment else 1)
         prompt = scoring * (row_tokens * (1 + demos // 2) + 250) + infer * (
             row_tokens * self.inference.batch_size + 300
         )
-        completion = scoring * 45 + infer * 150
+        prompt += proposed * (row_tokens * 8 + 1500)
+        completion = scoring * 45 + infer * 150 + proposed * 300
         # References are written once a document, whatever the number of passes.
         written = judge.levels * len({r.doc_id for r in labels.rows}) if isinstance(judge, PairwiseDirectScorer) else 0
-        calls = scoring + infer + written + PROBES
+        calls = scoring + infer + proposed + written + PROBES
         fits = 4 if self.augment else 1
         steps = sum(n * (passes + extra + taught) for n in train) * fits + 2 * heldout + infer
         name = lm if lm is None or isinstance(lm, str) else lm.name
@@ -221,13 +254,21 @@ class Compiler:
         program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
         assert search.record is not None
         record = people_only(search.record, len(examples))
-        refined = refine(program, record, examples, level=self.level, seed=self.seed) if search.searches else None
-        percents = record.scored.percents if refined is None else refined.percents
+        committee = refined = None
+        if self.ensemble_top is not None:
+            several, committee = form_committee(
+                record, examples, self.ensemble_top, search._choose, level=self.level, seed=self.seed
+            )
+            program = several or program
+        if search.searches and not isinstance(program, Committee):  # what is fitted is fitted to one program's answers
+            refined = refine(program, record, examples, level=self.level, seed=self.seed)
+        found = refined or committee
+        percents = record.scored.percents if found is None else found.percents
         program.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
-        return Fitted(program, zero_shot, record, inferred, forms, refined)
+        return Fitted(program, zero_shot, record, inferred, forms, refined, committee=committee)
 
     def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
         assert isinstance(student, ActiveCritic)
@@ -288,6 +329,8 @@ class Compiler:
         """The compiled judge and its report."""
         if judge.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
+        if isinstance(judge, Committee):
+            raise OptionError("a committee is what compiling makes; give one of its members, and ensemble_top=…")
         _refuse_unscored(labels)
         if self.budget.max_cost is not None:
             for model in (lm, self.teacher or lm):
@@ -300,7 +343,8 @@ class Compiler:
         plan = self.plan(judge, labels, lm)
         meter = lm.meter
         started, before = time.monotonic(), meter.usage
-        purse = _Purse(self.budget, lm, judge.calls_per_row(), plan, [len(p.heldout) for p in parts], bool(folds))
+        per_row = judge.calls_per_row() * (1 + self._seats)
+        purse = _Purse(self.budget, lm, per_row, plan, [len(p.heldout) for p in parts], bool(folds))
         taught = None if self.teacher is None else self.teacher.meter
         try:
             if self.teacher is not None:
@@ -381,12 +425,7 @@ class Compiler:
             folds=folds,
             train_rows=len(labels) if folds else len(record.scored.verdicts),
             heldout_rows=len(heldout),
-            selected={
-                "candidate": record.selected.name,
-                "demos": record.selected.demos,
-                "kind": record.selected.kind,
-                "q": record.selected.agreement.to_dict()["q"],
-            },
+            selected=_selected(final),
             candidates=tuple(c.to_dict() for c in record.candidates),
             notes=self._notes(final, found, zero, folds, labels, verdicts, rows, stopped),
             usage=usage,
@@ -427,9 +466,10 @@ class Compiler:
     ) -> tuple[str, ...]:
         notes = list(labels.warnings)
         if folds:
+            why = f"{len(labels)} labels are too few for a held-out part: " if self.cv is None else ""
             notes.append(
-                f"{len(labels)} labels are too few for a held-out part: agreement is cross-validated ({folds} folds), "
-                "each fold judged by a judge compiled without it"
+                f"{why}agreement is cross-validated ({folds} folds), each fold judged by a judge compiled without it; "
+                f"the saved judge is compiled from all {len(labels)} labels"
             )
         if final.inference is not None:
             notes += [f"task inference: {note}" for note in final.inference.notes]
@@ -441,7 +481,9 @@ class Compiler:
         if count < FEW_GROUPS:
             notes.append(
                 f"the {len(heldout)} rows that agreement is measured on come from only {count} documents: the "
-                "interval, which resamples documents, is very wide; hold out more (--heldout), or label more documents"
+                "interval, which resamples documents, is very wide; "
+                + ("" if folds else "hold out more (--heldout), cross-validate (--cv), or ")
+                + "label more documents"
             )
         if found.low <= 0:
             notes.append(
@@ -467,8 +509,10 @@ class Compiler:
             )
         if final.augmentation is not None:
             notes.append(final.augmentation.reason)
-        if final.refined is not None and final.refined.reason:
-            notes.append(f"{final.refined.name}: {final.refined.reason}")
+        if final.committee is not None:
+            notes.append(f"{final.committee.name}: {final.committee.reason or final.committee.changed}")
+        if final.refined is not None and (fitted := final.refined.reason or final.refined.changed):
+            notes.append(f"{final.refined.name}: {fitted}")
         if final.record.selected.disqualified:
             notes.append(
                 f"no candidate was fit to be chosen; the least bad one is kept, "
@@ -519,6 +563,7 @@ class Compiler:
             },
             "candidates": [c.to_dict() for c in record.candidates],
             "augmentation": None if final.augmentation is None else final.augmentation.to_dict(),
+            **({} if final.committee is None else {final.committee.name: final.committee.details}),
             **({} if final.refined is None else {final.refined.name: final.refined.details}),
             "selected": report.selected,
             "heldout": report.heldout.to_dict() | {"cross_validated": report.folds > 0, "folds": report.folds},
@@ -542,6 +587,27 @@ def _refuse_unscored(labels: Labels) -> None:
     if not there.all():
         row = labels.rows[int(np.argmin(there))]
         raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
+
+
+def _selected(final: Fitted) -> dict[str, Any]:
+    """What the judge is, with its Q on the training rows."""
+    if final.committee is not None and final.committee.changed is not None:
+        details = final.committee.details
+        return {
+            "candidate": f"the mean of {', '.join(details['members'])}",
+            "demos": details["demos"],
+            "kind": "committee",
+            "q": details["training_q"],
+            "q_corrected": None,
+        }
+    record = final.record
+    return {
+        "candidate": record.selected.name,
+        "demos": record.selected.demos,
+        "kind": record.selected.kind,
+        "q": record.selected.agreement.to_dict()["q"],
+        "q_corrected": None if record.corrected is None else json_number(record.corrected.value),
+    }
 
 
 def _contradict(one: Agreement, other: Agreement) -> bool:
@@ -578,9 +644,11 @@ def compile(
     lm: str | LanguageModel | Any,
     teacher: str | LanguageModel | Any | None = None,
     heldout: float | Labels = 0.25,
+    cv: int | None = None,
     optimizer: DemonstrationSearch | OptimizerName = "random-search",
     inference: TaskInference | None = None,
     augment: bool = False,
+    ensemble_top: int | None = None,
     level: Level = "pooled",
     seed: int = 0,
     budget: Budget | None = None,
@@ -590,12 +658,15 @@ def compile(
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
 
-    heldout: share of rows (whole groups) that the search never sees, or other labels to hold out. With fewer than 30
-    labels and no labels to hold out, agreement is cross-validated. optimizer: a `CorrelationRandomSearch`,
-    `OptunaSearch` or `LabeledFewShot`, or a name: random-search, optuna, labeled-few-shot, none.
+    heldout: share of rows (whole groups) that the search never sees, or other labels to hold out. cv: agreement is
+    cross-validated instead with so many folds of whole groups, each judged by a judge compiled without it, and the
+    judge itself is compiled from all labels (as many calls as `cv` searches over all of them); None: 4 folds with
+    fewer than 30 labels and no others to hold out. optimizer: a `DemonstrationSearch` such as
+    `CorrelationRandomSearch`, or a name: random-search, optuna, mipro, gepa, simba, labeled-few-shot, knn, zepo, none.
     level: pooled, sample or system. The same seed, labels and cache give the same judge; level and seed hold for the
     optimizer, too, whatever its own. augment: damaged copies of good outputs as further rows of the search, if they
-    help.
+    help. ensemble_top: not one candidate of the search but the mean of so many of the best (2 to 8), if that clearly
+    helps on training rows; scoring then takes as many times the calls.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
@@ -603,9 +674,11 @@ def compile(
     model = language_model(lm, sampling=sampling, connection=connection)
     settings = Compiler(
         heldout=heldout,
+        cv=cv,
         search=optimizer_by_name(optimizer) if isinstance(optimizer, str) else optimizer,
         inference=inference or TaskInference(),
         augment=augment,
+        ensemble_top=ensemble_top,
         level=level,
         seed=seed,
         budget=budget or Budget(),

@@ -1,5 +1,5 @@
-"""Demonstrations without a search: some labelled rows as they are, or none. Judged and recorded like what a search
-finds, so that a search can be compared with them."""
+"""Demonstrations without a search: some labelled rows as they are, those most like each input, or none. Judged and
+recorded like what a search finds, so that a search can be compared with them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
+from ..programs.neighbours import MOST_SHOWN, Neighbours, fits_pool
 from .correlation import Level
 from .progress import Progress
+from .racing import Racing
 from .search import DemonstrationSearch, Design, Ground, spread, with_demos
 
 
@@ -62,6 +64,65 @@ class LabeledFewShot(DemonstrationSearch):
         program = with_demos(ground.base, picked, ground.pool, None, "labels")
         self._judge(ground, [Design("labeled few-shot", "labels", picked, program)])
         return None
+
+
+class KnnFewShot(DemonstrationSearch):
+    """Each input's own demonstrations: the labelled rows that are most like it (`programs.neighbours`), one of a group.
+
+    Candidates are prompts with 2, 4 and max_demos of them, as far as max_demos allows. A training row is judged without
+    its own group among them, as everywhere. The pool is kept in the artifact; of more rows than it may hold, `seed`
+    draws some. Prompts share less than with the same demonstrations for all, so that local models take longer.
+    """
+
+    name = "knn"
+
+    def __init__(
+        self,
+        *,
+        level: Level = "pooled",
+        max_demos: int = 4,
+        max_failed: float = 0.1,
+        sure: float = 0.7,
+        racing: bool | Racing = False,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        super().__init__(
+            level=level,
+            max_demos=max_demos,
+            max_failed=max_failed,
+            sure=sure,
+            racing=racing,
+            seed=seed,
+            progress=progress,
+        )
+        if max_demos > MOST_SHOWN:
+            raise OptionError(f"knn shows at most {MOST_SHOWN} demonstrations; got {max_demos}")
+
+    def settings(self) -> dict[str, Any]:
+        shared = self._shared_settings()
+        del shared["anchor"], shared["accept"]  # for bootstrapped demonstrations; these are people's labels
+        return {"name": self.name, "level": self.level, **shared}
+
+    def evaluations(self) -> int:
+        return 1 + len(self._sizes())
+
+    def _sizes(self) -> list[int]:
+        return sorted({k for k in (2, 4, self.max_demos) if k <= self.max_demos})
+
+    def _explore(self, ground: Ground) -> str | None:
+        order = np.random.default_rng([self.seed, 2]).permutation(len(ground.pool)).tolist()
+        fields = ("source", "output", "context", "reference")
+        texts = [[ground.pool[i].get(name) or "" for name in fields] for i in order]
+        pool = sorted(order[place] for place in fits_pool(texts))
+        designs = []
+        for shown in self._sizes():
+            program = with_demos(ground.base, pool, ground.pool, None, "labels")
+            for predictor in program.taught():
+                predictor.demos = Neighbours(shown, predictor.demos)
+            # A candidate counts as many demonstrations as one of its prompts has; which, each input says.
+            designs.append(Design(f"{shown} nearest of {len(pool)}", "labels", pool[:shown], program))
+        return self._ran_out(ground) if self._judge(ground, designs) else None
 
 
 class NoSearch(DemonstrationSearch):

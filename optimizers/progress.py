@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """A watcher. All methods are called from one thread and must return quickly."""
+    """A watcher. Methods are called one at a time and must return quickly."""
 
     def stage(self, title: str, steps: int) -> None:
         """A new part of the work begins, with so many steps."""

@@ -66,7 +66,8 @@ class FormTrial:
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """One pass of task inference, form and search over some training rows. refined: what was fitted to the chosen
-    program's answers. augmentation: whether damaged copies helped, where that was tried."""
+    program's answers. augmentation, committee: whether damaged copies, or the mean of several candidates, helped, where
+    that was tried."""
 
     judge: Judge
     zero_shot: Judge
@@ -75,6 +76,7 @@ class Fitted:
     forms: tuple[FormTrial, ...]
     refined: Refinement | None = None
     augmentation: Trial | None = None
+    committee: Refinement | None = None
 
 
 @dataclass(frozen=True, slots=True)

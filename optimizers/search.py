@@ -7,6 +7,7 @@ counted, undefined correlations never winning, and zero-shot kept unless it is c
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,7 @@ from .examples import (
 )
 from .progress import Progress, Silent
 from .racing import Racing, Rows, race
+from .selection import Contest, Correction, Entrant, corrected
 from .significance import paired_bootstrap
 
 Anchor = Literal["auto", "gold", "predicted"]
@@ -81,7 +83,8 @@ class Candidate:
 class SearchRecord:
     """Everything a search tried, what it chose (and `reason`, where that is not simply the highest Q), and the chosen
     program's scores on the validation rows, each judged without its group in the prompt. `stopped` says why it ended
-    early, if it did.
+    early, if it did. corrected: the chosen one's Q after correction for having been chosen; None where that cannot be
+    estimated. tried: the candidates with their programs and scores.
     """
 
     candidates: tuple[Candidate, ...]
@@ -90,13 +93,18 @@ class SearchRecord:
     zero_shot: Scored
     reason: str | None = None
     stopped: str | None = None
+    corrected: Correction | None = None
+    tried: tuple[Tried, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
+    """A candidate that was judged. judged: the numbers of the rows that `scored` is of, None for all."""
+
     candidate: Candidate
     program: Judge
     scored: Scored
+    judged: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +192,10 @@ class DemonstrationSearch(ABC):
     def evaluations(self) -> int:
         """How often the validation rows are scored at most."""
 
+    def proposals(self, judge: Judge, rows: int) -> int:
+        """Calls beside the scoring of rows at most, where a model writes what is tried."""
+        return 0
+
     @abstractmethod
     def _explore(self, ground: Ground) -> str | None:
         """Try candidates (`_judge`); why it ended early, if it did. A BudgetError ends it, too."""
@@ -223,7 +235,10 @@ class DemonstrationSearch(ABC):
             stopped = self._ran_out(ground)
         chosen, reason = self._choose(ground.tried, rows)
         candidates = tuple(t.candidate for t in ground.tried)
-        self.record = SearchRecord(candidates, chosen.candidate, chosen.scored, zero_shot, reason, stopped)
+        correction = self._corrected(ground.tried, chosen, rows)
+        self.record = SearchRecord(
+            candidates, chosen.candidate, chosen.scored, zero_shot, reason, stopped, correction, tuple(ground.tried)
+        )
         chosen.program._compiled = True
         chosen.program.candidate_programs = [c.to_dict() for c in candidates]
         return chosen.program
@@ -247,7 +262,7 @@ class DemonstrationSearch(ABC):
 
     def _judge(self, ground: Ground, designs: Sequence[Design]) -> bool:
         """Judge candidates on all rows or, racing, until they fall behind. Whether the budget ended it."""
-        if self.racing is None:
+        if self.racing is None or ground.base.whole_documents:  # a part of a document would be ranked otherwise
             for design in designs:
                 self._consider(ground, design, self._score(design.program, ground.rows, design.name))
             return False
@@ -269,8 +284,8 @@ class DemonstrationSearch(ABC):
         )
         for design, runner in zip(designs, runners, strict=True):
             if len(runner.verdicts):
-                rows = [ground.rows[i] for i in runner.judged.tolist()]
-                self._consider(ground, design, runner.scored(), rows, runner.dropped)
+                judged = runner.judged if runner.dropped else None
+                self._consider(ground, design, runner.scored(), judged, runner.dropped)
         return ran_out
 
     def _kinds(self, answers: Sequence[Verdict] | None) -> list[DemoKind]:
@@ -309,10 +324,11 @@ class DemonstrationSearch(ABC):
         ground: Ground,
         design: Design,
         scored: Scored,
-        rows: Sequence[dspy.Example] | None = None,
+        judged: Rows | None = None,
         dropped: str | None = None,
     ) -> None:
-        found = agreement(scored.percents, rows or ground.rows, level=self.level, seed=self.seed, rounds=500)
+        rows = ground.rows if judged is None else [ground.rows[i] for i in judged.tolist()]
+        found = agreement(scored.percents, rows, level=self.level, seed=self.seed, rounds=500)
         candidate = Candidate(
             design.name,
             design.kind,
@@ -325,40 +341,42 @@ class DemonstrationSearch(ABC):
         )
         if dropped is None and all(better(candidate, t.candidate) for t in _finished(ground.tried)):
             self.progress.best(f"{candidate.agreement.q:.2f} ({design.name})")
-        ground.tried.append(Tried(candidate, design.program, scored))
+        ground.tried.append(Tried(candidate, design.program, scored, judged))
 
     def _best(self, tried: Iterable[Tried]) -> Tried:
-        best, *others = _finished(tried)
-        for other in others:
-            if better(other.candidate, best.candidate):
-                best = other
-        return best
+        finished = _finished(tried)
+        return finished[_contest(finished).best(_qs(finished))]
 
     def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
-        """The candidate with the fewest demonstrations among those that the best one does not clearly beat.
+        """What the rule of `Contest` chooses, clearly better being a higher Q in `sure` of the paired resamples."""
+        finished = _finished(tried)
+        contest, q = _contest(finished), _qs(finished)
 
-        The highest of many noisy Qs is too high (winner's curse), and demonstrations can harm a small model. So the
-        best by Q wins outright only over candidates that it beats in `sure` of the paired resamples; the others tie.
-        Whatever takes the place of zero-shot has itself to beat it so.
-        """
-        best, zero_shot = self._best(tried), tried[0]
-        for other in sorted(_finished(tried), key=lambda t: t.candidate.parts):
-            if other.candidate.parts >= best.candidate.parts:
-                break
-            if other.candidate.disqualified is not None and best.candidate.disqualified is None:
-                continue
-            if other is not zero_shot and (
-                better(zero_shot.candidate, other.candidate) or not self._beats(other, zero_shot, rows)
-            ):
-                continue
-            if self.sure and not self._beats(best, other, rows):
-                needs = "needs fewer demonstrations" if other.candidate.demos < best.candidate.demos else "is simpler"
-                reason = (
-                    f"{best.candidate.name} had the highest Q ({best.candidate.agreement.q:.2f}) but did not clearly "
-                    f"beat {other.candidate.name} ({other.candidate.agreement.q:.2f}), which {needs}"
-                )
-                return other, reason
-        return best, None
+        def beats(one: int, other: int) -> bool:
+            return self._beats(finished[one], finished[other], rows)
+
+        best, chosen = (finished[contest.chosen(q, by)] for by in (None, beats if self.sure else None))
+        if chosen is best:
+            return best, None
+        needs = "needs fewer demonstrations" if chosen.candidate.demos < best.candidate.demos else "is simpler"
+        reason = (
+            f"{best.candidate.name} had the highest Q ({best.candidate.agreement.q:.2f}) but did not clearly "
+            f"beat {chosen.candidate.name} ({chosen.candidate.agreement.q:.2f}), which {needs}"
+        )
+        return chosen, reason
+
+    def _corrected(self, tried: Sequence[Tried], chosen: Tried, rows: Sequence[dspy.Example]) -> Correction | None:
+        """The chosen one's Q after correction, by the rule that `_choose` goes by; None where another one chose."""
+        entrants = [
+            Entrant(
+                t.scored.percents,
+                math.nan if t.candidate.agreement.objective.reason else t.candidate.agreement.q,
+                t.judged,
+            )
+            for t in tried
+        ]
+        found = corrected(entrants, _contest(tried), rows, level=self.level, sure=self.sure, seed=self.seed)
+        return found[1] if found is not None and tried[found[0]] is chosen else None
 
     def _beats(self, one: Tried, other: Tried, rows: Sequence[dspy.Example]) -> bool:
         """Whether Q is higher in `sure` of the paired resamples."""
@@ -374,6 +392,14 @@ class DemonstrationSearch(ABC):
         )
         # p is two-sided; NaN where the comparison is undefined, which is no clear win either.
         return bool(gap.value > 0 and gap.p / 2 <= 1 - self.sure)
+
+
+def _contest(tried: Sequence[Tried]) -> Contest:
+    return Contest([t.candidate.parts for t in tried], [t.candidate.disqualified is None for t in tried])
+
+
+def _qs(tried: Sequence[Tried]) -> list[float]:
+    return [t.candidate.agreement.q for t in tried]
 
 
 def _finished(tried: Iterable[Tried]) -> list[Tried]:
@@ -392,12 +418,9 @@ def unfit(scored: Scored, found: Agreement, max_failed: float) -> str | None:
 def better(one: Candidate, other: Candidate) -> bool:
     """Whether `one` is to be preferred: qualified first, then Q, then fewer demonstrations and changes, then the
     earlier."""
-    if (one.disqualified is None) != (other.disqualified is None):
-        return one.disqualified is None
-    difference = one.agreement.q - other.agreement.q
-    if abs(difference) > 1e-9:
-        return difference > 0
-    return one.parts < other.parts
+    both = (one, other)
+    contest = Contest([c.parts for c in both], [c.disqualified is None for c in both])
+    return contest.better([c.agreement.q for c in both], 0, 1)
 
 
 def without_demos(judge: Judge) -> Judge:

@@ -62,10 +62,14 @@ class Ask:
 
     @property
     def step(self) -> str:
-        """probe, observe, describe, propose, merge (descriptions), join (criteria), score or criteria."""
+        """probe, observe, describe, propose, merge (descriptions), join (criteria), score, criteria, or dspy (one of
+        DSPy's own prompts, in which instructions are written). Instructions may have been rewritten for a score."""
         if "2 + 2 =" in self.last:
             return "probe"
-        return next(step for start, step in STEPS.items() if start in self.text)
+        if "[[ ## " in self.text:
+            return "dspy"
+        rewritten = ["score"] if "<output>\n" in self.text else []
+        return next(iter([*(step for start, step in STEPS.items() if start in self.text), *rewritten]))
 
     @property
     def again(self) -> bool:
@@ -118,8 +122,19 @@ CRITERIA = json.dumps(
 )
 
 
+def written(ask: Ask, text: str) -> str:
+    """An answer to one of DSPy's own prompts, in its form: `text` in the field that is asked for."""
+    if "[[ ## module_advice ## ]]" in ask.text:
+        advice = json.dumps({"judge.overall_scorer.predict": text})
+        return f"[[ ## discussion ## ]]\nOne is better.\n\n[[ ## module_advice ## ]]\n{advice}\n\n[[ ## completed ## ]]"
+    (*_, field) = (name for name in re.findall(r"\[\[ ## (\w+) ## \]\]", ask.system) if name != "completed")
+    return f"[[ ## {field} ## ]]\n{text}\n\n[[ ## completed ## ]]"
+
+
 def sensible(ask: Ask) -> str:
     """What an obedient model answers to everything but the scoring itself."""
+    if ask.step == "dspy":
+        return written(ask, f"Weigh what the output says, by rule {sum(map(ord, ask.text)) % 97}.")
     return {
         "probe": "4",
         "observe": "People reward texts that are true to their source.",
@@ -284,4 +299,6 @@ def fake() -> Any:
     """The names of this file, for tests that make answers of their own."""
     import types
 
-    return types.SimpleNamespace(Ask=Ask, Fault=Fault, judging=judging, sensible=sensible, make_rows=make_rows)
+    return types.SimpleNamespace(
+        Ask=Ask, Fault=Fault, judging=judging, sensible=sensible, written=written, make_rows=make_rows
+    )

@@ -150,6 +150,43 @@ def test_few_labels_are_cross_validated_by_judges_that_did_not_see_the_row(
     assert judge.provenance["labels"]["train"] == 24  # the judge itself is compiled from all of them
 
 
+def test_cross_validation_can_be_asked_for(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
+    def answer(ask: Any) -> Any:
+        if ask.step in ("observe", "describe", "merge"):
+            return "Seen: " + " ".join(sorted(set(re.findall(r"\br\d{3}\b", ask.text))))
+        return fake.judging(lambda ask: 99 if ask.mark in ask.shown else int(ask.mark[1:]))(ask)
+
+    server.answer = answer
+    student = js.ActiveCritic("coarse", explain="before", use_criteria=False)
+    search = js.CorrelationRandomSearch(candidates=1)
+    plan = Compiler(search=search, cv=3).plan(student, labels, "openai/fake")
+    assert (plan.rows, plan.folds, plan.heldout, plan.train) == (48, 3, 48, 3 * 32 + 48)
+    judge, report = compiled(labels, student, optimizer=search, cv=3)
+    assert report.folds == 3
+    assert sorted(held_out(report)) == sorted(row.id for row in labels.rows)
+    for p in report.heldout_predictions:
+        assert p["percent"] == p["zero_shot_percent"] == int(p["id"][1:])  # 99 where the row was seen
+    (note,) = [n for n in report.notes if "cross-validated" in n]
+    assert note.startswith("agreement is cross-validated (3 folds), each fold judged by a judge compiled without it")
+    assert judge.provenance["heldout"]["folds"] == 3
+    assert len(judge.provenance["seen"]) == judge.provenance["labels"]["train"] == 48
+    assert judge.provenance["cost"]["calls"] <= plan.calls
+
+
+def test_folds_that_cannot_be_are_refused_before_a_call(server: Any, compiled: Compiled, labels: Labels) -> None:
+    train, other = labels.subset(range(32)), labels.subset(range(32, 48))
+    with pytest.raises(OptionError, match=r"give one of them \(--cv or --heldout\)"):
+        compiled(train, heldout=other, cv=4)
+    with pytest.raises(OptionError, match="cv is 1; cross-validation takes 2 folds or more"):
+        compiled(labels, cv=1)
+    with pytest.raises(OptionError, match=r"cv is 13, but .* there are 12; take 12 folds or fewer"):
+        compiled(labels, cv=13)
+    with pytest.raises(OptionError, match=r"cv is 2, but .* there are 1; add rows of other documents"):
+        compiled(labels.subset(range(4)), cv=2)
+    assert server.asks == []
+    assert Compiler(cv=12).plan(js.ActiveCritic("vanilla"), labels, None).folds == 12
+
+
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])
 def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
     human = truth(labels)
@@ -405,13 +442,15 @@ def test_damaged_copies_never_leave_the_search(server: Any, fake: Any, compiled:
 def test_the_report_adds_up(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
     human = truth(labels)
     server.answer = fake.judging(lambda ask: (human[ask.mark] * 3 + int(ask.mark[1:]) * 37 % 101) / 4)
-    _, report = compiled(labels)
+    judge, report = compiled(labels)
     told = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert told["calls"] == len(server.asks) == report.usage.calls
     assert told["tokens"] == told["prompt_tokens"] + told["completion_tokens"] > 0
     assert told["train_rows"] + told["heldout_rows"] == 48
     assert told["heldout"]["low"] <= told["heldout"]["q"] <= told["heldout"]["high"]
     assert told["selected"]["candidate"] in {c["candidate"] for c in told["candidates"]}
+    assert -3 <= told["selected"]["q_corrected"] <= 3
+    assert told["selected"] == judge.provenance["selected"]
     assert Counter(c["candidate"] for c in told["candidates"]).most_common(1)[0][1] == 1
     assert any("only 3 documents" in note for note in told["notes"])
 

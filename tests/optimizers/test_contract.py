@@ -10,10 +10,11 @@ import pytest
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, LeakError, OptionError
+from judgesmith.optimizers.adapters import GEPASearch, MIPROSearch, SIMBASearch
 from judgesmith.optimizers.by_name import OptimizerName, optimizer_by_name
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
-from judgesmith.optimizers.few_shot import LabeledFewShot, NoSearch
+from judgesmith.optimizers.few_shot import KnnFewShot, LabeledFewShot, NoSearch
 from judgesmith.optimizers.optuna_search import OptunaSearch
 from judgesmith.optimizers.random_search import CorrelationRandomSearch
 from judgesmith.optimizers.search import DemonstrationSearch, SearchRecord, better
@@ -23,6 +24,7 @@ from judgesmith.programs.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.predict import JudgePredict
 
 Make = Callable[..., DemonstrationSearch]
+# ZEPO has no demonstrations and takes judges that compare; what of this holds for it is in test_zepo.py.
 SEARCHES: dict[str, Make] = {
     "random-search": lambda **given: CorrelationRandomSearch(**{"candidates": 3, **given}),
     "random-search, racing": lambda **given: CorrelationRandomSearch(**{"candidates": 3, "racing": True, **given}),
@@ -30,8 +32,15 @@ SEARCHES: dict[str, Make] = {
     "optuna, racing": lambda **given: OptunaSearch(**{"trials": 6, "startup": 3, "racing": True, **given}),
     "labeled-few-shot": lambda **given: LabeledFewShot(**_few(given)),
     "labeled-few-shot, any rows": lambda **given: LabeledFewShot(stratified=False, **_few(given)),
+    "knn": lambda **given: KnnFewShot(**given),
+    "knn, racing": lambda **given: KnnFewShot(**{"racing": True, **given}),
+    "mipro": lambda **given: MIPROSearch(**{"candidates": 3, **given}),
+    "gepa": lambda **given: GEPASearch(**{"candidates": 3, **given}),
+    "simba": lambda **given: SIMBASearch(**{"candidates": 3, **given}),
     "none": lambda **given: NoSearch(**given),
 }
+#: Those whose programs never have demonstrations.
+BARE = ("none", "gepa")
 
 
 def _few(given: dict[str, Any]) -> dict[str, Any]:
@@ -82,7 +91,7 @@ def test_no_row_is_judged_with_its_own_document_in_the_prompt(
     run(search, model, labels)
     documents = {row.id: row.doc_id for row in labels.rows}
     shown = [ask for ask in server.judged if ask.shown]
-    assert shown or search.name == "none"
+    assert shown or search.name in BARE
     for ask in shown:
         assert documents[ask.mark] not in {documents[mark] for mark in ask.shown}, ask.text
 
@@ -115,7 +124,8 @@ def test_copying_labels_pays_only_where_a_search_leaks(
     search = make(max_demos=20)
     _, record = run(search, model, labels)
     best = max(c.agreement.q for c in record.candidates if not c.dropped)
-    assert best > 0.8 if leaky and search.name != "none" else best < 0.4
+    # SIMBA adds a demonstration at a step: it has too few to copy from.
+    assert best > 0.8 if leaky and search.name not in (*BARE, "simba") else best < 0.4
 
 
 def test_a_validation_set_that_shares_a_document_is_refused(
@@ -178,9 +188,11 @@ def test_where_demonstrations_clearly_help_they_are_chosen(
     server.answer = fake.judging(lambda ask: human[ask.mark] if ask.shown else guess(ask))
     search = make()
     judge, record = run(search, model, labels)
-    if search.name != "none":
-        assert record.selected.demos == len(judge.predictors()[0].demos) > 0
-        assert record.selected.agreement.q == pytest.approx(3.0)
+    if search.name not in BARE:
+        demos = judge.predictors()[0].demos
+        assert record.selected.demos == getattr(demos, "shown", len(demos)) > 0
+        # SIMBA's one demonstration is in no prompt of its own document.
+        assert record.selected.agreement.q > (2.5 if search.name == "simba" else 3 - 1e-6)
 
 
 # -- failures and undefined scores
@@ -283,10 +295,15 @@ def test_the_record_is_complete(
 def test_senseless_settings_are_refused() -> None:
     for wrong in (
         lambda: LabeledFewShot(0),
+        lambda: KnnFewShot(max_demos=0),
+        lambda: KnnFewShot(max_demos=65),
         lambda: OptunaSearch(trials=-1),
         lambda: OptunaSearch(startup=0),
         lambda: OptunaSearch(max_demos=0),
         lambda: OptunaSearch(sure=1.0),
+        lambda: MIPROSearch(candidates=-1),
+        lambda: GEPASearch(candidates=-1),
+        lambda: SIMBASearch(max_demos=0),
         lambda: OptunaSearch(anchor="both"),  # type: ignore[arg-type]
     ):
         with pytest.raises(OptionError):
@@ -296,7 +313,7 @@ def test_senseless_settings_are_refused() -> None:
 # -- in the whole run
 
 
-@pytest.mark.parametrize("name", [*get_args(OptimizerName), "raced optuna"])
+@pytest.mark.parametrize("name", [n for n in (*get_args(OptimizerName), "raced optuna") if n != "zepo"])
 def test_every_optimizer_compiles_within_its_plan(name: str, server: Any, labels: Labels, tmp_path: Path) -> None:
     optimizer: Any = OptunaSearch(trials=4, racing=True) if name == "raced optuna" else optimizer_by_name(name)
     judge = ActiveCritic("coarse", explain="before")
@@ -312,12 +329,37 @@ def test_every_optimizer_compiles_within_its_plan(name: str, server: Any, labels
     assert loaded.score("A notice.", "A summary.").to_dict() == made.score("A notice.", "A summary.").to_dict()
 
 
+@pytest.mark.parametrize("name", [n for n in get_args(OptimizerName) if n not in ("zepo", "knn", "none")])
+def test_the_best_candidates_of_every_search_can_judge_together(
+    name: str, server: Any, fake: Any, labels: Labels, tmp_path: Path
+) -> None:
+    human = truth(labels)
+
+    def noisy(ask: Any) -> float:  # the errors of different prompts are independent
+        others = ask.text.replace(ask.last, "")
+        return min(100, max(0, 20 + 0.6 * human[ask.mark] + random.Random(ask.mark + others).gauss(0, 25)))
+
+    server.answer = fake.judging(noisy)
+    connection, judge = Connection(api_base=server.base), ActiveCritic("vanilla", explain="before", reading="said")
+    search: Any = optimizer_by_name(name)
+    plan = Compiler(search=search, ensemble_top=3).plan(judge, labels, "openai/fake")
+    made = js.compile(judge, labels, lm="openai/fake", optimizer=search, connection=connection, ensemble_top=3)
+    assert made.provenance["cost"]["calls"] <= plan.calls
+    told = made.provenance["committee"]
+    assert isinstance(made, js.Committee) == (told["reason"] is None)
+    assert set(told["members"]) <= {c["candidate"] for c in made.provenance["candidates"]}
+    made.save(tmp_path / "judge.json")
+    loaded = js.load(tmp_path / "judge.json", connection=connection)
+    some = [{"source": row.source, "output": row.output} for row in labels.rows[:3]]
+    assert [v.to_dict() for v in loaded.score_many(some)] == [v.to_dict() for v in made.score_many(some)]
+
+
 def test_an_optimizer_may_be_named_and_a_wrong_name_is_refused(server: Any, labels: Labels) -> None:
     given: dict[str, Any] = {"lm": "openai/fake", "connection": Connection(api_base=server.base)}
     made = js.compile(ActiveCritic("vanilla", explain="before"), labels, optimizer="labeled-few-shot", **given)
     assert made.provenance["optimizer"]["name"] == "labeled-few-shot"
     assert [c["candidate"] for c in made.provenance["candidates"]] == ["zero-shot", "labeled few-shot"]
     server.forget()
-    with pytest.raises(OptionError, match="'best' is none of random-search, optuna, labeled-few-shot, none"):
+    with pytest.raises(OptionError, match=r"'best' is none of random-search, optuna, .*, labeled-few-shot, .*none"):
         js.compile(ActiveCritic("vanilla"), labels, optimizer="best", **given)
     assert server.asks == []
