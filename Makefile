@@ -29,6 +29,7 @@ lint: $(BIN)/judgesmith
 
 bench: $(BIN)/judgesmith
 	$(BIN)/python experiments/bench_scoring.py
+	$(BIN)/python experiments/bench_pairwise.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,15 +4,44 @@ from __future__ import annotations
 
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
 from ..errors import JudgesmithError
-from . import aspect_commands, data_commands, discern_commands, evaluate_commands, references_commands, report_commands
-from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from . import (
+    aspect_commands,
+    data_commands,
+    discern_commands,
+    evaluate_commands,
+    references_commands,
+    report_commands,
+    study_commands,
+)
+from .options import (
+    LM,
+    Annotators,
+    ApiBase,
+    AspectFile,
+    Columns,
+    Concurrency,
+    CriteriaFile,
+    Json,
+    JudgeExplain,
+    JudgeMethod,
+    JudgeReading,
+    JudgeVariant,
+    LeftOut,
+    LibraryAspect,
+    NoCache,
+    ReferenceLevels,
+    Rpm,
+    Supervisor,
+    TaskText,
+    Timeout,
+    Writer,
+)  # fmt: skip
 
 app = typer.Typer(
     name="judgesmith",
@@ -28,21 +57,9 @@ models = typer.Typer(no_args_is_help=True, help="List and fetch language models:
 app.add_typer(models, name="models")
 
 
-Variant = Literal["vanilla", "coarse", "fine"]
-Explain = Literal["auto", "before", "after"]
-Reading = Literal["auto", "said", "expected"]
 Level = Literal["pooled", "sample", "system"]
 Anchor = Literal["auto", "gold", "predicted"]
-Optimizer = Literal["random-search", "optuna", "labeled-few-shot", "none"]
-Method = Literal["active-critic", "openlgauge", "pairwise-direct", "g-eval"]
-SupervisedBy = Literal["lm", "none"]
-
-
-class Without(StrEnum):  # an enumeration, since typer takes no list of a Literal
-    task = "task"
-    criteria = "criteria"
-    os_e = "os-e"
-    explanations = "explanations"
+Optimizer = Literal["random-search", "optuna", "mipro", "gepa", "simba", "labeled-few-shot", "knn", "zepo", "none"]
 
 
 def _version(asked: bool) -> None:
@@ -59,6 +76,7 @@ report_commands.register(app)
 aspect_commands.register(app)
 discern_commands.register(app)
 references_commands.register(app)
+study_commands.register(app)
 
 
 @app.callback()
@@ -85,102 +103,36 @@ def compile(
     heldout: Annotated[
         str, typer.Option(help="Share of rows held out, or a file of other labels.", rich_help_panel="Data")
     ] = "0.25",
-    method: Annotated[
-        Method,
+    cv: Annotated[
+        int | None,
         typer.Option(
-            help="active-critic: scores with explanations; openlgauge: marks error spans, by one annotator or several; "
-            "pairwise-direct: compares with graded references that the model writes once a document; g-eval: scores by "
-            "steps that the model writes once.",
-            rich_help_panel="Judge",
-        ),
-    ] = "active-critic",
-    variant: Annotated[
-        Variant,
-        typer.Option(
-            help="vanilla: demonstrations only; coarse: task and criteria in the prompt; fine: a score for each "
-            "criterion first.",
-            rich_help_panel="Judge",
-        ),
-    ] = "coarse",
-    explain: Annotated[
-        Explain,
-        typer.Option(help="Explanation before or after the score; auto measures both.", rich_help_panel="Judge"),
-    ] = "auto",
-    reading: Annotated[
-        Reading,
-        typer.Option(
-            help="The number said, or its expectation under the model's probabilities; auto measures both.",
-            rich_help_panel="Judge",
-        ),
-    ] = "auto",
-    task: Annotated[
-        str | None,
-        typer.Option(help="What is judged, in your words, in place of inferring it.", rich_help_panel="Judge"),
-    ] = None,
-    criteria: Annotated[
-        Path | None,
-        typer.Option(
-            help="Your criteria in place of inferred ones: JSON {name: definition}, or lines `name: definition`.",
-            rich_help_panel="Judge",
+            help="In place of a held-out share: agreement cross-validated with so many folds of whole documents; the "
+            "judge itself is compiled from all rows.",
+            metavar="FOLDS",
+            rich_help_panel="Data",
         ),
     ] = None,
-    without: Annotated[
-        list[Without] | None,
-        typer.Option(help="Ablations of the paper: leave a part out. Repeatable.", rich_help_panel="Judge"),
-    ] = None,
-    library_aspect: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            metavar="[TASK/]ASPECT",
-            help="The aspect of the library that the score stands for (`judgesmith aspects`); found by the score's "
-            "name where not given.",
-            rich_help_panel="Other methods than active-critic",
-        ),
-    ] = None,
-    aspect_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--aspects",
-            help="A YAML file that adds aspects to the library or changes some.",
-            rich_help_panel="Other methods than active-critic",
-        ),
-    ] = None,
-    annotator: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MODEL[@TEMPERATURE]",
-            help="openlgauge: a model of the ensemble; repeatable. Without any, --lm annotates alone.",
-            rich_help_panel="Other methods than active-critic",
-        ),
-    ] = None,
-    supervisor: Annotated[
-        SupervisedBy,
-        typer.Option(
-            help="openlgauge: who merges the annotators' errors: lm, the model of --lm; none, overlap and similarity.",
-            rich_help_panel="Other methods than active-critic",
-        ),
-    ] = "lm",
-    references: Annotated[
-        int,
-        typer.Option(
-            "--references",
-            help="pairwise-direct: graded references a document, 2 to 9.",
-            rich_help_panel="Other methods than active-critic",
-        ),
-    ] = 5,
-    writer: Annotated[
-        str | None,
-        typer.Option(
-            help="pairwise-direct: the model that writes the references, if not --lm.",
-            rich_help_panel="Other methods than active-critic",
-        ),
-    ] = None,
+    method: JudgeMethod = "active-critic",
+    variant: JudgeVariant = "coarse",
+    explain: JudgeExplain = "auto",
+    reading: JudgeReading = "auto",
+    task: TaskText = None,
+    criteria: CriteriaFile = None,
+    without: LeftOut = None,
+    library_aspect: LibraryAspect = None,
+    aspect_file: AspectFile = None,
+    annotator: Annotators = None,
+    supervisor: Supervisor = "lm",
+    references: ReferenceLevels = 5,
+    writer: Writer = None,
     optimizer: Annotated[
         Optimizer,
         typer.Option(
             help="random-search: random sets of demonstrations; optuna: TPE over demonstrations, their order, and what "
-            "the prompt says of task and criteria; labeled-few-shot: one set of labelled rows; none: none.",
+            "the prompt says of task and criteria; mipro, gepa, simba: DSPy's own, in which a model also writes "
+            "instructions; labeled-few-shot: one set of labelled rows; knn: for each output the "
+            "labelled rows that are most like it; zepo: the fairest wording of the instructions, chosen without "
+            "labels, for judges that compare; none: none.",
             rich_help_panel="Search",
         ),
     ] = "random-search",
@@ -189,6 +141,15 @@ def compile(
         typer.Option(
             help="dhp: damaged copies of good outputs as further rows of the search; kept only if they help on labels "
             "that were left out. About three times the calls.",
+            rich_help_panel="Search",
+        ),
+    ] = None,
+    ensemble_top: Annotated[
+        int | None,
+        typer.Option(
+            help="The mean of the M best candidates (2 to 8) is the judge, if that clearly beats a single one on "
+            "training rows that neither was chosen by. Scoring then takes M times the calls.",
+            metavar="M",
             rich_help_panel="Search",
         ),
     ] = None,
@@ -237,6 +198,14 @@ def compile(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.", rich_help_panel="Budget")
     ] = False,
+    mlflow: Annotated[
+        str | None,
+        typer.Option(
+            help="Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs "
+            "locally. Should that fail after compiling, the judge is saved all the same; the exit code is then 1.",
+            metavar="EXPERIMENT",
+        ),
+    ] = None,
     api_base: ApiBase = None,
     temperature: Annotated[float, typer.Option(rich_help_panel="Language model")] = 0.0,
     max_tokens: Annotated[
@@ -261,7 +230,7 @@ def compile(
                 labels=labels, lm=lm, output=output, aspect=aspect, scale=scale, columns=columns or [],
                 heldout=heldout, variant=variant, explain=explain, reading=reading, task=task,
                 criteria=criteria, without=tuple(w.value for w in without or ()), optimizer=optimizer, racing=racing,
-                augment=augment,
+                augment=augment, cv=cv, ensemble_top=ensemble_top, mlflow=mlflow,
                 level=level, candidates=candidates, demos=demos, anchor=anchor, teacher=teacher,
                 batches=batches, keep=keep, seed=seed, max_calls=max_calls, max_cost=max_cost, dry_run=dry_run,
                 temperature=temperature, max_tokens=max_tokens, as_json=as_json, method=method,
@@ -271,6 +240,42 @@ def compile(
             )
         )
     )  # fmt: skip
+
+
+@app.command()
+def new(
+    lm: LM = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(help="Lowest and highest score; 0 to 100 if not given.")
+    ] = None,
+    method: JudgeMethod = "pairwise-direct",
+    variant: JudgeVariant = "coarse",
+    explain: JudgeExplain = "auto",
+    reading: JudgeReading = "auto",
+    task: TaskText = None,
+    criteria: CriteriaFile = None,
+    without: LeftOut = None,
+    library_aspect: LibraryAspect = None,
+    aspect_file: AspectFile = None,
+    annotator: Annotators = None,
+    supervisor: Supervisor = "lm",
+    references: ReferenceLevels = 5,
+    writer: Writer = None,
+) -> None:
+    """Save a judge that has learnt from no labels, for when there are none yet.
+
+    How far to trust it nobody knows: `judgesmith evaluate` says so from a few human scores, `judgesmith discern` what
+    damage it notices without any, and `judgesmith compile` makes a better one.
+    """
+    from . import methods, runs
+
+    options = methods.JudgeOptions(
+        method=method, variant=variant, explain=explain, reading=reading, task=task, criteria=criteria,
+        without=tuple(w.value for w in without or ()), library_aspect=library_aspect, aspect_file=aspect_file,
+        annotators=tuple(annotator or ()), supervisor=supervisor, references=references, writer=writer,
+    )  # fmt: skip
+    raise typer.Exit(runs.new_judge(options, output, lm, scale))
 
 
 @app.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -120,8 +120,8 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         )
     out.print(table)
     value, low, high, p = report.difference
-    if report.selected["demos"] == 0:
-        verdict = "The search kept the zero-shot prompt: no set of demonstrations did better on the training rows."
+    if report.selected["candidate"] == "zero-shot":
+        verdict = "The search kept the zero-shot prompt: nothing tried did clearly better on the training rows."
     elif p == p and p < 0.05 and value > 0:
         verdict = "The compiled judge agrees better with people than the zero-shot one."
     elif p == p and p < 0.05:
@@ -133,7 +133,7 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     out.print(f"Difference {value:+.2f} \\[{number(low)}, {number(high)}], p = {number(p, 3)}. {verdict}")
     out.print(
         f"Chosen: {report.selected['candidate']} with {report.selected['demos']} demonstrations "
-        f"(Q {number(report.selected['q'])} on training rows, each judged without itself in the prompt)."
+        f"({training_q(report.selected, len(report.candidates))})."
     )
     out.print(
         f"Mean error on the scale {judge.scale}: {number(report.calibrated_error)} calibrated, "
@@ -148,6 +148,16 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         if note in shown:
             continue
         out.print(f"note: {note}", style="yellow", markup=False)
+
+
+def training_q(selected: Mapping[str, Any], candidates: int) -> str:
+    """The chosen candidate's Q on the rows it was chosen on, and what remains of it: `selected` of a report."""
+    # From a file, perhaps, which may hold anything.
+    naive, after = (v if isinstance(v, float) else None for v in (selected.get("q"), selected.get("q_corrected")))
+    told = f"Q {number(naive)} on training rows, each judged without itself in the prompt"
+    if candidates < 2 or after is None:
+        return told
+    return f"{told}; {number(after)} after correction for having been chosen from {candidates} candidates"
 
 
 def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:

@@ -313,6 +313,11 @@ def open_contenders(names: Sequence[str], lm: str | None, where: Connection) -> 
             mark = f"{PREFIX}{scorer.name}:{scorer.description}"
         else:
             scorer = open_judge(Path(target), lm, where)
+            if scorer.whole_documents:
+                raise OptionError(
+                    f"{target}: a {scorer.kind} judge ranks the outputs of a document against each other; here each "
+                    "text is judged by itself"
+                )
             mark = f"{fingerprint(scorer)}:{scorer.lm.name}"
         entry = found.setdefault(name, {"scorers": {}, "marks": {}, "against_reference": is_metric})
         if (metric or "score") in entry["scorers"] or entry["against_reference"] != is_metric:

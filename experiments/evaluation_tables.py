@@ -100,7 +100,7 @@ _LATEX = {
 }  # fmt: skip
 
 
-def _tex(text: str) -> str:
+def tex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in text)
 
 
@@ -129,7 +129,7 @@ def agreement_latex(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
             else:
                 cells.append(rf"${cell['value']:.3f}$ {{\scriptsize$[{cell['low']:.3f}, {cell['high']:.3f}]$}}")
         lines.append(
-            " & ".join([_tex(row["judge"]), _tex(row["aspect"]), _tex(levels[row["level"]]), str(row["n"]), *cells])
+            " & ".join([tex(row["judge"]), tex(row["aspect"]), tex(levels[row["level"]]), str(row["n"]), *cells])
             + r" \\"
         )
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
@@ -20,28 +20,29 @@ from ..datasets.loading import count_rows, iter_rows, read_labels
 from ..datasets.records import Labels
 from ..errors import ModelError, OptionError
 from ..optimizers.by_name import optimizer_by_name
-from ..optimizers.compiling import OVERALL, Compiler
+from ..optimizers.compiling import Compiler
 from ..optimizers.report import Budget
 from ..programs import artifact
-from ..programs.answers import read_criteria_list
-from ..programs.aspects import aspects
+from ..programs.committee import Committee
 from ..programs.critic import ActiveCritic
-from ..programs.geval import GEval
 from ..programs.judge import Judge
 from ..programs.lm import Connection, LanguageModel, Sampling, is_local, language_model
 from ..programs.local import embedded
 from ..programs.model_files import find_model, installed, model_path
 from ..programs.model_files import list_models as catalog
+from ..programs.neighbours import Neighbours
 from ..programs.ollama_models import list_ollama, pull_ollama
-from ..programs.openlgauge import OpeNLGauge
-from ..programs.pairwise import PairwiseDirectScorer
 from ..programs.task import TaskInference
 from ..signatures.values import Item, Scale
-from .console import Watch, duration, err, number, out, print_json, show_plan, show_report, show_verdict
+from .console import Watch, duration, err, number, out, print_json, show_plan, show_report, show_verdict, training_q
+from .methods import JudgeOptions
+from .mlflow_logging import ExperimentLog
 from .scoring import score_file
 
 #: Seconds that a call is taken to need for estimates, where no better is known.
 SECONDS_PER_CALL = {"embedded": 1.5, "remote": 1.5}
+#: Of a larger pool of demonstrations `show` lists only the first.
+MOST_DEMOS_SHOWN = 20
 
 
 def connection(
@@ -111,8 +112,8 @@ def fetch(name: str) -> Path:
 # -- compile
 
 
-@dataclass(frozen=True, slots=True)
-class CompileRun:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileRun(JudgeOptions):
     """The options of `judgesmith compile`."""
 
     labels: Path
@@ -122,12 +123,6 @@ class CompileRun:
     scale: tuple[float, float] | None = None
     columns: Sequence[str] = ()
     heldout: str = "0.25"
-    variant: str = "coarse"
-    explain: str = "auto"
-    reading: str = "auto"
-    task: str | None = None
-    criteria: Path | None = None
-    without: tuple[str, ...] = ()
     optimizer: str = "random-search"
     level: str = "pooled"
     candidates: int = 8
@@ -144,66 +139,11 @@ class CompileRun:
     max_tokens: int | None = None
     connection: Connection | None = None
     as_json: bool = False
-    method: str = "active-critic"
-    library_aspect: str | None = None
-    aspect_file: Path | None = None
-    annotators: Sequence[str] = ()
-    supervisor: str = "lm"
-    references: int = 5
-    writer: str | None = None
     racing: bool = False
     augment: str | None = None
-
-    def judge(self, labels: Labels) -> Judge:
-        if self.annotators and self.method != "openlgauge":
-            raise OptionError("--annotator goes with --method openlgauge")
-        if self.method != "active-critic":
-            return self._of_one_aspect(labels)
-        if self.library_aspect or self.aspect_file:
-            raise OptionError(
-                "--as and --aspects go with the other methods; active-critic infers criteria (--criteria)"
-            )
-        explain = "none" if "explanations" in self.without else self.explain
-        return ActiveCritic(
-            self.variant,  # type: ignore[arg-type]
-            explain=explain,  # type: ignore[arg-type]
-            reading=self.reading,  # type: ignore[arg-type]
-            task=self.task or "",
-            criteria=read_criteria_file(self.criteria) if self.criteria else (),
-            use_task="task" not in self.without,
-            use_criteria="criteria" not in self.without,
-            combine="mean" if "os-e" in self.without else "os-e",
-        )
-
-    def _of_one_aspect(self, labels: Labels) -> Judge:
-        methods: dict[str, tuple[Callable[..., Judge], dict[str, Any]]] = {
-            "openlgauge": (
-                OpeNLGauge,
-                {"annotators": self.annotators, "supervisor": self.supervisor, "reading": self.reading},
-            ),
-            "pairwise-direct": (PairwiseDirectScorer, {"levels": self.references, "writer": self.writer or ""}),
-            "g-eval": (GEval, {}),
-        }
-        kind, own = methods[self.method]
-        options: dict[str, Any] = {"task": self.task or "", **own}
-        if self.criteria:
-            if self.library_aspect or self.aspect_file:
-                raise OptionError(
-                    "--criteria says the aspect in your words, --as and --aspects take it from a library; give one"
-                )
-            (criterion, *more) = read_criteria_file(self.criteria)
-            if more:
-                raise OptionError(f"--criteria {self.criteria}: one aspect is judged at a time; leave one in it")
-            return kind(criterion.name, criteria=[criterion], **options)
-        library = aspects(self.aspect_file)
-        name = self.library_aspect or ("overall" if labels.aspect in OVERALL else labels.aspect)
-        try:
-            found = library.find(name)
-        except OptionError as error:
-            raise OptionError(
-                f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria FILE"
-            ) from None
-        return kind(found, library=library, **options)
+    cv: int | None = None
+    ensemble_top: int | None = None
+    mlflow: str | None = None
 
     def compiler(self, labels: Labels) -> Compiler:
         search = optimizer_by_name(
@@ -222,6 +162,8 @@ class CompileRun:
             seed=self.seed,
             budget=Budget(self.max_calls, self.max_cost),
             augment=self.augment == "dhp",
+            cv=self.cv,
+            ensemble_top=self.ensemble_top,
         )
 
     def _heldout(self, labels: Labels) -> float | Labels:
@@ -236,23 +178,10 @@ class CompileRun:
         return share
 
 
-def read_criteria_file(path: Path) -> list[Any]:
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"--criteria {path}: {error}") from None
-    found = read_criteria_list(text, most=64)
-    if not found:
-        raise OptionError(
-            f"--criteria {path}: no criteria in it; write JSON {{name: definition}} or lines `name: definition`"
-        )
-    return found
-
-
 def compile_judge(run: CompileRun) -> int:
     with quiet():
         labels = read_labels(run.labels, aspect=run.aspect, scale=run.scale, columns=column_roles(run.columns))
-        judge, compiler = run.judge(labels), run.compiler(labels)
+        judge, compiler = run.judge(labels.aspect), run.compiler(labels)
         if not run.as_json:
             out.print(
                 f"{len(labels)} rows of {escape(labels.origin)}, {escape(labels.aspect)} on {Scale(*labels.scale)} "
@@ -266,6 +195,7 @@ def compile_judge(run: CompileRun) -> int:
         for name in (run.lm, *judge.models()):
             if name:
                 artifact.check_model_name(name)
+        log = None if run.mlflow is None else ExperimentLog(run.mlflow)
         sampling = Sampling(run.temperature, run.max_tokens)
         lm = open_model(run.lm, run.connection, sampling)
         teacher = open_model(run.teacher, run.connection) if run.teacher else None
@@ -276,18 +206,28 @@ def compile_judge(run: CompileRun) -> int:
         with Watch("compiling", plan.steps) as watch:
             made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
         made.save(run.output)
+        logged = None if log is None else log.log(made, report)
         if run.as_json:
-            print_json(report.to_dict() | {"judge": str(run.output)})
+            told = {"judge": str(run.output)} | ({} if logged is None else {"mlflow": logged.to_dict()})
+            print_json(report.to_dict() | told)
         else:
             show_report(report, made, shown=labels.warnings)
             out.print(
                 f"\nSaved {escape(str(run.output))}. Next: "
                 f"judgesmith score OUTPUTS.jsonl --judge {escape(str(run.output))}"
             )
+        if logged is not None and logged.error is not None:
+            err.print(
+                f"the judge is saved, but MLflow has not logged it: {logged.error}; the same command tries again, with "
+                "finished calls from the disk",
+                markup=False, style="red",
+            )  # fmt: skip
+        elif logged is not None and not run.as_json:
+            out.print(f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}", markup=False)
         nothing = report.heldout.objective.failed == report.heldout_rows
         if nothing:
             err.print("no held-out row got a score: see the notes for the reasons", style="red")
-    return 1 if nothing else 0
+    return 1 if nothing or (logged is not None and logged.error is not None) else 0
 
 
 def _check_writable(path: Path, *inputs: Path | None) -> None:
@@ -326,6 +266,25 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler) 
         )
     else:
         show_plan(plan, run.lm or "any model")
+    return 0
+
+
+def new_judge(options: JudgeOptions, output: Path, lm: str | None, scale: tuple[float, float] | None) -> int:
+    """A judge without labels, saved."""
+    with quiet():
+        judge = options.judge(None)
+        if scale is not None:
+            judge.scale = Scale(*scale)
+        _check_writable(output, options.criteria)
+        for name in (lm, *judge.models()):
+            if name:
+                artifact.check_model_name(name)
+        judge.set_lm(open_model(lm))
+        judge.save(output)
+        out.print(
+            f"Saved {escape(str(output))}: {judge.kind}, {judge.scale}, learnt from no labels. Next: "
+            f"judgesmith score OUTPUTS.jsonl --judge {escape(str(output))}"
+        )
     return 0
 
 
@@ -440,15 +399,22 @@ def _print_judge(path: Path, judge: Judge, saved: dict[str, Any]) -> None:
     provenance = saved["provenance"]
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
     facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
+    if isinstance(judge, Committee):
+        facts.add_row("committee", f"the mean of {len(judge.members)} prompts; {judge.calls_per_row()} calls a row")
     facts.add_row("model", escape((saved["lm"] or {}).get("model", "none")))
     facts.add_row("scale", str(judge.scale))
     facts.add_row("task", escape(saved["task"] or "–"))
     for index, criterion in enumerate(judge.knowledge.criteria):
         facts.add_row("criteria" if index == 0 else "", escape(f"{criterion.name}: {criterion.definition}"))
+    if isinstance(judge, ActiveCritic) and (combination := judge.combination) is not None:
+        weights = ", ".join(f"{name} {weight:.2f}" for name, weight in combination.criteria.items() if weight)
+        facts.add_row("weights", escape(f"{weights}; share of the overall score {combination.overall:.2f}"))
     for title, key in (("agreement", "heldout"), ("zero-shot", "zero_shot")):
         found = provenance.get(key) if isinstance(provenance.get(key), dict) else None
         if found:
             facts.add_row(title, escape(str(found.get("signature", "–"))))
+    if isinstance(selected := provenance.get("selected"), dict):
+        facts.add_row("chosen", escape(f"{selected.get('candidate')}: {training_q(selected, len(_tried(provenance)))}"))
     if isinstance(labels := provenance.get("labels"), dict):
         facts.add_row("labels", escape(f"{labels.get('rows')} rows of {labels.get('origin')}, {labels.get('aspect')}"))
     if isinstance(cost := provenance.get("cost"), dict):
@@ -460,19 +426,25 @@ def _print_judge(path: Path, judge: Judge, saved: dict[str, Any]) -> None:
         facts.add_row("created", escape(str(provenance["created"])))
     out.print(facts)
     for name, predictor in artifact.predictors(judge).items():
-        table = Table(title=f"{escape(name)}: {len(predictor.demos)} demonstrations")
+        demos = predictor.demos
+        told = f"{len(demos)} demonstrations"
+        if isinstance(demos, Neighbours):
+            told = f"for each output the {demos.shown} most similar of {len(demos)} labelled rows"
+        table = Table(title=f"{escape(name)}: {told}")
         for column in ("score", "by", "source", "output", "explanation"):
             table.add_column(column, overflow="fold", max_width=None if column in ("score", "by") else 48)
-        for demo in predictor.demos:
+        for demo in demos[:MOST_DEMOS_SHOWN]:
             table.add_row(
                 number(judge.scale.from_percent(demo["score"])),
                 "people" if demo.get("gold") else "the model",
                 *(escape(_cut(demo.get(field) or "")) for field in ("source", "output", "explanation")),
             )
-        if predictor.demos:
+        if len(demos) > MOST_DEMOS_SHOWN:
+            table.caption = f"and {len(demos) - MOST_DEMOS_SHOWN} more (--json shows all)"
+        if demos:
             out.print(table)
-    tried = provenance.get("candidates")
-    if isinstance(tried, list) and tried:
+    tried = _tried(provenance)
+    if tried:
         table = Table(title="What the search tried (Q on training rows, each judged without itself)")
         for column in ("candidate", "demos", "Q", "95 % interval", "failed", "rows"):
             table.add_column(column, justify="left" if column == "candidate" else "right")
@@ -483,6 +455,11 @@ def _print_judge(path: Path, judge: Judge, saved: dict[str, Any]) -> None:
                 escape(str(c.get("rows") or c.get("n"))) + (", dropped" if c.get("dropped") else ""),
             )  # fmt: skip
         out.print(table)
+
+
+def _tried(provenance: dict[str, Any]) -> list[Any]:
+    tried = provenance.get("candidates")
+    return tried if isinstance(tried, list) else []
 
 
 def _cut(text: str, most: int = 160) -> str:

@@ -243,10 +243,11 @@ def score_file(
     watch: Watch | None = None,
 ) -> ScoreSummary:
     """Judge every row of a file. An output that is there already is continued, if the same judge wrote it from the
-    same rows; `retry_failed` judges its failed rows again instead.
+    same rows; `retry_failed` judges its failed rows again instead. A judge of whole documents (`PairS`) takes all rows
+    together: an output that is not finished is written anew then, with calls answered before taken from the disk.
 
-    Raises LabelsError for a broken input line (rows before it are written), OptionError for an output that belongs to
-    another judge or input, ModelError where the model cannot be used.
+    Raises LabelsError for a broken input line (rows before it are written, but none by a judge of whole documents),
+    OptionError for an output that belongs to another judge or input, ModelError where the model cannot be used.
     """
     if output.exists() and source.exists() and output.samefile(source):
         raise OptionError(f"{output} is the input; give another -o")
@@ -259,9 +260,12 @@ def score_file(
     engine.run(judge.prepare(judge.lm))
     rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
     try:
+        if retry_failed and not there:
+            raise OptionError(f"{output} does not exist: there are no failed rows to try again")
+        if judge.whole_documents and there and not retry_failed:
+            every = list(rows)
+            rows, there = iter(every), _finished(output, every, mark)
         if retry_failed:
-            if not there:
-                raise OptionError(f"{output} does not exist: there are no failed rows to try again")
             _again(judge, rows, output, mark, known, raw, summary, watch)
         else:
             _onwards(judge, rows, output, mark, known, raw, summary, watch, there)
@@ -270,6 +274,17 @@ def score_file(
         summary.calls, summary.cached_calls = spent.calls, spent.cached
         summary.seconds = time.monotonic() - started
     return summary
+
+
+def _finished(output: Path, rows: list[tuple[Row, dict[str, Any]]], mark: str) -> bool:
+    """Whether an output has all rows. Raises OptionError for one of another judge or input."""
+    sink = _sink(output, append=True)
+    sink.close()
+    there = 0
+    for old in sink.existing():
+        _same(output, old, rows[there] if there < len(rows) else None, mark)
+        there += 1
+    return there == len(rows)
 
 
 def _onwards(
@@ -312,8 +327,8 @@ def _again(
     summary: ScoreSummary,
     watch: Watch | None,
 ) -> None:
-    """Rewrite the output beside itself with its failed rows, and those it does not have yet, judged, then put it in the
-    old one's place."""
+    """Rewrite the output beside itself with its failed rows, and those it does not have yet, judged (all rows, where a
+    judge takes whole documents), then put it in the old one's place."""
     if output.suffix.lower() != ".jsonl":
         raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
     old_sink = _sink(output, append=True)
@@ -330,12 +345,15 @@ def _again(
         for new in rows:
             yield None, *new
 
+    def kept(old: dict[str, Any] | None) -> bool:
+        return old is not None and not old["verdict"]["failure"] and not judge.whole_documents
+
     try:
         first, second = itertools.tee(paired())
-        failed = ((row, record) for old, row, record in first if old is None or old["verdict"]["failure"])
+        failed = ((row, record) for old, row, record in first if not kept(old))
         verdicts = _judged(judge, failed)
         for old, row, _ in second:
-            if old is not None and not old["verdict"]["failure"]:
+            if old is not None and kept(old):
                 sink.write(old)
                 summary.count(row.id, None, old["verdict"]["repaired"], bool(old.get("seen")))
                 summary.resumed += 1

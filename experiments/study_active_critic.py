@@ -34,6 +34,7 @@ from ..programs.critic import ActiveCritic, Variant
 from ..programs.judge import Judge
 from ..programs.lm import LanguageModel, language_model
 from ..programs.task import TaskInference
+from .peers.peer_dspy import plain_search
 
 
 class Log:
@@ -78,14 +79,6 @@ def random_demos(judge: Judge, train: Labels, count: int, seed: int) -> Judge:
     return made
 
 
-class PlainJudge(dspy.Signature):  # type: ignore[misc]
-    """Score the quality of the output from 0 to 100."""
-
-    source: str = dspy.InputField()
-    output: str = dspy.InputField()
-    score: float = dspy.OutputField(desc="0 (worst) to 100 (best)")
-
-
 def plain_dspy(train: Labels, heldout: Labels, lm: LanguageModel, seed: int) -> tuple[dict[str, Any], Agreement]:
     """DSPy's own BootstrapFewShotWithRandomSearch with a closeness metric, validated on its training rows."""
     transport: Any = lm._transport
@@ -97,23 +90,13 @@ def plain_dspy(train: Labels, heldout: Labels, lm: LanguageModel, seed: int) -> 
         max_tokens=200,
         cache=False,
     )
-    aspect = train.aspect
-    signature = PlainJudge.with_instructions(f"Score the {aspect} of the output from 0 to 100.")
-
-    def closeness(example: dspy.Example, prediction: dspy.Prediction, trace: Any = None) -> float:
-        value = float(1 - abs(float(prediction.score) - example.score) / 100)
-        return value > 0.8 if trace is not None else value
-
     examples = [
         dspy.Example(source=e.source, output=e.output, score=round(e.score, 1)).with_inputs("source", "output")
         for e in examples_of(train)
     ]
     examples = [examples[int(i)] for i in np.random.default_rng(seed).permutation(len(examples))]
     with dspy.context(lm=plain, max_errors=10_000), contextlib.redirect_stdout(io.StringIO()):
-        search = dspy.BootstrapFewShotWithRandomSearch(
-            metric=closeness, max_bootstrapped_demos=4, max_labeled_demos=4, num_candidate_programs=4, num_threads=1
-        )
-        program = search.compile(dspy.Predict(signature), trainset=examples)
+        program = plain_search(examples, train.aspect, candidates=4)
         scores = []
         held = examples_of(heldout)
         for e in held:

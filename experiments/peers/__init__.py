@@ -1,0 +1,1 @@
+"""Other projects' judges on the same rows, the same model and the same number of calls; each in its own environment."""

@@ -1,0 +1,118 @@
+"""The peers, their pinned requirements, and an environment for each, made once."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from ...errors import JudgesmithError
+
+HERE = Path(__file__).resolve().parent
+
+
+class PeerFailed(JudgesmithError):
+    """A peer could not be installed or run; the message is what the results say of it.
+
+    told: what its worker said of versions and settings before it failed.
+    """
+
+    def __init__(self, message: str, told: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.told = told or {}
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """A runner and what it needs. Without `requirements` it runs where judgesmith does.
+
+    alone: requirements installed without what they declare, where that is not needed and large.
+    variant: which way of the runner. reported: packages whose versions go into the results.
+    """
+
+    file: Path
+    environment: str | None = None
+    requirements: tuple[str, ...] = ()
+    alone: tuple[str, ...] = ()
+    variant: str = ""
+    reported: tuple[str, ...] = ()
+
+
+_MLFLOW = ("mlflow[genai]==3.17.2", "dspy==3.4.1", "gepa==0.1.4", "litellm==1.106.2")
+
+
+def _mlflow(variant: str) -> Peer:
+    return Peer(
+        HERE / "peer_mlflow.py", "mlflow", _MLFLOW, variant=variant, reported=("mlflow", "dspy", "gepa", "litellm")
+    )
+
+
+PEERS: dict[str, Peer] = {
+    "dspy": Peer(HERE / "peer_dspy.py", reported=("dspy", "litellm")),
+    "mlflow": _mlflow("default"),
+    "mlflow-simba": _mlflow("simba"),
+    "mlflow-gepa": _mlflow("gepa"),
+    # It declares PyTorch and Transformers, several GB, for metrics that are not its LLM judge. From DSPy 3 on, its
+    # search for demonstrations fails on each draw (an evaluation is no float there) and leaves the judge without any.
+    "autometrics": Peer(
+        HERE / "peer_autometrics.py",
+        "autometrics",
+        ("dspy==2.6.27", "diskcache==5.6.3", "platformdirs", "numpy", "scipy", "pandas", "tqdm"),
+        alone=("autometrics-ai==0.1.0",),
+        reported=("autometrics-ai", "dspy", "litellm"),
+    ),
+    "deepeval": Peer(HERE / "peer_deepeval.py", "deepeval", ("deepeval==4.3.1",), reported=("deepeval", "openai")),
+}
+
+
+def interpreter(peer: Peer, folder: Path, say: Callable[[str], None] = lambda text: None) -> Path:
+    """The Python of a peer's environment below `folder`, made if it is not there or holds other versions.
+
+    Raises: PeerFailed with what pip said last.
+    """
+    if peer.environment is None:
+        return Path(sys.executable)
+    folder = folder.absolute()  # the peer runs elsewhere
+    home = folder / peer.environment
+    marker, wanted = home / "judgesmith-peer.json", {"requirements": [*peer.requirements], "alone": [*peer.alone]}
+    python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with FileLock(folder / f"{peer.environment}.lock"):
+            if python.exists() and marker.exists() and _read(marker) == wanted:
+                return python
+            say(f"making an environment with {', '.join([*peer.requirements[:1], *peer.alone])}")
+            shutil.rmtree(home, ignore_errors=True)
+            _run([sys.executable, "-m", "venv", str(home)])
+            for extra, names in (([], peer.requirements), (["--no-deps"], peer.alone)):
+                if names:
+                    _run([str(python), "-m", "pip", "install", "--quiet", "--no-input", *extra, *names])
+            marker.write_text(json.dumps(wanted), encoding="utf-8")
+    except OSError as error:
+        raise PeerFailed(f"does not install here: {home}: {error.strerror or error}; pass another --envs") from error
+    return python
+
+
+def _read(marker: Path) -> object:
+    try:
+        return json.loads(marker.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=3600)
+    except subprocess.TimeoutExpired:
+        raise PeerFailed("does not install here: not done after an hour") from None
+    if done.returncode:
+        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        errors = [line for line in said if line.startswith("ERROR")] or said[-1:]
+        raise PeerFailed("does not install here: " + (" ".join(errors)[-400:] or "pip said nothing"))

@@ -1,0 +1,339 @@
+"""Another project's judge on the rows, the model and the number of calls that judgesmith's are measured with.
+
+    JUDGESMITH_DATA=… python -m judgesmith.experiments.peers.run wiki_da meaning local/qwen2.5-0.5b \
+        --peer dspy --train 40 --heldout 60 --seeds 3 --max-calls 400 -o results.jsonl
+
+The rows are those of `study_active_critic`. A peer runs in an environment of its own, with a home folder of its own and
+none of this machine's keys; it gets training rows with scores and held-out rows without, asks the model through a
+counting proxy on loopback, and gives scores back. Their agreement with people is computed here. One JSON line a seed is
+appended, also when the peer failed, and a second run leaves out what the file already has.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+
+from ...datasets.loading import read_labels
+from ...errors import JudgesmithError, LabelsError, OptionError
+from ...optimizers.examples import agreement, examples_of
+from ...programs.lm import is_local
+from ..study_active_critic import draw
+from .environments import HERE, PEERS, Peer, PeerFailed, interpreter
+from .proxy import CountingProxy, Upstream
+
+#: Calls that one held-out row may cost a peer: what it asks again after an answer that it cannot read is counted, too.
+CALLS_A_ROW = 4
+#: What a run writes into its folder.
+FILES = ("job.json", "result.json", "log.txt")
+#: What a peer may know of this machine.
+PASSED_ON = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "OMP_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """max_calls: of the search. longest_answer: tokens. timeout: seconds for a whole run."""
+
+    max_calls: int
+    longest_answer: int = 512
+    timeout: float = 7200.0
+
+
+# --- rows in, scores out ----------------------------------------------------------------------------------------------
+
+
+def given(example: dspy.Example) -> dict[str, Any]:
+    """A row as a peer sees it: `input` is the source with what else there is to know, `output` is what is judged."""
+    parts = [example.source or ""]
+    parts += [f"Context: {example.context}"] if example.context else []
+    parts += [f"Reference: {example.reference}"] if example.reference else []
+    return {"input": "\n\n".join(part for part in parts if part), "output": example.output}
+
+
+def job_for(
+    peer: Peer,
+    aspect: str,
+    train: Iterable[dspy.Example],
+    heldout: Iterable[dspy.Example],
+    *,
+    seed: int,
+    max_calls: int,
+    folder: Path,
+    base: str,
+    key: str,
+) -> dict[str, Any]:
+    """What a worker is given. Training rows have `percent`, people's score from 0 to 100; held-out rows have none."""
+    return {
+        "peer_file": str(peer.file),
+        "variant": peer.variant,
+        "packages": list(peer.reported),
+        "aspect": aspect,
+        "seed": seed,
+        "max_calls": max_calls,
+        "folder": str(folder),
+        "base": base,
+        "key": key,
+        "train": [{**given(e), "percent": float(e.score)} for e in train],
+        "heldout": [given(e) for e in heldout],
+    }
+
+
+def work(python: Path, job: dict[str, Any], timeout: float) -> dict[str, Any]:
+    """A worker's result. Raises PeerFailed when it crashes, hangs, fails, or answers something else than scores."""
+    folder = Path(job["folder"])
+    paths = [folder / name for name in FILES]
+    paths[0].write_text(json.dumps(job), encoding="utf-8")
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {
+        "HOME": str(folder), "USERPROFILE": str(folder), "TMPDIR": str(folder), "PYTHONUTF8": "1",
+        "OPENAI_API_KEY": job["key"], "OPENAI_BASE_URL": job["base"], "OPENAI_API_BASE": job["base"],
+        "DSPY_CACHEDIR": str(folder / "dspy"), "LITELLM_LOCAL_MODEL_COST_MAP": "True", "HF_HUB_OFFLINE": "1",
+        "DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+        "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false", "NO_PROXY": "127.0.0.1,localhost",
+    }  # fmt: skip
+    command = [str(python), "-P", str(HERE / "worker.py"), str(paths[0]), str(paths[1])]
+    with paths[2].open("wb") as log:
+        try:
+            process = subprocess.Popen(
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise PeerFailed(f"{python} cannot be started: {error.strerror}") from error
+        try:
+            code = process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            raise PeerFailed(f"not done after {timeout:g} seconds") from None
+        finally:
+            _end(process)
+    try:
+        result = json.loads(paths[1].read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise PeerFailed(f"ended with code {code} and no result; it said last: {_last_words(paths[2])}") from None
+    return _checked(result, len(job["heldout"]))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """The worker, and whatever it started and left behind."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+def _last_words(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return " | ".join(lines[-2:])[-400:] or "nothing"
+
+
+def _checked(result: Any, rows: int) -> dict[str, Any]:
+    if not isinstance(result, dict):
+        raise PeerFailed("its result is no JSON object")
+    if result.get("error"):
+        raise PeerFailed(str(result["error"])[:400], result)
+    scores, reasons = result.get("scores"), result.get("reasons")
+    if not isinstance(scores, list) or not isinstance(reasons, list) or len(scores) != rows or len(reasons) != rows:
+        raise PeerFailed(f"its result has no score or reason for each of the {rows} held-out rows")
+    if not all(s is None or (isinstance(s, int | float) and math.isfinite(s)) for s in scores):
+        raise PeerFailed("its result has a score that is no number")
+    return result
+
+
+# --- one run ----------------------------------------------------------------------------------------------------------
+
+
+def run_once(
+    peer: Peer,
+    python: Path,
+    upstream: Upstream,
+    aspect: str,
+    train: list[dspy.Example],
+    heldout: list[dspy.Example],
+    *,
+    seed: int,
+    limits: Limits,
+    folder: Path,
+) -> dict[str, Any]:
+    """One peer and seed: `status` "ok" with the agreement, or "failed" with the `reason`; calls and tokens always."""
+    started = time.monotonic()
+    found: dict[str, Any] = {}
+    with CountingProxy(
+        upstream,
+        max_calls=limits.max_calls,
+        judging_calls=CALLS_A_ROW * len(heldout) + 10,
+        longest_answer=limits.longest_answer,
+    ) as proxy:
+        job = job_for(
+            peer, aspect, train, heldout,
+            seed=seed, max_calls=limits.max_calls, folder=folder, base=proxy.base, key=proxy.key,
+        )  # fmt: skip
+        try:
+            result = work(python, job, limits.timeout)
+            percents = np.array([math.nan if s is None else s for s in result["scores"]], dtype=float)
+            # Short: what follows is often the model's answer, another one for each row.
+            reasons = Counter(str(r)[:120] for r in result["reasons"] if r is not None)
+            if np.isnan(percents).all():
+                raise PeerFailed(f"no held-out row has a score: {reasons.most_common(1)[0][0]}")
+            found = {"status": "ok", **agreement(percents, heldout, level="pooled", seed=seed).to_dict()}
+            found["failures"] = dict(reasons.most_common(3))
+            found["scores"] = [None if math.isnan(p) else round(float(p), 4) for p in percents]
+        except PeerFailed as error:
+            result = error.told
+            found = {"status": "failed", "reason": str(error)}
+    search, judging = proxy.counted["search"], proxy.counted["judging"]
+    return {
+        **found,
+        "calls": search.calls + judging.calls,
+        "tokens": sum(c.prompt_tokens + c.completion_tokens for c in (search, judging)),
+        "search": search.to_dict(),
+        "judging": judging.to_dict(),
+        "seconds": round(time.monotonic() - started, 1),
+        "search_seconds": result.get("search_seconds"),
+        "versions": result.get("versions", {}),
+        "settings": result.get("settings", {}),
+    }
+
+
+def upstream_of(model: str, api_base: str | None) -> Upstream:
+    """Where the model answers. Raises OptionError for a name that is neither local nor given an address."""
+    if is_local(model):
+        from ...programs.local import embedded
+
+        endpoint = embedded(model)
+        return Upstream(endpoint.base_url + "/v1", endpoint.model_id, endpoint.api_key)
+    if api_base is None:
+        raise OptionError(f"{model}: pass --api-base with the address of a server that speaks OpenAI's protocol")
+    return Upstream(api_base.rstrip("/"), model.partition("/")[2] or model, os.environ.get("OPENAI_API_KEY"))
+
+
+# --- the results file -------------------------------------------------------------------------------------------------
+
+KEY = ("set", "aspect", "model", "peer", "seed", "asked_train", "asked_heldout", "max_calls")
+
+
+def read_results(path: Path) -> list[dict[str, Any]]:
+    """The lines of a results file, the latest of each run. A line that a stopped run left half written is left out."""
+    if not path.exists():
+        return []
+    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(row, dict) and all(name in row for name in KEY):
+            latest[tuple(row[name] for name in KEY)] = row
+    return list(latest.values())
+
+
+def append(path: Path, row: dict[str, Any]) -> None:
+    whole = not path.exists() or path.stat().st_size == 0 or path.read_bytes().endswith(b"\n")
+    with path.open("a", encoding="utf-8") as file:
+        file.write(("" if whole else "\n") + json.dumps(row) + "\n")
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("set")
+    parser.add_argument("aspect")
+    parser.add_argument("model")
+    parser.add_argument("--peer", choices=sorted(PEERS), action="append", required=True, help="several: repeat it")
+    parser.add_argument("--train", type=int, default=40)
+    parser.add_argument("--heldout", type=int, default=60)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--max-calls", type=int, default=400, help="calls of the search; held-out rows come on top")
+    parser.add_argument("--longest-answer", type=int, default=512, help="tokens; also for answers left open")
+    parser.add_argument("--timeout", type=float, default=7200.0, help="seconds for one peer and seed")
+    parser.add_argument("--api-base", help="address of the model's server, for models that are not local/…")
+    parser.add_argument("--envs", type=Path, default=Path.home() / ".cache" / "judgesmith" / "peers")
+    parser.add_argument("--keep", type=Path, help="a folder in which each run's job, result and log stay")
+    parser.add_argument("--retry-failed", action="store_true")
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    if min(options.train, options.heldout, options.seeds, options.max_calls, options.longest_answer) < 1:
+        parser.error("rows, seeds, calls and tokens are positive numbers")
+    return options
+
+
+def main(arguments: list[str] | None = None) -> None:
+    options = arguments_of(arguments)
+    try:
+        compare(options)
+    except (JudgesmithError, OSError) as error:
+        sys.exit(f"Error: {error}")
+
+
+def compare(options: argparse.Namespace) -> None:
+    """Every peer and seed that the results file does not have yet."""
+    if "JUDGESMITH_DATA" not in os.environ:
+        raise LabelsError("JUDGESMITH_DATA is not set; it names the folder of the benchmark sets")
+    labels = read_labels(Path(os.environ["JUDGESMITH_DATA"]) / f"{options.set}.jsonl", aspect=options.aspect)
+    done = {
+        tuple(row[name] for name in KEY)
+        for row in read_results(options.output)
+        if row.get("status") == "ok" or not options.retry_failed
+    }
+    upstream: Upstream | None = None
+    limits = Limits(options.max_calls, options.longest_answer, options.timeout)
+    for name in options.peer:
+        for seed in range(options.seeds):
+            asked = {
+                "set": options.set, "aspect": options.aspect, "model": options.model, "peer": name, "seed": seed,
+                "asked_train": options.train, "asked_heldout": options.heldout, "max_calls": options.max_calls,
+            }  # fmt: skip
+            if tuple(asked[key] for key in KEY) in done:
+                continue
+            train, heldout = (examples_of(side) for side in draw(labels, options.train, options.heldout, seed))
+            try:
+                python = interpreter(PEERS[name], options.envs, lambda text: print(text, file=sys.stderr, flush=True))
+            except PeerFailed as error:
+                row = {"status": "failed", "reason": str(error)}
+            else:
+                upstream = upstream or upstream_of(options.model, options.api_base)
+                with _folder(options.keep, f"{name}-{options.set}-{options.aspect}-{seed}") as folder:
+                    row = run_once(
+                        PEERS[name], python, upstream, options.aspect, train, heldout,
+                        seed=seed, limits=limits, folder=folder,
+                    )  # fmt: skip
+            append(options.output, {**asked, "train": len(train), "heldout": len(heldout), **row})
+            said = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
+            print(f"{name:14} seed {seed}  {said}  {row.get('calls', 0)} calls  {row.get('seconds', 0)} s", flush=True)
+
+
+@contextmanager
+def _folder(keep: Path | None, name: str) -> Iterator[Path]:
+    """An empty folder for one run, so that no cache of an earlier run answers; `keep` gets its job, result and log."""
+    with tempfile.TemporaryDirectory(prefix="judgesmith-peer-", ignore_cleanup_errors=True) as folder:
+        try:
+            yield Path(folder)
+        finally:
+            if keep is not None:
+                (keep / name).mkdir(parents=True, exist_ok=True)
+                for file in (Path(folder) / n for n in FILES):
+                    if file.exists():
+                        shutil.copy(file, keep / name)
+
+
+if __name__ == "__main__":
+    main()

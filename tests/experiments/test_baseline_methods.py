@@ -1,0 +1,167 @@
+"""The baselines on the command line: `--method direct` and `--method pairs` over HTTP, and files of whole documents."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Rows = Callable[..., Path]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def label(mark: str) -> int:
+    """What `rows_file` gives as the people's score."""
+    return int(mark[1:]) * 37 % 101
+
+
+def comparing(fake: Any) -> Callable[[Any], Any]:
+    """A model that prefers the output with the higher label."""
+
+    def answer(ask: Any) -> Any:
+        if "Compared with output 1" not in ask.text:
+            return "4"  # the probe
+        return "Worse" if label(fake.marks(ask)[0]) > label(fake.marks(ask)[1]) else "Better"
+
+    return answer
+
+
+@pytest.fixture
+def model(server: Any, fake: Any) -> Any:
+    """The server as such a model, with log-probabilities: `fake.marks(ask)` are the two outputs' marks."""
+    import re
+
+    fake.marks = lambda ask: re.findall(r"Summary (r\d{3})", ask.last)
+    server.logprobs = True
+    server.answer = comparing(fake)
+    return server
+
+
+@pytest.fixture
+def ranked(model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path) -> Callable[..., Any]:
+    """`judgesmith score` with a saved PairS."""
+    from judgesmith.programs.lm import Connection, language_model
+    from judgesmith.programs.pairs import PairS
+
+    path = tmp_path / "pairs.json"
+    PairS("summarization/fluency", lm=language_model("openai/fake", connection=Connection(model.base))).save(path)
+
+    def run(*arguments: object) -> Any:
+        return cli("score", *arguments, "--judge", path, "--api-base", model.base, "--json")
+
+    return run
+
+
+def test_direct_from_labels_to_scores(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    server.answer = lambda ask: "4" if "2 + 2" in ask.last else f"Score: {label(ask.mark)}"
+    rows = rows_file(40)
+    done = compile_(rows, "--method", "direct", "--as", "summarization/fluency", "--reading", "said", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["heldout"]["failed"], done.json["heldout"]["q"]) == (0, pytest.approx(3.0))
+    saved = json.loads((tmp_path / "made.json").read_text())
+    assert saved["program"] == {"kind": "direct", "options": {"aspect": "fluency", "reading": "said"}}
+    out = tmp_path / "scored.jsonl"
+    scored = cli("score", rows, "--judge", tmp_path / "made.json", "--api-base", server.base, "-o", out, "--json")
+    assert (scored.code, scored.json["scored"]) == (0, 40)
+    assert cli("show", tmp_path / "made.json", "--prompt", rows).code == 0
+
+
+def test_pairs_from_labels_to_ranks(model: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    rows = rows_file(40)
+    done = compile_(rows, "--method", "pairs", "--as", "summarization/fluency", "--level", "sample", "--json")
+    assert done.code == 0, done.err
+    found = done.json["heldout"]
+    # ranks have people's order, though not the distances between their scores
+    assert (found["failed"], found["spearman"], found["kendall"]) == (0, 1.0, 1.0)
+    assert 0.9 < found["pearson"] < 1
+    saved = json.loads((tmp_path / "made.json").read_text())
+    assert saved["program"]["kind"] == "pairs"
+    out = tmp_path / "scored.jsonl"
+    scored = cli("score", rows, "--judge", tmp_path / "made.json", "--api-base", model.base, "-o", out, "--json")
+    assert (scored.code, scored.json["scored"]) == (0, 40)
+    found = lines(out)
+    assert [row["id"] for row in found] == [f"r{n:03d}" for n in range(40)]
+    for start in range(0, 40, 4):  # four to a document
+        document = found[start : start + 4]
+        best_first = sorted(document, key=lambda row: -row["score"])
+        assert [row["verdict"]["notes"][0] for row in best_first] == [f"rank {n} of 4" for n in (1, 2, 3, 4)]
+        assert [row["verdict"]["percent"] for row in best_first] == pytest.approx([100, 200 / 3, 100 / 3, 0])
+
+
+def test_pairs_compiles_at_the_pooled_level_too(model: Any, compile_: Any, rows_file: Rows) -> None:
+    done = compile_(rows_file(32), "--method", "pairs", "--as", "fluency", "--level", "pooled", "--json")
+    assert done.code == 0, done.err
+    assert done.json["heldout"]["failed"] == 0
+
+
+def test_pairwise_is_pairwise_direct(compile_: Any, rows_file: Rows, server: Any) -> None:
+    done = compile_(rows_file(40), "--method", "pairwise", "--as", "fluency", "--references", 12)
+    assert done.code == 2 and "9" in done.err  # its own option is looked at
+    plans = [
+        compile_(rows_file(40), "--method", name, "--as", "fluency", "--dry-run", "--json").json
+        for name in ("pairwise", "pairwise-direct")
+    ]
+    assert plans[0] == plans[1]
+
+
+# Files of whole documents
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_a_run_that_was_cut_off_ranks_whole_documents(
+    name: str, model: Any, ranked: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    rows, out = rows_file(24), tmp_path / name
+    assert ranked(rows, "-o", out).code == 0
+    whole = out.read_bytes()
+    for keep in (0.4, 0.55, 0.97):  # the middle of a document, half a row
+        out.write_bytes(whole[: int(len(whole) * keep)])
+        model.forget()
+        done = ranked(rows, "-o", out)
+        assert (done.code, done.json["rows"], done.json["scored"]) == (0, 24, 24)
+        assert out.read_bytes() == whole
+        assert [ask for ask in model.asks if "Compared" in ask.text] == []  # all from the disk
+    again = ranked(rows, "-o", out)
+    assert (again.code, again.json["resumed"]) == (0, 24)
+    assert again.json["cached_calls"] <= 5  # the probe of the model's abilities
+
+
+def test_a_limit_that_cuts_a_document_is_mended_by_the_whole_run(
+    model: Any, ranked: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    rows, out, straight = rows_file(12), tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
+    assert ranked(rows, "-o", out, "--limit", 6).code == 0
+    assert lines(out)[5]["verdict"]["notes"][0].endswith("of 2")
+    assert ranked(rows, "-o", out).code == 0
+    assert ranked(rows, "-o", straight).code == 0
+    assert out.read_bytes() == straight.read_bytes()
+
+
+def test_retry_failed_ranks_the_whole_document_again(
+    model: Any, fake: Any, ranked: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    rows, out, straight = rows_file(12), tmp_path / "out.jsonl", tmp_path / "straight.jsonl"
+    good = model.answer
+    model.answer = lambda ask: (
+        fake.Fault(400, "refused") if "r005" in ask.last and "Compared" in ask.text else good(ask)
+    )
+    done = ranked(rows, "-o", out)
+    assert (done.code, done.json["failed"], done.json["scored"]) == (1, 2, 10)  # r005 and what it was compared with
+    model.answer = good
+    again = ranked(rows, "-o", out, "--retry-failed")
+    assert (again.code, again.json["failed"], again.json["scored"]) == (0, 0, 12)
+    assert ranked(rows, "-o", straight).code == 0
+    assert lines(out) == lines(straight)
+
+
+def test_an_output_of_another_input_is_left_as_it_is(model: Any, ranked: Any, rows_file: Rows, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    assert ranked(rows_file(8), "-o", out).code == 0
+    before = out.read_bytes()
+    done = ranked(rows_file(12, "others.jsonl", prefix="Other: "), "-o", out)
+    assert done.code == 2 and "Traceback" not in done.err
+    assert out.read_bytes() == before

@@ -1,0 +1,66 @@
+"""`judgesmith new`: a judge without labels, saved, and used like any other."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAME = "openai/fake"
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        ("pairwise-direct", "pairwise-direct"),
+        ("pairwise", "pairwise-direct"),
+        ("openlgauge", "openlgauge"),
+        ("g-eval", "g-eval"),
+        ("direct", "direct"),
+        ("pairs", "pairs"),
+    ],
+)
+def test_every_method_is_saved_and_loads(method: str, kind: str, cli: Any, tmp_path: Path) -> None:
+    import judgesmith as js
+
+    path = tmp_path / "judge.json"
+    run = cli("new", "--lm", NAME, "--method", method, "--as", "summarization/coherence", "--scale", 1, 5, "-o", path)
+    assert run.code == 0, run.err
+    judge = js.load(path, lm=NAME)
+    assert judge.kind == kind
+    assert (judge.scale.low, judge.scale.high) == (1, 5)
+    assert judge.knowledge.criteria[0].name == "coherence"
+    assert judge.provenance == {}
+
+
+def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path) -> None:
+    server.answer = lambda ask: "Score: 75"
+    judge, rows = tmp_path / "judge.json", tmp_path / "rows.jsonl"
+    made = cli("new", "--lm", NAME, "--method", "active-critic", "--task", "Answers to questions.", "-o", judge)
+    assert made.code == 0, made.err
+    rows.write_text('{"source": "Why?", "output": "Because."}\n', encoding="utf-8")
+    run = cli("score", rows, "--judge", judge, "--api-base", server.base, "--json")
+    assert run.code == 0, run.err
+    assert json.loads(run.out.splitlines()[-1])["scored"] == 1
+    scored = json.loads((tmp_path / "rows.scored.jsonl").read_text(encoding="utf-8"))
+    assert scored["verdict"]["score"] == 75
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "which aspect is judged"),
+        (["--as", "summarization/beauty"], "beauty"),
+        (["--method", "active-critic"], "say what is judged"),
+        (["--method", "active-critic", "--variant", "fine", "--task", "x"], "give --criteria"),
+        (["--method", "direct", "--as", "summarization/fluency", "--annotator", "m"], "--annotator goes with"),
+        (["--as", "summarization/fluency", "--references", "12"], "12"),
+        (["--as", "summarization/fluency", "--writer", "http://elsewhere/m"], "address"),
+    ],
+)
+def test_what_cannot_be_is_said_and_nothing_saved(arguments: list[str], told: str, cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "judge.json"
+    run = cli("new", "--lm", NAME, *arguments, "-o", path)
+    assert run.code == 2
+    assert told in run.err
+    assert not path.exists()
