@@ -25,6 +25,8 @@ from .options import (
     ApiBase,
     AspectFile,
     Columns,
+    ComparisonForm,
+    ComparisonOrder,
     Concurrency,
     CriteriaFile,
     Json,
@@ -125,6 +127,8 @@ def compile(
     supervisor: Supervisor = "lm",
     references: ReferenceLevels = 5,
     writer: Writer = None,
+    form: ComparisonForm = None,
+    order: ComparisonOrder = None,
     optimizer: Annotated[
         Optimizer,
         typer.Option(
@@ -235,7 +239,7 @@ def compile(
                 batches=batches, keep=keep, seed=seed, max_calls=max_calls, max_cost=max_cost, dry_run=dry_run,
                 temperature=temperature, max_tokens=max_tokens, as_json=as_json, method=method,
                 library_aspect=library_aspect, aspect_file=aspect_file, annotators=tuple(annotator or ()),
-                supervisor=supervisor, references=references, writer=writer,
+                supervisor=supervisor, references=references, writer=writer, form=form, order=order,
                 connection=runs.connection(api_base, timeout, concurrency, rpm, no_cache),
             )
         )
@@ -262,6 +266,8 @@ def new(
     supervisor: Supervisor = "lm",
     references: ReferenceLevels = 5,
     writer: Writer = None,
+    form: ComparisonForm = None,
+    order: ComparisonOrder = None,
 ) -> None:
     """Save a judge that has learnt from no labels, for when there are none yet.
 
@@ -274,6 +280,7 @@ def new(
         method=method, variant=variant, explain=explain, reading=reading, task=task, criteria=criteria,
         without=tuple(w.value for w in without or ()), library_aspect=library_aspect, aspect_file=aspect_file,
         annotators=tuple(annotator or ()), supervisor=supervisor, references=references, writer=writer,
+        form=form, order=order,
     )  # fmt: skip
     raise typer.Exit(runs.new_judge(options, output, lm, scale))
 

@@ -37,12 +37,16 @@ class JudgeOptions:
     supervisor: str = "lm"
     references: int = 5
     writer: str | None = None
+    form: str | None = None
+    order: str | None = None
 
     def judge(self, aspect: str | None) -> Judge:
         """The judge as it is before anything is learnt. aspect: the name of the labels' score; None where there are no
         labels. Raises OptionError."""
         if self.annotators and self.method != "openlgauge":
             raise OptionError("--annotator goes with --method openlgauge")
+        if (self.form or self.order) and self.method not in ("pairwise-direct", "pairwise", "pairs"):
+            raise OptionError("--form and --order go with the methods that compare: pairwise-direct and pairs")
         if self.method != "active-critic":
             return self._of_one_aspect(aspect)
         if self.library_aspect or self.aspect_file:
@@ -68,15 +72,19 @@ class JudgeOptions:
         )
 
     def _of_one_aspect(self, aspect: str | None) -> Judge:
+        compared = {"form": self.form or "better-worse", "order": self.order or "other-first"}
         methods: dict[str, tuple[Callable[..., Judge], dict[str, Any]]] = {
             "openlgauge": (
                 OpeNLGauge,
                 {"annotators": self.annotators, "supervisor": self.supervisor, "reading": self.reading},
             ),
-            "pairwise-direct": (PairwiseDirectScorer, {"levels": self.references, "writer": self.writer or ""}),
+            "pairwise-direct": (
+                PairwiseDirectScorer,
+                {"levels": self.references, "writer": self.writer or "", **compared},
+            ),
             "g-eval": (GEval, {}),
             "direct": (DirectScorer, {"reading": self.reading}),
-            "pairs": (PairS, {}),
+            "pairs": (PairS, compared),
         }
         kind, own = methods["pairwise-direct" if self.method == "pairwise" else self.method]
         options: dict[str, Any] = {"task": self.task or "", **own}

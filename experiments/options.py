@@ -152,3 +152,19 @@ Writer = Annotated[
         rich_help_panel="Other methods than active-critic",
     ),
 ]
+ComparisonForm = Annotated[
+    Literal["better-worse", "yes-no"] | None,
+    typer.Option(
+        help="pairwise-direct, pairs: the question of a comparison: Better, Worse or Similar; or whether it is better, "
+        "Yes or No, which small models answer with less regard to the order. Default better-worse.",
+        rich_help_panel="Other methods than active-critic",
+    ),
+]
+ComparisonOrder = Annotated[
+    Literal["other-first", "output-first", "both"] | None,
+    typer.Option(
+        help="pairwise-direct, pairs: which output of a comparison stands first; both asks twice and takes the mean, "
+        "against a preference for a place. Default other-first.",
+        rich_help_panel="Other methods than active-critic",
+    ),
+]

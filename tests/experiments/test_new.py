@@ -33,6 +33,18 @@ def test_every_method_is_saved_and_loads(method: str, kind: str, cli: Any, tmp_p
     assert judge.provenance == {}
 
 
+@pytest.mark.parametrize("method", ["pairwise-direct", "pairs"])
+def test_how_outputs_are_compared(method: str, cli: Any, tmp_path: Path) -> None:
+    import judgesmith as js
+
+    path = tmp_path / "judge.json"
+    asked = ("--form", "yes-no", "--order", "both")
+    run = cli("new", "--lm", NAME, "--method", method, "--as", "summarization/coherence", *asked, "-o", path)
+    assert run.code == 0, run.err
+    comparer = js.load(path, lm=NAME).comparer
+    assert (comparer.form, comparer.order) == ("yes-no", "both")
+
+
 def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path) -> None:
     server.answer = lambda ask: "Score: 75"
     judge, rows = tmp_path / "judge.json", tmp_path / "rows.jsonl"
@@ -55,6 +67,7 @@ def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path)
         (["--method", "active-critic", "--variant", "fine", "--task", "x"], "give --criteria"),
         (["--method", "direct", "--as", "summarization/fluency", "--annotator", "m"], "--annotator goes with"),
         (["--as", "summarization/fluency", "--references", "12"], "12"),
+        (["--method", "g-eval", "--as", "summarization/fluency", "--form", "yes-no"], "methods that compare"),
         (["--as", "summarization/fluency", "--writer", "http://elsewhere/m"], "address"),
     ],
 )
