@@ -19,7 +19,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, TypeAlias
 
 from ..errors import JudgesmithError, MissingExtraError, OptionError
@@ -82,7 +81,8 @@ def _short(error: BaseException | str) -> str:
     head, caused, cause = text.partition(" (Caused by ")
     if caused:
         text = f"{head.split(' failed with exception')[0]} failed: {cause.rsplit(': ', 1)[-1]}".rstrip("'\")")
-    return shorten(text, 300, placeholder=" …")
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 def _without_addresses(text: str) -> str:

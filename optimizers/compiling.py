@@ -25,9 +25,7 @@ from ..programs.committee import Committee
 from ..programs.critic import ActiveCritic
 from ..programs.judge import Judge
 from ..programs.lm import Connection, LanguageModel, Sampling, language_model, price
-from ..programs.pairwise import PairwiseDirectScorer
 from ..programs.prompting import Explain, Reading
-from ..programs.synthesis import length_guide
 from ..programs.task import Inference, Labelled, TaskInference
 from ..programs.transport import Reply
 from ..signatures.values import Scale, Usage
@@ -196,7 +194,7 @@ class Compiler:
         prompt += proposed * (row_tokens * 8 + 1500)
         completion = scoring * 45 + infer * 150 + proposed * 300
         # References are written once a document, whatever the number of passes.
-        written = judge.levels * len({r.doc_id for r in labels.rows}) if isinstance(judge, PairwiseDirectScorer) else 0
+        written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
         calls = scoring + infer + proposed + written + PROBES
         fits = 4 if self.augment else 1
         steps = sum(n * (passes + extra + taught) for n in train) * fits + 2 * heldout + infer
@@ -241,10 +239,7 @@ class Compiler:
     def _fit(self, judge: Judge, train: Labels, lm: LanguageModel, copies: Labels | None) -> Fitted:
         examples = examples_of(train)
         student = judge.copy_for(_language_model=lm, scale=Scale(*train.scale), provenance={})
-        if isinstance(student, ActiveCritic) and train.aspect not in OVERALL:
-            student.aspect = student.aspect or train.aspect
-        if isinstance(student, PairwiseDirectScorer) and not student.words:
-            student.words = length_guide(row.output for row in train.rows)
+        student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
         inferred = None
         if self._needs_inference(student):
             inferred = self._infer(student, examples, lm)

@@ -139,6 +139,9 @@ class ActiveCritic(Judge):
     def calls_per_row(self) -> int:
         return 2 if self.variant == "fine" and self._asks_overall() else 1
 
+    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
+        self.aspect = self.aspect or aspect
+
     async def prepare(self, lm: LanguageModel) -> None:
         if self.variant == "fine" and not self.knowledge.criteria:
             raise OptionError("the fine variant needs criteria: compile it from labels, or give them with criteria=…")

@@ -81,6 +81,14 @@ class Judge(dspy.Module):  # type: ignore[misc]
         """Calls that one output costs, retries not counted."""
         return 1
 
+    def calls_per_document(self) -> int:
+        """Calls that a document costs once, however many outputs it has."""
+        return 0
+
+    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
+        """Told of the training rows before anything is searched: what their scores are of ("" where the name says
+        nothing) and what outputs look like. What the user said stays."""
+
     @property
     def brief(self) -> bool:
         return False

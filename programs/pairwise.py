@@ -36,7 +36,7 @@ from .judge import Judge
 from .lm import Connection, LanguageModel, language_model
 from .predict import JudgePredict
 from .reference_store import ReferenceKey, ReferenceStore, document_hash, reference_store
-from .synthesis import FAMILIES, ReferenceSet, ReferenceWriter, Target
+from .synthesis import FAMILIES, ReferenceSet, ReferenceWriter, Target, length_guide
 from .transport import Message
 
 _VECTORS = "comparisons: "
@@ -221,6 +221,12 @@ class PairwiseDirectScorer(Judge):
         """Comparisons. A document that is new costs `levels` writings beside them, once."""
         drawn = self.samples if self.reading == "samples" else 1
         return self.levels * drawn * (2 if self.order == "both" else 1)
+
+    def calls_per_document(self) -> int:
+        return self.levels
+
+    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
+        self.words = self.words or length_guide(outputs)
 
     @property
     def brief(self) -> bool:

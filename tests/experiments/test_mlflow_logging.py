@@ -387,6 +387,22 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
     assert "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT" not in os.environ
 
 
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("cannot reach\n http://a:b@c.example/x", "cannot reach http://c.example/x"),
+        ("API request to http://a:b@c/api failed with exception HTTPConnectionPool(host='c', port=9): Max retries "
+         "exceeded with url: /api (Caused by NewConnectionError(\"HTTPConnection(host='c', port=9): No new connection: "
+         "[Errno 111] Connection refused\"))",
+         "API request to http://c/api failed: [Errno 111] Connection refused"),
+        ("", "ValueError"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)  # fmt: skip
+def test_a_foreign_message_is_one_short_line_without_a_password(said: str, shown: str) -> None:
+    assert mlflow_logging._short(ValueError(said)) == shown
+
+
 # -- a judge as a scorer ----------------------------------------------------------------------------------------------
 
 
@@ -589,8 +605,8 @@ def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Ro
         ],
         scorers=[rate],
     )
-    rows = found.result_df
-    by_output = {row["response"]: row for row in rows.to_dict("records")}
+    by_output = {row["response"]: row for row in found.result_df.to_dict("records")}
+    assert len(by_output) == len(real.search_traces()) == 4  # the judge's own calls leave no traces
     judge = js.load(real.artifacts.download_artifacts(where), connection=js.Connection(server.base))
     one, other = (judge.score("A notice.", f"Summary r00{n}.").score for n in (1, 2))
     assert by_output["Summary r001."]["quality/value"] == pytest.approx(one)
