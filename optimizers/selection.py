@@ -118,8 +118,14 @@ def corrected(
     With d the deviation of all candidates' Qs in a resample of the groups, q + sqrt(a) d and q - d / sqrt(a) have
     independent noise (a = `more`). So the choice is made by the first and measured by the second, whose mean over the
     resamples, each taken with both signs of d, is the estimate: that of the Q which the rule reaches with 1 / (1 + a)
-    of the rows. On the scale of the arc sine, where the noise of a Q hardly depends on the Q. What was chosen before
-    (form of answers) or fitted after the search is not corrected for; cross-validation (`Compiler(cv=…)`) does that.
+    of the rows. On the scale of the arc sine, where the noise of a Q hardly depends on the Q. The estimate varies from
+    sample to sample as much as a Q of these rows does or more, and may come out above the naive one.
+    Simulated (`experiments/bench_selection.py`, 1000 repeats a cell): with 40 rows and 16 equal candidates the highest
+    Q was 0.36 to 0.53 too high, the estimate off by 0.03 or less; with 80 rows and 8, 0.21 to 0.32 and 0.02; where one
+    candidate was better than the others, by 0.03. After a race, where most were dropped early, it is rougher: 0.03 to
+    0.05 too high among equals, 0.1 too low with one good.
+    What was chosen before (form of answers) or fitted after the search is not corrected for; cross-validation
+    (`Compiler(cv=…)`) does that.
     Source: the coupled bootstrap of Oliveira, Lei & Tibshirani 2021, of which this is the use for a choice.
     """
     drawn = _resampled(entrants, rows, level, rounds, seed)
@@ -144,7 +150,7 @@ def corrected(
                 total += position[chosen] - signed[i, chosen] / math.sqrt(more)
         return total / (2 * len(deviation))
 
-    # What a choice with more noise loses grows with it: two shares tell what it is without any.
+    # What the choice loses by more noise grows about evenly with it: from two shares follows what it is without any.
     value = float(_unstable(np.array(2 * measured(more) - measured(2 * more))))
     return first, Correction(value, float(q[first]), len(entrants))
 

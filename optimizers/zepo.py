@@ -256,6 +256,9 @@ class ZEPO(DemonstrationSearch):
         self._judge(ground, [Design("fairest wording", "none", (), program, form)])
         return None
 
+    def _corrected(self, tried: Sequence[Tried], chosen: Tried, rows: Sequence[dspy.Example]) -> None:
+        return None  # Q did not choose, and needs no correction
+
     def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
         zero_shot = tried[0]
         if len(tried) < 2:
