@@ -18,12 +18,10 @@ import argparse
 import asyncio
 import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +29,7 @@ import orjson
 from aiohttp import web
 
 from judgesmith.errors import CallError, JudgesmithError
+from judgesmith.experiments.loopback import serve, serving
 from judgesmith.programs import engine
 from judgesmith.programs.comparison import Order
 from judgesmith.programs.lm import Connection, LanguageModel, language_model
@@ -120,37 +119,6 @@ def application() -> web.Application:
     return app
 
 
-async def serve() -> None:
-    """Print the address, serve until standard input closes."""
-    runner = web.AppRunner(application(), access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, backlog=256).start()
-    host, port = runner.addresses[0][:2]
-    print(f"http://{host}:{port}/v1", flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    await runner.cleanup()
-
-
-@contextmanager
-def server() -> Iterator[str]:
-    """The address of the scripted server in a process of its own, which ends with the block."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--serve"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            address = process.stdout.readline().strip()
-            if not address:
-                raise RuntimeError("the scripted server did not start")
-            yield address
-        finally:
-            process.stdin.close()
-            try:
-                process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.kill()
-
-
 # -- what is counted
 
 
@@ -224,7 +192,7 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        asyncio.run(serve())
+        asyncio.run(serve(application()))
         return
 
     def say(line: str) -> None:
@@ -257,7 +225,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         os.environ["JUDGESMITH_CACHE"] = str(folder / "calls.sqlite")  # nothing is known from earlier runs
-        with server() as base:
+        with serving(__file__, "--serve") as base:
             connection = Connection(api_base=base, api_key="none", concurrency=1)  # in order, as a cache sees them best
             lm = language_model("openai/loopback", connection=connection)
             run("scripted", lm, folder)

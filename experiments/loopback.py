@@ -11,7 +11,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,9 @@ def application(latency: float) -> web.Application:
     return app
 
 
-async def serve(latency: float) -> None:
-    runner = web.AppRunner(application(latency), access_log=None)
+async def serve(app: web.Application) -> None:
+    """Print the address, serve until standard input closes."""
+    runner = web.AppRunner(app, access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
     await site.start()
@@ -87,9 +88,9 @@ async def serve(latency: float) -> None:
 
 
 @contextmanager
-def loopback(*, latency_ms: float) -> Iterator[str]:
-    """The address of a loopback server in a process of its own, which ends with the block."""
-    command = [sys.executable, str(Path(__file__).resolve()), "--latency-ms", str(latency_ms)]
+def serving(script: str, *arguments: str) -> Iterator[str]:
+    """The address of a server in a process of its own, which ends with the block: a script that calls `serve`."""
+    command = [sys.executable, str(Path(script).resolve()), *arguments]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -106,7 +107,12 @@ def loopback(*, latency_ms: float) -> Iterator[str]:
                 process.kill()
 
 
+def loopback(*, latency_ms: float) -> AbstractContextManager[str]:
+    """The address of this server in a process of its own, which ends with the block."""
+    return serving(__file__, "--latency-ms", str(latency_ms))
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency-ms", type=float, default=50.0)
-    asyncio.run(serve(parser.parse_args().latency_ms / 1000))
+    asyncio.run(serve(application(parser.parse_args().latency_ms / 1000)))
