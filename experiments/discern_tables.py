@@ -200,7 +200,7 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     order = {"character": 0, "word": 1, "sentence": 2}
     names = list(dict.fromkeys(line.name for line in sorted(first, key=lambda line: order[line.level])))
     levels = {line.name: line.level for line in first}
-    figure = Figure(figsize=(max(6.0, 0.32 * len(names) * max(len(results), 2) + 1.5), 4.2), layout="constrained")
+    figure = Figure(figsize=(max(6.0, 0.2 * len(names) * max(len(results), 2) + 2.0), 4.2), layout="constrained")
     axes: Any = figure.subplots()
     width = 0.8 / max(len(results), 1)
     top = max([min(line.test.d, _TALLEST) for line in first if not math.isnan(line.test.d)], default=1.0)
@@ -223,7 +223,7 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     axes.set_ylabel("D = log$_{0.05}$ p")
     axes.set_ylim(0, max(top * 1.05, 1.3))
     axes.set_title(_literal(f"Discernment of damages, {origin}"), fontsize=10)
-    axes.legend(fontsize=8)
+    figure.legend(fontsize=8, loc="outside lower center", ncols=4, frameon=False)  # beside the bars, never over them
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with rc_context({"svg.hashsalt": "judgesmith"}):  # the same numbers give the same file
