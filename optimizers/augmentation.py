@@ -23,10 +23,9 @@ from ..programs.judge import Judge
 from ..signatures.values import Scale
 from .correlation import Level
 from .discernment import OUR_WEIGHTS
-from .examples import Scored, documents, examples_of, groups, humans, score_rows, systems
+from .examples import Scored, clearly, difference, examples_of, score_rows
 from .progress import Progress, Silent
 from .search import SearchRecord
-from .significance import paired_bootstrap
 
 #: How much of an output's way up from the worst score its copy keeps. Ours, written down before it was tried.
 KEPT: Mapping[Degree, float] = {"minor": 0.75, "major": 0.4, "only": 0.25}
@@ -205,12 +204,8 @@ def try_augmentation(
         for helped in (False, True):
             judge = fit(part.train, copies.labels if helped and len(copies) else None)
             percents[helped].append(score_rows(judge, heldout, progress or Silent()).percents)
-    gap = paired_bootstrap(
-        np.concatenate(percents[True]), np.concatenate(percents[False]), humans(rows),
-        documents=documents(rows) if level == "sample" else groups(rows), systems=systems(rows), level=level, seed=seed,
-    )  # fmt: skip
-    difference = (gap.value, gap.low, gap.high, gap.p)
-    used = bool(gap.value > 0 and gap.p / 2 <= 1 - sure)
+    gap = difference(np.concatenate(percents[True]), np.concatenate(percents[False]), rows, level=level, seed=seed)
+    used = clearly(gap, sure)
     measured = f"Q {gap.value:+.2f} [{gap.low:.2f}, {gap.high:.2f}] on {len(rows)} training rows that were left out"
     if gap.reason:
         said = f"copies were not used: {gap.reason}"
@@ -218,7 +213,8 @@ def try_augmentation(
         said = f"{len(whole)} damaged copies were used: with copies {measured}"
     else:
         said = f"damaged copies were not used: with copies {measured}, no clear gain"
-    return (whole if used else None), Trial(used, difference, len(rows), len(whole), whole.damages, said)
+    found = (gap.value, gap.low, gap.high, gap.p)
+    return (whole if used else None), Trial(used, found, len(rows), len(whole), whole.damages, said)
 
 
 def refuse_leak(part: Split, copies: Augmented) -> None:

@@ -22,9 +22,7 @@ from ..programs.combination import Combination
 from ..signatures.values import Verdict
 from .correlation import CorrelationSum, Level
 from .ensemble import weighted_mean
-from .examples import Agreement, Vector, agreement, documents, groups, humans, systems
-from .levels import folds_of
-from .significance import paired_bootstrap
+from .examples import Agreement, Vector, agreement, clearly, difference, documents, folds_of, groups, humans, systems
 
 Matrix = NDArray[np.float64]
 #: "plain" is what the judge does already: OS-E, or the mean of the criteria where there is no OS-E.
@@ -234,21 +232,12 @@ def choose(
     for way, percents in ways.items():
         found[way] = agreement(percents, examples, level=level, seed=seed, rounds=500)
     best = max(ways, key=lambda way: round(found[way].q, 9))
-    gap = paired_bootstrap(
-        ways[best],
-        plain,
-        rows.human,
-        documents=rows.document if level == "sample" else rows.group,
-        systems=rows.system,
-        level=level,
-        rounds=1000,
-        seed=seed,
-    )
+    gap = difference(ways[best], plain, examples, level=level, seed=seed, rounds=1000)
     # A plain way without any agreement (constant scores) has no resamples to be beaten in.
     undefined = found["plain"].objective.reason is not None and found[best].objective.reason is None
-    clearly = found[best].q > 0 if undefined else gap.value > 0 and gap.p / 2 <= 1 - sure
+    wins = found[best].q > 0 if undefined else clearly(gap, sure)
     weights, penalty, share = _fit(rows)
-    if not (clearly and weights.any()):
+    if not (wins and weights.any()):
         what = {"fitted": "fitted weights of the criteria", "both": "the mean of OS-E and fitted weights"}[best]
         kept = "OS-E" if overall else "the mean of the criteria"
         reason = (

@@ -21,11 +21,21 @@ from ..programs.committee import FEWEST, LEAST_SD, MOST, Committee, Norm
 from ..programs.judge import Judge
 from .correlation import CorrelationSum, Level
 from .ensemble import weighted_mean
-from .examples import Agreement, Scored, Vector, agreement, documents, groups, humans, systems
-from .levels import folds_of
+from .examples import (
+    Agreement,
+    Scored,
+    Vector,
+    agreement,
+    clearly,
+    difference,
+    documents,
+    folds_of,
+    groups,
+    humans,
+    systems,
+)
 from .refinement import Refinement
 from .search import DemonstrationSearch, SearchRecord, Tried
-from .significance import paired_bootstrap
 
 #: A search's own way to choose one of its candidates (`DemonstrationSearch._choose`).
 Choose = Callable[[Sequence[Tried], Sequence[dspy.Example]], tuple[Tried, str | None]]
@@ -84,17 +94,8 @@ def form_committee(
         return None, stays(f"training rows of {count} documents are too few to tell whether the mean of several helps")
     apart = _out_of_fold(whole, examples, top, choose, level, folds_of(group, min(FOLDS, count), seed))
     found, single = (agreement(scores, examples, level=level, seed=seed, rounds=500) for scores in apart)
-    gap = paired_bootstrap(
-        *apart,
-        humans(examples),
-        documents=documents(examples) if level == "sample" else group,
-        systems=systems(examples),
-        level=level,
-        rounds=1000,
-        seed=seed,
-    )
     measured = f"on training rows that they were not chosen by, Q {found.q:.2f} against {single.q:.2f}"
-    if not (gap.value > 0 and gap.p / 2 <= 1 - sure):
+    if not clearly(difference(*apart, examples, level=level, seed=seed, rounds=1000), sure):
         said = f"the mean of the best {len(best)} candidates does not clearly beat a single one: {measured}"
         return None, stays(said, found, single)
     percents = [whole[i].scored.percents[: len(examples)] for i in best]

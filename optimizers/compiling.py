@@ -33,25 +33,13 @@ from .augmentation import people_only, try_augmentation, with_copies
 from .by_name import OptimizerName, optimizer_by_name
 from .committee import form_committee, refuse_committee
 from .correlation import Level
-from .examples import (
-    Agreement,
-    Scored,
-    agreement,
-    documents,
-    examples_of,
-    groups,
-    humans,
-    row_key,
-    score_rows,
-    systems,
-)
+from .examples import Agreement, Scored, agreement, difference, examples_of, row_key, score_rows
 from .few_shot import NoSearch
 from .progress import Progress, Silent
 from .random_search import CorrelationRandomSearch
 from .refinement import refine
 from .report import Budget, CompileReport, Fitted, FormTrial, Plan, json_number
 from .search import DemonstrationSearch, unfit
-from .significance import paired_bootstrap
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30
@@ -399,15 +387,7 @@ class Compiler:
         scale = Scale(*labels.scale)
         found = agreement(compiled, heldout, level=self.level, seed=self.seed)
         zero = agreement(plain, heldout, level=self.level, seed=self.seed)
-        gap = paired_bootstrap(
-            compiled,
-            plain,
-            humans(heldout),
-            documents=documents(heldout) if self.level == "sample" else groups(heldout),
-            systems=systems(heldout),
-            level=self.level,
-            seed=self.seed,
-        )
+        gap = difference(compiled, plain, heldout, level=self.level, seed=self.seed)
         mapped = np.array([v.score for v in verdicts], float)
         linear = np.array([scale.from_percent(p) for p in compiled.tolist()], float)
         record = final.record

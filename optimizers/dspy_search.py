@@ -21,8 +21,6 @@ import numpy as np
 
 from ..errors import OptionError
 from ..programs import engine
-from ..programs.judge import Judge
-from ..programs.lm import LanguageModel
 from ..signatures.values import Item, Verdict
 from .correlation import Level
 from .dspy_desk import Desk, JudgeProgram, Proposed, Tuned, item_in
@@ -39,7 +37,8 @@ class DSPySearch(DemonstrationSearch):
     candidates: the size of the search, on the scale of `CorrelationRandomSearch`: with the same number, the rows are
     scored about as often. The model that writes proposals is the teacher, or else the judge's own. Racing has no place
     here: which rows a program is tried on is for DSPy to say. The same seed, labels and cache give the same candidates;
-    only where a budget ends a search with several rows under way is it open which of these it still judged.
+    only where a budget ends a search with several rows under way is it open which of these it still judged. With a
+    valset the training rows are scored once more, without demonstrations: the surrogate's panel is made of them.
     """
 
     def __init__(
@@ -68,17 +67,10 @@ class DSPySearch(DemonstrationSearch):
             progress=progress,
         )
         self.candidates = candidates
-        self._teacher: LanguageModel | None = None
         self._remarks: list[str] = []
 
     def settings(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "level": self.level,
-            "candidates": self.candidates,
-            "surrogate": "rank concordance",
-            **self._shared_settings(),
-        }
+        return self._settings(candidates=self.candidates, surrogate="rank concordance")
 
     def evaluations(self) -> int:
         return self.candidates + 3 if self.candidates else 1
@@ -92,20 +84,8 @@ class DSPySearch(DemonstrationSearch):
     def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
         """Run DSPy's optimizer; `desk` notes what it tries."""
 
-    def compile(
-        self,
-        student: Judge,
-        *,
-        teacher: LanguageModel | None = None,
-        trainset: Sequence[dspy.Example],
-        valset: Sequence[dspy.Example] | None = None,
-    ) -> Judge:
-        """As `DemonstrationSearch.compile`; the teacher also writes the proposals. With a valset the training rows are
-        scored once more, without demonstrations: the surrogate's panel is made of them."""
-        self._teacher, self._remarks = teacher, []
-        return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
-
     def _explore(self, ground: Ground) -> str | None:
+        self._remarks = []
         if not self.candidates:
             return None
         if not ground.base.taught():
@@ -137,7 +117,7 @@ class DSPySearch(DemonstrationSearch):
             judge,
             RankSurrogate(ground.pool, _percents([known[item_in(e)] for e in ground.pool]), seed=self.seed),
             [*ground.pool, *ground.rows],
-            prompts=self._teacher or judge.lm,
+            prompts=ground.teacher or judge.lm,
             keep=self._completed * len(ground.rows) * judge.calls_per_row(),
             progress=self.progress,
         )

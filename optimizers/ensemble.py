@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from ..signatures.values import Verdict
 from .correlation import CorrelationSum, Level
-from .examples import Agreement, Vector, agreement, documents, groups, humans, systems
-from .significance import paired_bootstrap
+from .examples import Agreement, Vector, agreement, clearly, difference, documents, humans, systems
 
 Matrix = NDArray[np.float64]
 
@@ -111,17 +110,8 @@ def weigh(
     equal = np.full(count, 1.0 / count)
     best = weights_of({k: float(v) for k, v in study.best_params.items()})
     plain, found = measured(equal), measured(best)
-    gap = paired_bootstrap(
-        weighted_mean(opinions, best),
-        weighted_mean(opinions, equal),
-        human,
-        documents=where if level == "sample" else groups(examples),
-        systems=whose,
-        level=level,
-        rounds=1000,
-        seed=seed,
-    )
-    if not (gap.value > 0 and gap.p / 2 <= 1 - sure):
+    means = weighted_mean(opinions, best), weighted_mean(opinions, equal)
+    if not clearly(difference(*means, examples, level=level, seed=seed, rounds=1000), sure):
         reason = f"the best weights (Q {found.q:.2f}) do not clearly beat equal ones ({plain.q:.2f})"
         return Weighing(tuple(equal), plain, plain, reason)
     return Weighing(tuple(best), found, plain)

@@ -18,6 +18,7 @@ from ..signatures.values import Item, Scale, Verdict
 from .correlation import CorrelationSum, Level, Objective, signature
 from .progress import Progress
 from .resampling import bootstrap_q
+from .significance import Difference, paired_bootstrap
 
 Vector = NDArray[np.float64]
 
@@ -145,10 +146,49 @@ def agreement(
     interval = bootstrap_q(
         percents,
         human,
-        documents=documents(examples) if level == "sample" else groups(examples),
+        documents=resampling_units(examples, level),
         systems=systems(examples),
         level=level,
         rounds=rounds,
         seed=seed,
     )
     return Agreement(objective, interval.low, interval.high, seed)
+
+
+def difference(
+    one: Vector, other: Vector, examples: Sequence[dspy.Example], *, level: Level, seed: int, rounds: int = 2000
+) -> Difference:
+    """Q of `one` less Q of `other`, with interval and p, both on the same resamples of whole groups."""
+    return paired_bootstrap(
+        one,
+        other,
+        humans(examples),
+        documents=resampling_units(examples, level),
+        systems=systems(examples),
+        level=level,
+        rounds=rounds,
+        seed=seed,
+    )
+
+
+def clearly(gap: Difference, sure: float) -> bool:
+    """Whether the first is ahead in `sure` of the paired resamples. Its p is two-sided, and NaN where the comparison is
+    undefined, which is no clear win either."""
+    return bool(gap.value > 0 and gap.p / 2 <= 1 - sure)
+
+
+def resampling_units(examples: Sequence[dspy.Example], level: Level) -> list[str]:
+    """What intervals and tests resample: whole groups, or the documents that the level is made of."""
+    return documents(examples) if level == "sample" else groups(examples)
+
+
+def folds_of(names: Sequence[str], k: int, seed: int) -> NDArray[np.intp]:
+    """The fold of each row; a group's rows share one, and folds have about equally many rows."""
+    rng = np.random.default_rng([seed, 5])
+    unique, place, sizes = np.unique(np.asarray(names), return_inverse=True, return_counts=True)
+    fold_of = np.zeros(len(unique), dtype=np.intp)
+    filled_up = np.zeros(k)
+    for group in sorted(rng.permutation(len(unique)).tolist(), key=lambda g: -sizes[g]):
+        fold_of[group] = np.argmin(filled_up)
+        filled_up[fold_of[group]] += sizes[group]
+    return fold_of[place]

@@ -100,9 +100,9 @@ class KnnFewShot(DemonstrationSearch):
             raise OptionError(f"knn shows at most {MOST_SHOWN} demonstrations; got {max_demos}")
 
     def settings(self) -> dict[str, Any]:
-        shared = self._shared_settings()
-        del shared["anchor"], shared["accept"]  # for bootstrapped demonstrations; these are people's labels
-        return {"name": self.name, "level": self.level, **shared}
+        found = self._settings()
+        del found["anchor"], found["accept"]  # for bootstrapped demonstrations; these are people's labels
+        return found
 
     def evaluations(self) -> int:
         return 1 + len(self._sizes())

@@ -21,8 +21,7 @@ from scipy.optimize import nnls
 from ..programs.pairwise import level_percent, vectors
 from ..signatures.values import Verdict
 from .correlation import Level
-from .examples import Agreement, Vector, agreement, documents, groups, humans, systems
-from .significance import paired_bootstrap
+from .examples import Agreement, Vector, agreement, clearly, difference, documents, folds_of, groups, humans
 
 Matrix = NDArray[np.float64]
 FOLDS = 5
@@ -105,18 +104,6 @@ def filled(leads: Matrix, start: Sequence[float] | Vector) -> Matrix:
     return np.where(there, leads, mean[:, None])
 
 
-def folds_of(names: Sequence[str], k: int, seed: int) -> NDArray[np.intp]:
-    """The fold of each row; a group's rows share one, and folds have about equally many rows."""
-    rng = np.random.default_rng([seed, 5])
-    unique, place, sizes = np.unique(np.asarray(names), return_inverse=True, return_counts=True)
-    fold_of = np.zeros(len(unique), dtype=np.intp)
-    filled_up = np.zeros(k)
-    for group in sorted(rng.permutation(len(unique)).tolist(), key=lambda g: -sizes[g]):
-        fold_of[group] = np.argmin(filled_up)
-        filled_up[fold_of[group]] += sizes[group]
-    return fold_of[place]
-
-
 def out_of_fold(
     leads: Matrix,
     human: Vector,
@@ -174,17 +161,7 @@ def fit_levels(
         return stays("no level's comparisons rise with people's scores, so there are no weights to take")
     scores[~np.isfinite(plain)] = math.nan  # the judge gives no score there either
     found = agreement(scores, examples, level=level, seed=seed, rounds=500)
-    gap = paired_bootstrap(
-        scores,
-        plain,
-        human,
-        documents=within or names,
-        systems=systems(examples),
-        level=level,
-        rounds=1000,
-        seed=seed,
-    )
-    if not (gap.value > 0 and gap.p / 2 <= 1 - sure):
+    if not clearly(difference(scores, plain, examples, level=level, seed=seed, rounds=1000), sure):
         told = f"fitted weights (Q {found.q:.2f} on rows they were not fitted to) do not clearly beat those it has"
         return stays(f"{told} ({measured.q:.2f})", found)
     weights = np.round(fitted[0] / fitted[0].sum(), 6)

@@ -85,13 +85,7 @@ class OptunaSearch(DemonstrationSearch):
         self.study: optuna.Study | None = None
 
     def settings(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "level": self.level,
-            "trials": self.trials,
-            "startup": self.startup,
-            **self._shared_settings(),
-        }
+        return self._settings(trials=self.trials, startup=self.startup)
 
     def evaluations(self) -> int:
         return self.trials + 1

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import BudgetError, OptionError
 from ..signatures.values import Verdict
 from .correlation import CorrelationSum, Level
-from .examples import Scored, Vector, documents, groups, humans, systems
+from .examples import Scored, Vector, documents, groups, humans, resampling_units, systems
 from .resampling import Agreement as Resampled
 
 Rows = NDArray[np.intp]
@@ -146,7 +146,7 @@ def chances(
     resampled = Resampled.of(
         [percents[i] for i in there],
         humans(examples),
-        documents(examples) if level == "sample" else groups(examples),
+        resampling_units(examples, level),
         systems(examples),
         level,
         "sum",

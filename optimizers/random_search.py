@@ -84,12 +84,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         self._restrict: Sequence[int] | None = None
 
     def settings(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "level": self.level,
-            "candidates": self.num_candidate_sets,
-            **self._shared_settings(),
-        }
+        return self._settings(candidates=self.num_candidate_sets)
 
     def evaluations(self) -> int:
         return self.num_candidate_sets + 3 if self.num_candidate_sets else 1

@@ -26,18 +26,17 @@ from .examples import (
     Agreement,
     Scored,
     agreement,
-    documents,
+    clearly,
+    difference,
     groups,
     humans,
     item_of,
     refuse_overlap,
     score_rows,
-    systems,
 )
 from .progress import Progress, Silent
 from .racing import Racing, Rows, race
 from .selection import Contest, Correction, Entrant, corrected
-from .significance import paired_bootstrap
 
 Anchor = Literal["auto", "gold", "predicted"]
 DemoKind = Literal["none", "labels", "predicted", "gold"]
@@ -124,12 +123,14 @@ class Ground:
     demonstrations are taken from, and all that was tried, zero-shot first.
 
     answers(): the teacher's (default: the zero-shot student's) verdicts on the pool, for bootstrapped demonstrations.
+    teacher: the model that writes what a search has written, if not the judge's own.
     """
 
     base: Judge
     rows: list[dspy.Example]
     pool: list[dspy.Example]
     answers: Callable[[], tuple[Verdict, ...]]
+    teacher: LanguageModel | None = None
     tried: list[Tried] = field(default_factory=list)
 
 
@@ -177,9 +178,12 @@ class DemonstrationSearch(ABC):
     def settings(self) -> dict[str, Any]:
         """What decides the outcome, as JSON values; `name` says which search it is."""
 
-    def _shared_settings(self) -> dict[str, Any]:
-        """The part of `settings` that searches have in common."""
+    def _settings(self, **own: Any) -> dict[str, Any]:
+        """`settings` of a search by demonstrations: its own ones and those that all of them have."""
         return {
+            "name": self.name,
+            "level": self.level,
+            **own,
             "max_demos": self.max_demos,
             "anchor": self.anchor,
             "accept": self.accept,
@@ -227,7 +231,7 @@ class DemonstrationSearch(ABC):
                 known.append(self._answers(base, pool, teacher))
             return known[0]
 
-        ground = Ground(base, rows, pool, answers)
+        ground = Ground(base, rows, pool, answers, teacher)
         self._consider(ground, Design("zero-shot", "none", (), base), zero_shot)
         try:
             stopped = self._explore(ground)
@@ -380,18 +384,8 @@ class DemonstrationSearch(ABC):
 
     def _beats(self, one: Tried, other: Tried, rows: Sequence[dspy.Example]) -> bool:
         """Whether Q is higher in `sure` of the paired resamples."""
-        gap = paired_bootstrap(
-            one.scored.percents,
-            other.scored.percents,
-            humans(rows),
-            documents=documents(rows) if self.level == "sample" else groups(rows),
-            systems=systems(rows),
-            level=self.level,
-            rounds=1000,
-            seed=self.seed,
-        )
-        # p is two-sided; NaN where the comparison is undefined, which is no clear win either.
-        return bool(gap.value > 0 and gap.p / 2 <= 1 - self.sure)
+        percents = one.scored.percents, other.scored.percents
+        return clearly(difference(*percents, rows, level=self.level, seed=self.seed, rounds=1000), self.sure)
 
 
 def _contest(tried: Sequence[Tried]) -> Contest:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from .correlation import Level
-from .examples import Vector, documents, groups, humans, systems
+from .examples import Vector, humans, resampling_units, systems
 from .resampling import Agreement
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.
@@ -170,7 +170,7 @@ def _resampled(
 
     A candidate without a defined Q has Q 0, as in the objective, and NaN in the resamples.
     """
-    named = documents(rows) if level == "sample" else groups(rows)
+    named = resampling_units(rows, level)
     code = {name: i for i, name in enumerate(dict.fromkeys(named))}
     units = len(code)
     if units < FEWEST_GROUPS:

@@ -179,7 +179,6 @@ class ZEPO(DemonstrationSearch):
         self.rounds = rounds
         self.pairs = pairs
         self.wordings: tuple[Wording, ...] = ()
-        self._teacher: LanguageModel | None = None
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -215,7 +214,7 @@ class ZEPO(DemonstrationSearch):
     ) -> Judge:
         """As `DemonstrationSearch.compile`. Raises OptionError for a judge that does not compare outputs."""
         _comparer(student)
-        self._teacher, self.wordings = teacher, ()
+        self.wordings = ()
         return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
 
     def fairest(
@@ -247,7 +246,7 @@ class ZEPO(DemonstrationSearch):
         if not self.candidates:
             return None
         items = [item_of(e) for e in ground.pool]  # without their scores
-        self.wordings = self.fairest(ground.base, items, teacher=self._teacher)
+        self.wordings = self.fairest(ground.base, items, teacher=ground.teacher)
         own, best = self.wordings[0], best_of(self.wordings)
         if best is own:
             return None

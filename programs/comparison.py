@@ -368,8 +368,10 @@ class _Asked:
         return await self._lm.complete(replace(request, **self._changes), **options)
 
 
-def check_sampling(samples: int, temperature: float) -> None:
-    """Raises OptionError unless answers can be drawn so."""
+def check_reading(reading: str, samples: int, temperature: float) -> None:
+    """Raises OptionError for a reading that is none, or unless answers can be drawn so."""
+    if reading not in READINGS:
+        raise OptionError(f"reading {reading!r} is none of {', '.join(READINGS)}")
     if not 1 <= samples <= 1000 or not 0 < temperature <= 2:
         raise OptionError(f"samples must lie in 1..1000 and temperature in (0, 2]; got {samples}, {temperature:g}")
 

@@ -17,7 +17,7 @@ from ..errors import CallError, OptionError
 from ..signatures.geval import ScoreBySteps, WriteSteps
 from ..signatures.values import Criterion, Item, Scale, Usage, Verdict
 from .aspects import Aspect, AspectLibrary
-from .comparison import READINGS, Reading, check_sampling, sampled
+from .comparison import Reading, check_reading, sampled
 from .direct import OneAspectJudge
 from .lm import LanguageModel
 from .predict import Answer, JudgePredict, Unreadable
@@ -108,9 +108,7 @@ class GEval(OneAspectJudge):
         scale: Scale | None = None,
     ) -> None:
         super().__init__(aspect, task=task, criteria=criteria, library=library, lm=lm, scale=scale)
-        if reading not in READINGS:
-            raise OptionError(f"reading {reading!r} is none of {', '.join(READINGS)}")
-        check_sampling(samples, temperature)
+        check_reading(reading, samples, temperature)
         if len(steps) > LONGEST_STEPS:
             raise OptionError(f"steps have at most {LONGEST_STEPS:,} characters; got {len(steps):,}")
         self.reading = reading

@@ -23,7 +23,7 @@ from ..signatures.values import Criterion, Item, Scale, Usage, Verdict
 from . import engine
 from .aspects import Aspect, AspectLibrary
 from .calibration import Calibration
-from .comparison import LOW_SHARE, READINGS, Compared, Form, Order, PairwiseComparer, Reading, check_sampling
+from .comparison import LOW_SHARE, Compared, Form, Order, PairwiseComparer, Reading, check_reading
 from .direct import OneAspectJudge
 from .lm import LanguageModel
 from .predict import JudgePredict
@@ -197,9 +197,7 @@ class PairS(OneAspectJudge):
             raise OptionError(
                 f"beam is a whole number in 1..1000 and margin lies in [0, 0.5]; got {beam:g}, {margin:g}"
             )
-        if reading not in READINGS:
-            raise OptionError(f"reading {reading!r} is none of {', '.join(READINGS)}")
-        check_sampling(samples, temperature)
+        check_reading(reading, samples, temperature)
         self.beam, self.margin = int(beam), float(margin)
         self.form, self.order, self.reading = form, order, reading
         self.samples, self.temperature = int(samples), float(temperature)

@@ -22,7 +22,6 @@ from ..signatures.values import Criterion, Item, Scale, Usage, Verdict
 from .aspects import Aspect, AspectLibrary, known_aspect
 from .comparison import (
     LOW_SHARE,
-    READINGS,
     TIE,
     Compared,
     Comparison,
@@ -30,7 +29,7 @@ from .comparison import (
     Order,
     PairwiseComparer,
     Reading,
-    check_sampling,
+    check_reading,
 )
 from .judge import Judge
 from .lm import Connection, LanguageModel, language_model
@@ -178,9 +177,7 @@ class PairwiseDirectScorer(Judge):
         super().__init__(task=task, criteria=criteria, lm=lm, scale=scale)
         if len(criteria) != 1:
             raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
-        if reading not in READINGS:
-            raise OptionError(f"reading {reading!r} is none of {', '.join(READINGS)}")
-        check_sampling(samples, temperature)
+        check_reading(reading, samples, temperature)
         name = writer if isinstance(writer, str) else writer.name
         if re.search(r"https?:|//", name, re.IGNORECASE):
             raise OptionError(

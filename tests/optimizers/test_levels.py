@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
+from judgesmith.optimizers.examples import folds_of
 from judgesmith.optimizers.levels import (
     filled,
     fit_levels,
     fit_weights,
-    folds_of,
     lead_matrix,
     out_of_fold,
     weighted_percents,
