@@ -124,8 +124,8 @@ def graded(judge: PairwiseDirectScorer, labels: Labels, lm: LanguageModel) -> di
                 )
     return {
         "pairs": len(own), "written": written, "asked": len(firsts) * judge.levels,
-        "model": _number(float(np.mean(own))) if own else None,
-        "rougeL": _number(float(np.mean(rouge))) if rouge else None,
+        "by_the_model": _number(float(np.mean(own))) if own else None,
+        "by_rougeL": _number(float(np.mean(rouge))) if rouge else None,
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import dspy
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judgesmith.optimizers.examples import Scored, agreement
@@ -92,6 +92,7 @@ def tried(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> 
 
 @settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10**6), level=st.sampled_from(["pooled", "sample", "system"]), spoilt=st.booleans())
+@example(seed=7188, level="system", spoilt=False)  # the best is ahead, but behind in 99 % of the resamples
 def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spoilt: bool) -> None:
     rng = np.random.default_rng(seed)
     human = rng.normal(size=28)

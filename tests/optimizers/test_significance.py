@@ -214,6 +214,14 @@ def test_difference_of_draws_by_its_formula():
     assert found.high == pytest.approx(np.quantile(drawn, 1 - 0.008551), abs=1e-5)
 
 
+def test_resamples_beyond_zero_on_the_other_side_are_no_evidence() -> None:
+    # As at system level with four systems and Qs near 3: every resample is lower, the higher Q's most.
+    drawn = np.random.default_rng(0).normal(-2, 0.5, size=1000)
+    assert difference_of(0.2, drawn, 7, 0, 0.95).p == 1.0
+    assert difference_of(0.0, drawn, 7, 0, 0.95).p == 1.0
+    assert difference_of(-0.2, drawn, 7, 0, 0.95).p == pytest.approx(difference_of(0.2, -drawn, 7, 0, 0.95).p) != 1.0
+
+
 def test_rows_of_a_document_are_not_independent():
     # why "documents" is the default: with 1000 simulations .055 against .187
     assert 0.03 <= false_alarms("documents", 700, rounds=99, rows=120, documents=30) <= 0.075
