@@ -37,6 +37,7 @@ from .options import (
     LeftOut,
     LibraryAspect,
     NoCache,
+    OtherVariant,
     ReferenceLevels,
     Rpm,
     Supervisor,
@@ -165,6 +166,48 @@ def compile(
             rich_help_panel="Search",
         ),
     ] = False,
+    try_variant: Annotated[
+        list[OtherVariant] | None,
+        typer.Option(
+            help="optuna: another variant to try, beside --variant; repeatable. fine takes two calls a row.",
+            rich_help_panel="Search",
+        ),
+    ] = None,
+    try_temperature: Annotated[
+        list[float] | None,
+        typer.Option(
+            help="optuna: a temperature to try, beside --temperature; repeatable.",
+            min=0.0,
+            max=2.0,
+            rich_help_panel="Search",
+        ),
+    ] = None,
+    parallel: Annotated[
+        int,
+        typer.Option(
+            help="optuna: trials at once; faster where the model takes more calls than one pass keeps under way, and a "
+            "little less learnt from each.",
+            min=1,
+            metavar="N",
+            rich_help_panel="Search",
+        ),
+    ] = 1,
+    storage: Annotated[
+        Path | None,
+        typer.Option(
+            help="optuna: keep the study in this SQLite file, for optuna-dashboard and the like.",
+            metavar="FILE",
+            rich_help_panel="Search",
+        ),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            help="optuna: draw the history of the study and what mattered in it (SVG).",
+            metavar="FOLDER",
+            rich_help_panel="Search",
+        ),
+    ] = None,
     level: Annotated[
         Level,
         typer.Option(
@@ -235,6 +278,8 @@ def compile(
                 heldout=heldout, variant=variant, explain=explain, reading=reading, task=task,
                 criteria=criteria, without=tuple(w.value for w in without or ()), optimizer=optimizer, racing=racing,
                 augment=augment, cv=cv, ensemble_top=ensemble_top, mlflow=mlflow,
+                try_variants=tuple(v.value for v in try_variant or ()), try_temperatures=tuple(try_temperature or ()),
+                parallel=parallel, storage=storage, plots=plots,
                 level=level, candidates=candidates, demos=demos, anchor=anchor, teacher=teacher,
                 batches=batches, keep=keep, seed=seed, max_calls=max_calls, max_cost=max_cost, dry_run=dry_run,
                 temperature=temperature, max_tokens=max_tokens, as_json=as_json, method=method,

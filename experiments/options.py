@@ -51,7 +51,13 @@ Method = Literal["active-critic", "openlgauge", "pairwise-direct", "pairwise", "
 SupervisedBy = Literal["lm", "none"]
 
 
-class Without(StrEnum):  # an enumeration, since typer takes no list of a Literal
+class OtherVariant(StrEnum):  # an enumeration, since typer takes no list of a Literal
+    vanilla = "vanilla"
+    coarse = "coarse"
+    fine = "fine"
+
+
+class Without(StrEnum):  # as above
     task = "task"
     criteria = "criteria"
     os_e = "os-e"

@@ -21,6 +21,7 @@ from ..datasets.records import Labels
 from ..errors import ModelError, OptionError
 from ..optimizers.by_name import optimizer_by_name
 from ..optimizers.compiling import Compiler
+from ..optimizers.optuna_search import OptunaSearch
 from ..optimizers.report import Budget
 from ..programs import artifact
 from ..programs.committee import Committee
@@ -144,6 +145,11 @@ class CompileRun(JudgeOptions):
     cv: int | None = None
     ensemble_top: int | None = None
     mlflow: str | None = None
+    try_variants: tuple[str, ...] = ()
+    try_temperatures: tuple[float, ...] = ()
+    parallel: int = 1
+    storage: Path | None = None
+    plots: Path | None = None
 
     def compiler(self, labels: Labels) -> Compiler:
         search = optimizer_by_name(
@@ -152,8 +158,19 @@ class CompileRun(JudgeOptions):
             max_demos=self.demos,
             anchor=self.anchor,  # type: ignore[arg-type]
             racing=self.racing,
+            variants=self.try_variants,  # type: ignore[arg-type]
+            temperatures=self.try_temperatures,
+            parallel=self.parallel,
+            storage=self.storage,
             seed=self.seed,
         )
+        if not isinstance(search, OptunaSearch):
+            own = {
+                "--try-variant": self.try_variants, "--try-temperature": self.try_temperatures,
+                "--parallel": self.parallel > 1, "--storage": self.storage, "--plots": self.plots,
+            }  # fmt: skip
+            if given := [name for name, value in own.items() if value]:
+                raise OptionError(f"{', '.join(given)}: only with --optimizer optuna")
         return Compiler(
             heldout=self._heldout(labels),
             search=search,
@@ -191,7 +208,9 @@ def compile_judge(run: CompileRun) -> int:
                 out.print(f"note: {warning}", style="yellow", markup=False)
         if run.dry_run:
             return _dry_run(run, judge, labels, compiler)
-        _check_writable(run.output, run.labels, Path(run.heldout), run.criteria)
+        _check_writable(run.output, run.labels, Path(run.heldout), run.criteria, run.storage)
+        if run.plots is not None and run.plots.exists() and not run.plots.is_dir():
+            raise OptionError(f"--plots {run.plots} is no folder; name one, it is made where it is missing")
         for name in (run.lm, *judge.models()):
             if name:
                 artifact.check_model_name(name)
@@ -206,9 +225,14 @@ def compile_judge(run: CompileRun) -> int:
         with Watch("compiling", plan.steps) as watch:
             made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
         made.save(run.output)
+        drawn = _draw_study(compiler, run.plots)
         logged = None if log is None else log.log(made, report)
         if run.as_json:
-            told = {"judge": str(run.output)} | ({} if logged is None else {"mlflow": logged.to_dict()})
+            told = (
+                {"judge": str(run.output)}
+                | ({"plots": drawn} if drawn else {})
+                | ({} if logged is None else {"mlflow": logged.to_dict()})
+            )
             print_json(report.to_dict() | told)
         else:
             show_report(report, made, shown=labels.warnings)
@@ -216,6 +240,8 @@ def compile_judge(run: CompileRun) -> int:
                 f"\nSaved {escape(str(run.output))}. Next: "
                 f"judgesmith score OUTPUTS.jsonl --judge {escape(str(run.output))}"
             )
+            if drawn:
+                out.print(f"Drawn: {', '.join(drawn)}", markup=False)
         if logged is not None and logged.error is not None:
             err.print(
                 f"the judge is saved, but MLflow has not logged it: {logged.error}; the same command tries again, with "
@@ -228,6 +254,15 @@ def compile_judge(run: CompileRun) -> int:
         if nothing:
             err.print("no held-out row got a score: see the notes for the reasons", style="red")
     return 1 if nothing or (logged is not None and logged.error is not None) else 0
+
+
+def _draw_study(compiler: Compiler, folder: Path | None) -> list[str]:
+    """Optuna's plots of the last search, where they were asked for; the files drawn."""
+    if folder is None or not isinstance(compiler.search, OptunaSearch) or compiler.search.study is None:
+        return []
+    from .optuna_plots import draw
+
+    return [str(path) for path in draw(compiler.search.study, folder)]
 
 
 def _check_writable(path: Path, *inputs: Path | None) -> None:

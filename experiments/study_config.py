@@ -27,14 +27,20 @@ METHODS = get_args(Method)
 #: What a cell decides, or the whole study: no arm may have its own.
 OF_STUDY = (
     "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
-    "cv", "dry_run", "temperature", "max_tokens", "connection", "as_json",
+    "cv", "storage", "plots", "dry_run", "temperature", "max_tokens", "connection", "as_json",
 )  # fmt: skip
 #: How models are reached: read from a file, never written to one.
 CONNECTION: Mapping[str, Any] = {
     "api_base": str | None, "timeout": float, "concurrency": int | None, "rpm": float | None, "no_cache": bool,
 }  # fmt: skip
 #: Names of settings as the flags of `compile` have them.
-FLAGS = {"as": "library_aspect", "aspects": "aspect_file", "annotator": "annotators"}
+FLAGS = {
+    "as": "library_aspect",
+    "aspects": "aspect_file",
+    "annotator": "annotators",
+    "try_variant": "try_variants",
+    "try_temperature": "try_temperatures",
+}
 #: What `CompileRun` takes as it comes.
 CHOICES: Mapping[str, tuple[str, ...]] = {
     "method": METHODS,

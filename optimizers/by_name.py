@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
 from ..errors import OptionError
+from ..programs.critic import Variant
 from .adapters import GEPASearch, MIPROSearch, SIMBASearch
 from .few_shot import KnnFewShot, LabeledFewShot, NoSearch
 from .optuna_search import OptunaSearch
@@ -26,14 +28,17 @@ def optimizer_by_name(
     max_demos: int = 4,
     anchor: Anchor = "auto",
     racing: bool | Racing = False,
+    variants: Sequence[Variant] = (),
+    temperatures: Sequence[float] = (),
+    parallel: int = 1,
     storage: Path | str | None = None,
     seed: int = 0,
 ) -> DemonstrationSearch:
     """A new optimizer. With the same `candidates`, random search, optuna, mipro, gepa and simba score the rows
     equally often at most.
 
-    What an optimizer has no use for is left aside: LabeledFewShot takes max_demos, storage is optuna's; zepo's
-    candidates are paraphrases.
+    What an optimizer has no use for is left aside: LabeledFewShot takes max_demos; variants, temperatures, parallel
+    and storage are optuna's; zepo's candidates are paraphrases.
     Raises OptionError for a name that is none of `OptimizerName`.
     """
     if name == "random-search":
@@ -43,7 +48,15 @@ def optimizer_by_name(
     if name == "optuna":
         trials = candidates + 2 if candidates else 0
         return OptunaSearch(
-            trials=trials, max_demos=max_demos, anchor=anchor, racing=racing, storage=storage, seed=seed
+            trials=trials,
+            max_demos=max_demos,
+            anchor=anchor,
+            racing=racing,
+            variants=variants,
+            temperatures=temperatures,
+            parallel=parallel,
+            storage=storage,
+            seed=seed,
         )
     if name in _DSPY:
         return _DSPY[name](candidates=candidates, max_demos=max_demos, anchor=anchor, seed=seed)

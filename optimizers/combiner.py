@@ -22,7 +22,19 @@ from ..programs.combination import Combination
 from ..signatures.values import Verdict
 from .correlation import CorrelationSum, Level
 from .ensemble import weighted_mean
-from .examples import Agreement, Vector, agreement, clearly, difference, documents, folds_of, groups, humans, systems
+from .examples import (
+    Agreement,
+    Vector,
+    agreement,
+    clearly,
+    difference,
+    documents,
+    folds_of,
+    groups,
+    humans,
+    percents_of,
+    systems,
+)
 
 Matrix = NDArray[np.float64]
 #: "plain" is what the judge does already: OS-E, or the mean of the criteria where there is no OS-E.
@@ -211,7 +223,7 @@ def choose(
     sure: the share of paired resamples of whole groups in which another way must win. Folds are whole groups, inside
     them the penalty is chosen by folds again. The same seed gives the same weights.
     """
-    plain = np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float)
+    plain = percents_of(verdicts)
     rows = _Rows(
         criterion_matrix(verdicts, names),
         humans(examples),

@@ -34,6 +34,7 @@ from .examples import (
     humans,
     systems,
 )
+from .optuna_search import OptunaSearch
 from .refinement import Refinement
 from .search import DemonstrationSearch, SearchRecord, Tried
 
@@ -54,6 +55,8 @@ def refuse_committee(top: int, judge: Judge, search: DemonstrationSearch) -> Non
     }.get(search.name)
     if search.evaluations() < FEWEST:
         why = "it tries nothing but the zero-shot prompt"
+    if isinstance(search, OptunaSearch) and search.temperatures:
+        why = "its candidates may differ in temperature, and a committee has one"
     if why is not None:
         raise OptionError(f"ensemble_top (--ensemble-top) does not go with the optimizer {search.name}: {why}")
     if judge.whole_documents:

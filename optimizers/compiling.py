@@ -163,7 +163,7 @@ class Compiler:
         heldout = sum(len(p.heldout) for p in parts)
         rows = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
         row_tokens = int(np.mean(rows) / 3.5) + 20
-        per_row = judge.calls_per_row()
+        per_row = self._optimizer.calls_per_row(judge)
         passes = self._optimizer.evaluations()
         forms = len(self._forms(judge, logprobs=True))
         # One of the trials is the search's own zero-shot pass; one more goes without what was inferred.
@@ -326,7 +326,7 @@ class Compiler:
         plan = self.plan(judge, labels, lm)
         meter = lm.meter
         started, before = time.monotonic(), meter.usage
-        per_row = judge.calls_per_row() * (1 + self._seats)
+        per_row = self._optimizer.calls_per_row(judge) * (1 + self._seats)
         purse = _Purse(self.budget, lm, per_row, plan, [len(p.heldout) for p in parts], bool(folds))
         taught = None if self.teacher is None else self.teacher.meter
         try:

@@ -11,13 +11,11 @@ seen by any of it.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dspy
-import numpy as np
 
 from ..errors import OptionError
 from ..programs import engine
@@ -25,7 +23,7 @@ from ..signatures.values import Item, Verdict
 from .correlation import Level
 from .dspy_desk import Desk, JudgeProgram, Proposed, Tuned, item_in
 from .dspy_model import PlainAdapter, quiet_dspy
-from .examples import Scored, Vector
+from .examples import Scored, percents_of
 from .progress import Progress
 from .search import Anchor, DemoKind, DemonstrationSearch, Design, Ground, Tried
 from .surrogate import RankSurrogate
@@ -115,7 +113,7 @@ class DSPySearch(DemonstrationSearch):
             known |= _by_item(ground.pool, self._score(ground.base, ground.pool, "zero-shot, training rows").verdicts)
         desk = Desk(
             judge,
-            RankSurrogate(ground.pool, _percents([known[item_in(e)] for e in ground.pool]), seed=self.seed),
+            RankSurrogate(ground.pool, percents_of([known[item_in(e)] for e in ground.pool]), seed=self.seed),
             [*ground.pool, *ground.rows],
             prompts=ground.teacher or judge.lm,
             keep=self._completed * len(ground.rows) * judge.calls_per_row(),
@@ -143,8 +141,7 @@ class DSPySearch(DemonstrationSearch):
         missing = [e for e, item in zip(ground.rows, items, strict=True) if item not in known]
         if missing:
             known |= _by_item(missing, self._score(design.program, missing, name).verdicts)
-        verdicts = tuple(known[item] for item in items)
-        self._consider(ground, design, Scored(verdicts, _percents(verdicts)))
+        self._consider(ground, design, Scored.of([known[item] for item in items]))
 
     def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
         chosen, reason = super()._choose(tried, rows)
@@ -153,10 +150,6 @@ class DSPySearch(DemonstrationSearch):
 
 def _by_item(rows: Sequence[dspy.Example], verdicts: Sequence[Verdict]) -> dict[Item, Verdict]:
     return {item_in(e): v for e, v in zip(rows, verdicts, strict=True)}
-
-
-def _percents(verdicts: Sequence[Verdict]) -> Vector:
-    return np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float)
 
 
 def _design(name: str, tuned: Tuned, ground: Ground) -> Design:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Self
 
 import dspy
 import numpy as np
@@ -13,6 +16,7 @@ from numpy.typing import NDArray
 
 from ..datasets.records import Labels
 from ..errors import LeakError
+from ..programs import engine
 from ..programs.judge import Judge
 from ..signatures.values import Item, Scale, Verdict
 from .correlation import CorrelationSum, Level, Objective, signature
@@ -86,9 +90,18 @@ class Scored:
     verdicts: tuple[Verdict, ...]
     percents: Vector
 
+    @classmethod
+    def of(cls, verdicts: Sequence[Verdict]) -> Self:
+        return cls(tuple(verdicts), percents_of(verdicts))
+
     @property
     def failed(self) -> int:
         return int(np.isnan(self.percents).sum())
+
+
+def percents_of(verdicts: Iterable[Verdict]) -> Vector:
+    """Raw percents, NaN where the judge failed."""
+    return np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float)
 
 
 def score_rows(judge: Judge, examples: Sequence[dspy.Example], progress: Progress) -> Scored:
@@ -97,8 +110,29 @@ def score_rows(judge: Judge, examples: Sequence[dspy.Example], progress: Progres
     for verdict in judge.score_many([item_of(e) for e in examples]):
         verdicts.append(verdict)
         progress.step()
-    percents = np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float)
-    return Scored(tuple(verdicts), percents)
+    return Scored.of(verdicts)
+
+
+def score_together(judges: Sequence[Judge], examples: Sequence[dspy.Example], progress: Progress) -> Iterator[Scored]:
+    """What each judge says of the rows, in the order of the judges. The rows of all are one queue: where one judge's
+    last rows leave the model idle, the next one's are under way. For judges that look at one row at a time."""
+    for judge in judges:
+        engine.run(judge.prepare(judge.lm))
+    items = [item_of(e) for e in examples]
+
+    async def one(work: tuple[Judge, Item]) -> Verdict:
+        judge, item = work
+        return await judge.averdict(item, judge.lm)
+
+    at_once = min(judge.rows_at_once(judge.lm) for judge in judges)
+    queue = engine.ordered_map(one, itertools.product(judges, items), in_flight=at_once)
+    with closing(queue) as verdicts:
+        for _ in judges:
+            said = []
+            for verdict in itertools.islice(verdicts, len(items)):
+                said.append(verdict)
+                progress.step()
+            yield Scored.of(said)
 
 
 @dataclass(frozen=True, slots=True)

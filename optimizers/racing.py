@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ..errors import BudgetError, OptionError
 from ..signatures.values import Verdict
 from .correlation import CorrelationSum, Level
-from .examples import Scored, Vector, documents, groups, humans, resampling_units, systems
+from .examples import Scored, Vector, documents, groups, humans, percents_of, resampling_units, systems
 from .resampling import Agreement as Resampled
 
 Rows = NDArray[np.intp]
@@ -77,12 +77,10 @@ class Runner:
 
     def scored(self) -> Scored:
         """What it said of the rows it was judged on, in their order."""
-        verdicts = tuple(self.verdicts[i] for i in sorted(self.verdicts))
-        return Scored(verdicts, np.array([math.nan if v.failure else v.percent for v in verdicts], dtype=float))
+        return Scored.of([self.verdicts[i] for i in sorted(self.verdicts)])
 
     def percents(self, rows: Rows) -> Vector:
-        found = [self.verdicts[i] for i in rows.tolist()]
-        return np.array([math.nan if v.failure else v.percent for v in found], dtype=float)
+        return percents_of(self.verdicts[i] for i in rows.tolist())
 
 
 def blocks(

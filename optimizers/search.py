@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, get_args
 
@@ -196,6 +196,10 @@ class DemonstrationSearch(ABC):
     def evaluations(self) -> int:
         """How often the validation rows are scored at most."""
 
+    def calls_per_row(self, judge: Judge) -> int:
+        """Calls that an output costs at most, whatever is chosen."""
+        return judge.calls_per_row()
+
     def proposals(self, judge: Judge, rows: int) -> int:
         """Calls beside the scoring of rows at most, where a model writes what is tried."""
         return 0
@@ -253,11 +257,14 @@ class DemonstrationSearch(ABC):
         whole = sum(t.candidate.dropped is None or "budget" not in t.candidate.dropped for t in ground.tried)
         return f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
 
+    def _scored(self, ground: Ground, designs: Sequence[Design]) -> Iterator[tuple[Design, Scored]]:
+        """Candidates with their scores on all rows, in their order. A BudgetError comes after those that it spared."""
+        for design in designs:
+            yield design, self._score(design.program, ground.rows, design.name)
+
     def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         self.progress.stage(f"candidate {name}", len(rows))
-        brief = program.deepcopy()
-        brief.set_brief(True)
-        return score_rows(brief, rows, self.progress)
+        return score_rows(brief(program), rows, self.progress)
 
     def _answers(self, base: Judge, pool: Sequence[dspy.Example], teacher: LanguageModel | None) -> tuple[Verdict, ...]:
         program = base.copy_for(_language_model=teacher or base._language_model)
@@ -267,8 +274,8 @@ class DemonstrationSearch(ABC):
     def _judge(self, ground: Ground, designs: Sequence[Design]) -> bool:
         """Judge candidates on all rows or, racing, until they fall behind. Whether the budget ended it."""
         if self.racing is None or ground.base.whole_documents:  # a part of a document would be ranked otherwise
-            for design in designs:
-                self._consider(ground, design, self._score(design.program, ground.rows, design.name))
+            for design, scored in self._scored(ground, designs):
+                self._consider(ground, design, scored)
             return False
 
         def score(number: int, rows: Rows) -> Scored:
@@ -415,6 +422,13 @@ def better(one: Candidate, other: Candidate) -> bool:
     both = (one, other)
     contest = Contest([c.parts for c in both], [c.disqualified is None for c in both])
     return contest.better([c.agreement.q for c in both], 0, 1)
+
+
+def brief(judge: Judge) -> Judge:
+    """A copy that leaves out what does not change the score."""
+    made = judge.copy_for()
+    made.set_brief(True)
+    return made
 
 
 def without_demos(judge: Judge) -> Judge:

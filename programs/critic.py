@@ -92,6 +92,14 @@ class ActiveCritic(Judge):
         for name, predictor in self.named_predictors():
             predictor.demos, predictor.signature = before[name]
 
+    def as_variant(self, variant: Variant) -> ActiveCritic:
+        """The same judge, as another variant without demonstrations; what only the fine one has goes."""
+        made = self.copy_for(variant=variant, combination=None, combine=self.combine if variant == "fine" else "os-e")
+        for name in ("criteria_scorer", "overall_scorer"):
+            made.__dict__.pop(name, None)
+        made._build()
+        return made
+
     @property
     def brief(self) -> bool:
         """Whether scoring stops after the overall score (same score, no explanation): for searches."""

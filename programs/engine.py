@@ -14,7 +14,7 @@ import contextvars
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, TypeVar
 
@@ -126,7 +126,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         raise
 
 
-def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int) -> Iterator[R]:
+def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int) -> Generator[R, None, None]:
     """`worker(item)` for each item, `in_flight` at a time, results in the order of the items as soon as they are there.
 
     The items are read in the caller's thread, so that they may come from a database cursor, a slow pipe or another

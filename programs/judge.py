@@ -164,13 +164,18 @@ class Judge(dspy.Module):  # type: ignore[misc]
         async def one(row: Any) -> Verdict:
             return await self.averdict(Item.of(row), lm)
 
-        # Measured on llama.cpp: for answers of a few tokens one call at a time is faster, since each slot would
-        # compute the shared prompt for itself; for longer answers the slots' batching wins.
-        in_flight = concurrency or (1 if self.brief and lm.embedded else lm.concurrency)
-        for done, verdict in enumerate(engine.ordered_map(one, rows, in_flight=in_flight), start=1):
+        for done, verdict in enumerate(
+            engine.ordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm)), start=1
+        ):
             yield verdict
             if progress is not None:
                 progress(done)
+
+    def rows_at_once(self, lm: LanguageModel) -> int:
+        """How many rows are best under way at once."""
+        # Measured on llama.cpp: for answers of a few tokens one call at a time is faster, since each slot would
+        # compute the shared prompt for itself; for longer answers the slots' batching wins.
+        return 1 if self.brief and lm.embedded else lm.concurrency
 
     async def averdict(self, item: Item, lm: LanguageModel | None = None) -> Verdict:
         """The asynchronous form of `score`, on the engine's loop."""

@@ -7,6 +7,7 @@ Retry-After, a limit on calls in flight and per minute, a meter with a budget, a
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 import re
 import time
@@ -137,6 +138,14 @@ class LanguageModel:
 
     def __repr__(self) -> str:
         return f"LanguageModel({self.name!r})"
+
+    def at(self, temperature: float) -> Self:
+        """The same model, connection and meter with another temperature. Raises OptionError outside 0 to 2."""
+        if temperature == self.sampling.temperature:
+            return self
+        made = copy.copy(self)
+        made.sampling = replace(self.sampling, temperature=temperature)
+        return made
 
     async def close(self) -> None:
         await self._transport.close()

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 
 import judgesmith
@@ -61,6 +62,25 @@ def test_compile_says_what_it_found(compile_: Any, rows_file: Rows, tmp_path: Pa
         assert part in words
     assert "24 labels are too few for a held-out part" in words
     assert "Traceback" not in done.err
+
+
+def test_a_study_of_optuna_is_kept_and_drawn(
+    server: Any, fake: Any, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.text) * 37 % 101)
+    study, plots = tmp_path / "study.db", tmp_path / "plots"
+    done = compile_(
+        rows_file(48), "--optimizer", "optuna", "--candidates", 6, "--demos", 1, "--try-variant", "fine",
+        "--try-temperature", 0.5, "--parallel", 2, "--storage", study, "--plots", plots, "--json",
+    )  # fmt: skip
+    assert done.code == 0
+    assert done.json["plots"] == [str(plots / "history.svg"), str(plots / "importance.svg")]
+    assert all((plots / name).read_text().startswith("<?xml") for name in ("history.svg", "importance.svg"))
+    assert "demos" in (plots / "importance.svg").read_text()
+    (summary,) = optuna.get_all_study_summaries(f"sqlite:///{study}")
+    assert summary.n_trials == 9
+    forms = [c.get("form", {}) for c in done.json["candidates"]]
+    assert {"variant", "temperature"} <= {name for form in forms for name in form}
 
 
 def test_compile_where_no_row_gets_a_score_is_no_success(
@@ -223,6 +243,9 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
         (["compile", "rows.jsonl", "--lm", "ollama_chat/llama3"], ["ModelError", "Ollama"]),
         (["compile", "rows.jsonl", "--api-base", "localhost:8000"], ["OptionError", "no http(s) address"]),
         (["compile", "rows.jsonl", "--temperature", "3"], ["OptionError", "temperature"]),
+        (["compile", "rows.jsonl", "--plots", "p", "--parallel", "2"], ["--parallel, --plots: only with", "optuna"]),
+        (["compile", "rows.jsonl", "--optimizer", "optuna", "--storage", "rows.jsonl"], ["study in rows.jsonl cannot"]),
+        (["compile", "rows.jsonl", "--optimizer", "optuna", "--plots", "rows.jsonl"], ["OptionError", "is no folder"]),
         (["compile", "rows.jsonl", "-o", "/proc/none/judge.json"], ["OptionError", "cannot be written"]),
         (["compile", "rows.jsonl", "-o", "."], ["OptionError", "is a folder"]),
         (["compile", "rows.jsonl", "-o", "rows.jsonl"], ["OptionError", "is an input of this command"]),

@@ -11,9 +11,11 @@ from optuna.trial import FixedTrial
 
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.examples import examples_of, score_rows
 from judgesmith.optimizers.optuna_search import OptunaSearch
+from judgesmith.optimizers.progress import Silent
 from judgesmith.optimizers.search import Ground, SearchRecord
+from judgesmith.programs import artifact
 from judgesmith.programs.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.lm import Connection, LanguageModel, language_model
@@ -236,3 +238,95 @@ def test_a_file_that_is_no_study_is_said(model: LanguageModel, server: Any, labe
     path.write_text("This is no database, and it is long enough to be taken for one." * 40)
     with pytest.raises(OptionError, match=r"study\.db cannot be used"):
         run(OptunaSearch(trials=1, storage=path), critic("vanilla", model), labels)
+
+
+# -- variants, temperatures, trials at once
+
+
+def test_another_variant_is_tried_where_asked_for(
+    server: Any, fake: Any, model: LanguageModel, labels: Labels, tmp_path: Path
+) -> None:
+    """Only the second step of the fine variant says what people said."""
+    human = truth(labels)
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "criteria":
+            return "\n".join(f"{n}: So. Score: {guess(ask)}" for n in NAMES if f"- {n}: " in ask.system)
+        return fake.judging(lambda ask: human[ask.mark] if "criteria_scores" in ask.text else guess(ask))(ask)
+
+    server.answer = answer
+    search = OptunaSearch(trials=16, startup=8, max_demos=2, variants=["vanilla", "fine", "coarse"])
+    student = critic("coarse", model)
+    assert search.calls_per_row(student) == 2
+    assert OptunaSearch(variants=["vanilla"]).calls_per_row(student) == 1
+    judge, record = run(search, student, labels)
+    assert isinstance(judge, ActiveCritic)
+    assert (judge.variant, student.variant) == ("fine", "coarse")
+    assert record.selected.form["variant"] == "fine"
+    assert record.selected.agreement.q == pytest.approx(3.0)
+    assert {c.form.get("variant") for c in record.candidates} == {None, "vanilla", "fine"}
+    assert "variant" not in record.candidates[0].form
+    assert [name for name, _ in judge.named_predictors()] == ["criteria_scorer.predict", "overall_scorer.predict"]
+    judge.save(tmp_path / "judge.json")
+    again = artifact.load(tmp_path / "judge.json", lm=model)
+    assert again.options() == judge.options()
+
+
+def test_variants_need_something_to_differ_in(model: LanguageModel, server: Any, labels: Labels) -> None:
+    _, record = run(OptunaSearch(trials=8, variants=["coarse", "fine"]), critic("vanilla", model), labels)
+    assert not any("variant" in c.form for c in record.candidates)
+    with pytest.raises(OptionError, match="'fines' is none of"):
+        OptunaSearch(variants=["fines"])  # type: ignore[list-item]
+
+
+def test_the_temperature_is_tried_and_kept(server: Any, fake: Any, model: LanguageModel, labels: Labels) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: human[ask.mark] if ask.body["temperature"] == 0.5 else guess(ask))
+    search = OptunaSearch(trials=10, startup=10, max_demos=2, temperatures=[0.0, 0.5, 1.0])
+    judge, record = run(search, critic("vanilla", model), labels)
+    assert record.selected.form == {"temperature": 0.5}
+    assert judge.lm.sampling.temperature == 0.5
+    assert model.sampling.temperature == 0.0
+    assert judge.lm.meter is model.meter
+    assert {c.form.get("temperature") for c in record.candidates} == {None, 0.5, 1.0}
+    with pytest.raises(OptionError, match="temperature 3 is outside"):
+        OptunaSearch(temperatures=[3.0])
+
+
+@pytest.mark.parametrize("racing", [False, True])
+def test_trials_at_once_come_out_the_same_every_time(
+    racing: bool, server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
+
+    def search() -> tuple[OptunaSearch, SearchRecord]:
+        made = OptunaSearch(trials=8, startup=3, parallel=3, racing=racing)
+        return made, run(made, critic("coarse", model), labels)[1]
+
+    made, record = search()
+    _, again = search()
+    assert [c.to_dict() for c in record.candidates] == [c.to_dict() for c in again.candidates]
+    assert made.study is not None
+    assert len(made.study.trials) == 9
+    assert {t.state.name for t in made.study.trials} <= {"COMPLETE", "PRUNED"}
+    assert record.stopped is None
+    # Each row's score under each candidate is what that candidate gives alone.
+    for tried in record.tried:
+        if tried.judged is None:
+            alone = score_rows(tried.program, examples_of(labels), Silent())
+            assert alone.percents.tolist() == tried.scored.percents.tolist()
+
+
+def test_a_budget_that_ends_a_batch_keeps_what_was_judged(server: Any, model: LanguageModel, labels: Labels) -> None:
+    model.meter.max_calls = 40 * 2 + 20
+    search = OptunaSearch(trials=9, startup=9, parallel=3)
+    _, record = run(search, critic("coarse", model), labels)
+    assert record.stopped is not None
+    assert 2 <= len(record.candidates) <= 4
+    assert all(c.rows == 40 for c in record.candidates)
+    assert search.study is not None
+    states = [t.state.name for t in search.study.trials]
+    assert "RUNNING" not in states
+    assert states.count("COMPLETE") >= len(record.candidates)
+    assert states[-1] == "FAIL"
