@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import as_file, files
@@ -164,13 +164,6 @@ class CompileRun(JudgeOptions):
             storage=self.storage,
             seed=self.seed,
         )
-        if not isinstance(search, OptunaSearch):
-            own = {
-                "--try-variant": self.try_variants, "--try-temperature": self.try_temperatures,
-                "--parallel": self.parallel > 1, "--storage": self.storage, "--plots": self.plots,
-            }  # fmt: skip
-            if given := [name for name, value in own.items() if value]:
-                raise OptionError(f"{', '.join(given)}: only with --optimizer optuna")
         return Compiler(
             heldout=self._heldout(labels),
             search=search,
@@ -182,6 +175,20 @@ class CompileRun(JudgeOptions):
             cv=self.cv,
             ensemble_top=self.ensemble_top,
         )
+
+    def refuse_unused(self) -> None:
+        """Raises OptionError for what this optimizer has no use for: it would be paid for with nothing."""
+        optuna = {
+            "--try-variant": self.try_variants, "--try-temperature": self.try_temperatures,
+            "--parallel": self.parallel > 1, "--storage": self.storage, "--plots": self.plots,
+        }  # fmt: skip
+        self._only_with(("optuna",), optuna)
+        self._only_with(("random-search", "optuna", "knn"), {"--racing": self.racing})
+
+    def _only_with(self, optimizers: Sequence[str], options: Mapping[str, Any]) -> None:
+        given = [name for name, value in options.items() if value]
+        if given and self.optimizer not in optimizers:
+            raise OptionError(f"{', '.join(given)}: only with --optimizer {' or '.join(optimizers)}")
 
     def _heldout(self, labels: Labels) -> float | Labels:
         try:
@@ -196,6 +203,7 @@ class CompileRun(JudgeOptions):
 
 
 def compile_judge(run: CompileRun) -> int:
+    run.refuse_unused()
     with quiet():
         labels = read_labels(run.labels, aspect=run.aspect, scale=run.scale, columns=column_roles(run.columns))
         judge, compiler = run.judge(labels.aspect), run.compiler(labels)

@@ -23,6 +23,7 @@ from ..programs import engine
 from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
 from ..signatures.values import Item, Verdict
+from .alone import alone
 from .console import Watch
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
@@ -251,28 +252,29 @@ def score_file(
     """
     if output.exists() and source.exists() and output.samefile(source):
         raise OptionError(f"{output} is the input; give another -o")
-    mark = fingerprint(judge)
-    known = set(judge.provenance.get("seen") or ())
-    summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
-    rows: Iterator[tuple[Row, dict[str, Any]]] = itertools.islice(iter_rows(source, columns=columns), limit)
-    there = output.exists() and not overwrite and output.stat().st_size > 0
-    # A model that is not there, or an input that cannot be read, must not cost an output that is.
-    engine.run(judge.prepare(judge.lm))
-    rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
-    try:
-        if retry_failed and not there:
-            raise OptionError(f"{output} does not exist: there are no failed rows to try again")
-        if judge.whole_documents and there and not retry_failed:
-            every = list(rows)
-            rows, there = iter(every), _finished(output, every, mark)
-        if retry_failed:
-            _again(judge, rows, output, mark, known, raw, summary, watch)
-        else:
-            _onwards(judge, rows, output, mark, known, raw, summary, watch, there)
-    finally:
-        spent = judge.lm.meter.usage - before
-        summary.calls, summary.cached_calls = spent.calls, spent.cached
-        summary.seconds = time.monotonic() - started
+    with alone(output):
+        mark = fingerprint(judge)
+        known = set(judge.provenance.get("seen") or ())
+        summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
+        rows: Iterator[tuple[Row, dict[str, Any]]] = itertools.islice(iter_rows(source, columns=columns), limit)
+        there = output.exists() and not overwrite and output.stat().st_size > 0
+        # A model that is not there, or an input that cannot be read, must not cost an output that is.
+        engine.run(judge.prepare(judge.lm))
+        rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
+        try:
+            if retry_failed and not there:
+                raise OptionError(f"{output} does not exist: there are no failed rows to try again")
+            if judge.whole_documents and there and not retry_failed:
+                every = list(rows)
+                rows, there = iter(every), _finished(output, every, mark)
+            if retry_failed:
+                _again(judge, rows, output, mark, known, raw, summary, watch)
+            else:
+                _onwards(judge, rows, output, mark, known, raw, summary, watch, there)
+        finally:
+            spent = judge.lm.meter.usage - before
+            summary.calls, summary.cached_calls = spent.calls, spent.cached
+            summary.seconds = time.monotonic() - started
     return summary
 
 

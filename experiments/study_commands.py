@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -201,6 +202,7 @@ def _pairs(given: list[str]) -> dict[str, str]:
 def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:
     from ..programs import artifact
     from . import study_tables as tables
+    from .alone import alone
     from .console import err, out, print_json
     from .evaluation_tables import clean
     from .runs import quiet
@@ -210,7 +212,7 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
     if not given.has("lm") and os.environ.get("JUDGESMITH_LM"):
         given = replace(given, flags={**given.flags, "lm": os.environ["JUDGESMITH_LM"]})
     output = output or given.folder()
-    with quiet():
+    with quiet(), ExitStack() as lock:
         made = Study.prepare(given)
         if dry_run:
             return _dry_run(made, where, as_json=as_json)
@@ -218,6 +220,7 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
             raise OptionError("no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file")
         for name in made.config.lm:
             artifact.check_model_name(name)
+        lock.enter_context(alone(output, folder=True))
         journal = Journal.open(output, made, overwrite=overwrite)
         cells = made.cells()
         todo = [cell for cell in cells if not journal.done(cell)]

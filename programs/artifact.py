@@ -301,8 +301,15 @@ def fingerprint(judge: Judge) -> str:
 
 
 def save(judge: Judge, path: str | Path) -> None:
-    """Write to a temporary file beside `path`, then rename: a reader never sees half a judge."""
-    write_atomically(Path(path), dumps(judge))
+    """Write to a temporary file beside `path`, then rename: a reader never sees half a judge. Raises ArtifactError for
+    one that could not be read again."""
+    text = dumps(judge)
+    if (size := len(text.encode())) > LARGEST:
+        raise ArtifactError(
+            f"{path}: the judge would have {size:,} bytes and has at most {LARGEST:,}; take fewer or shorter "
+            "demonstrations"
+        )
+    write_atomically(Path(path), text)
 
 
 def write_atomically(path: Path, text: str) -> None:

@@ -244,6 +244,7 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
         (["compile", "rows.jsonl", "--api-base", "localhost:8000"], ["OptionError", "no http(s) address"]),
         (["compile", "rows.jsonl", "--temperature", "3"], ["OptionError", "temperature"]),
         (["compile", "rows.jsonl", "--plots", "p", "--parallel", "2"], ["--parallel, --plots: only with", "optuna"]),
+        (["compile", "rows.jsonl", "--racing", "--optimizer", "gepa"], ["--racing: only with", "random-search or"]),
         (["compile", "rows.jsonl", "--optimizer", "optuna", "--storage", "rows.jsonl"], ["study in rows.jsonl cannot"]),
         (["compile", "rows.jsonl", "--optimizer", "optuna", "--plots", "rows.jsonl"], ["OptionError", "is no folder"]),
         (["compile", "rows.jsonl", "-o", "/proc/none/judge.json"], ["OptionError", "cannot be written"]),

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from judgesmith.experiments.alone import alone
+
 Rows = Callable[..., Path]
 
 
@@ -466,3 +468,15 @@ def test_memory_does_not_grow_with_the_rows(spawn: Any, tmp_path: Path) -> None:
     told = json.loads(out)
     assert (told["rows"], told["resumed"]) == (20000, 20000)
     assert told["grown"] < 40, told  # MB; the rows are 90 MB and their verdicts as many
+
+
+def test_two_processes_do_not_write_one_output(score: Any, rows_file: Any, tmp_path: Path) -> None:
+    rows, output = rows_file(4), tmp_path / "scored.jsonl"
+    with alone(output):
+        done = score(rows, "-o", output)
+        assert done.code == 2
+        assert "another process is writing there" in done.err
+        assert not output.exists()
+    assert score(rows, "-o", output).code == 0
+    assert len(lines(output)) == 4
+    assert {path.name for path in tmp_path.iterdir() if path.name.startswith(".scored")} == set()

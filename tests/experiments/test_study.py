@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import OptionError
 from judgesmith.experiments import study as running
+from judgesmith.experiments.alone import alone
 from judgesmith.experiments.study import Cell, Study, draw
 from judgesmith.experiments.study_analysis import resample
 from judgesmith.experiments.study_config import Arm, Given, changes
@@ -90,6 +91,15 @@ def test_every_kind_leaves_a_whole_folder(
     assert all(record["status"] == "done" and record["calls"] > 0 for record in results)
     assert len(lines(folder / "predictions.jsonl")) == sum(record["heldout"] for record in results)
     assert sum(line["seeds"] for line in told["lines"]) == cells
+
+
+def test_two_processes_do_not_run_one_study(study: Any, folder: Path) -> None:
+    with alone(folder, folder=True):
+        done = study("optimizers", *ONE)
+        assert done.code == 2
+        assert "another process is writing there" in done.err
+    assert study("optimizers", *ONE).code == 0
+    assert {path.name for path in folder.iterdir()} == set(running.FILES)
 
 
 def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tmp_path: Path) -> None:

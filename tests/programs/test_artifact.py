@@ -486,6 +486,14 @@ def test_a_huge_file_is_refused_unread(path: Path, monkeypatch: pytest.MonkeyPat
         load(path)
 
 
+def test_a_judge_too_large_to_be_read_again_is_not_saved(path: Path) -> None:
+    judge = compiled()
+    judge.provenance["notes"] = ["x" * LARGEST]
+    with pytest.raises(ArtifactError, match=f"at most {LARGEST:,}; take fewer or shorter"):
+        save(judge, path)
+    assert not path.exists()
+
+
 def test_a_missing_file_says_what_makes_one(path: Path) -> None:
     with pytest.raises(ArtifactError, match="judgesmith compile"):
         load(path)
