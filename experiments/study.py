@@ -162,8 +162,7 @@ class Study:
         teacher = bool(self.compile_run(cell).teacher)
         plan = compiler.plan(judge, train, cell.model or None, teacher=teacher)
         once = plan.heldout * judge.calls_per_row()  # Compiler.run judges held-out rows zero-shot, too
-        # The search's zero-shot pass, which the disk answers where forms were tried, counts in a budget all the same.
-        fitting = plan.calls - 2 * once + len(train) * judge.calls_per_row()
+        fitting = plan.calls - 2 * once
         if self.config.max_calls is not None:
             fitting = min(fitting, self.config.max_calls)
         return replace(plan, calls=fitting + once, steps=max(1, plan.steps - plan.heldout))

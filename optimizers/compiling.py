@@ -165,9 +165,10 @@ class Compiler:
         row_tokens = int(np.mean(rows) / 3.5) + 20
         per_row = self._optimizer.calls_per_row(judge)
         passes = self._optimizer.evaluations()
+        # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         forms = len(self._forms(judge, logprobs=True))
-        # One of the trials is the search's own zero-shot pass; one more goes without what was inferred.
-        extra = max(0, forms - 1) + (1 if self._needs_inference(judge) else 0)
+        bare = self._needs_inference(judge) and self._may_leave_out(judge)
+        extra = forms + bare if forms > 1 or bare else 0
         infer = sum(self.inference.calls(n) for n in train) if self._needs_inference(judge) else 0
         taught = 1 if passes > 1 and (teacher or self.teacher is not None) else 0
         scoring = sum(n * (passes + extra + taught) for n in train) * per_row
@@ -269,6 +270,11 @@ class Compiler:
             )
         return inferred
 
+    @staticmethod
+    def _may_leave_out(judge: Judge) -> bool:
+        """Whether the prompt is tried without what was inferred, too."""
+        return isinstance(judge, ActiveCritic) and judge.variant == "coarse" and judge.use_task and judge.use_criteria
+
     def _choose_form(
         self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel, inferred: bool
     ) -> tuple[FormTrial, ...]:
@@ -278,7 +284,7 @@ class Compiler:
         if student.reading == "expected" and not able.logprobs:
             raise OptionError(f"{lm.name} gives no log-probabilities; use reading 'said' or 'auto'")
         forms = self._forms(student, logprobs=able.logprobs)
-        with_and_without = inferred and student.variant == "coarse" and student.use_task and student.use_criteria
+        with_and_without = inferred and self._may_leave_out(student)
         if len(forms) == 1 and not with_and_without:
             student.settle(explain=forms[0][0], reading=forms[0][1])
             return ()
