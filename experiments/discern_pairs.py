@@ -208,7 +208,7 @@ class Ask:
 
 
 def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool) -> list[Ask]:
-    """The texts of pairs, each once. A judge sees a text's own reference only where the good texts are outputs: else
+    """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the good texts are outputs: else
     the reference would be the undamaged text itself. A metric compares with the other references, or with the
     undamaged text where there is none."""
     found: dict[str, Ask] = {}
@@ -224,7 +224,11 @@ def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool) -> lis
             elif role == "output" and pair.references:
                 row["reference"] = pair.references[0]
             found[key] = Ask(key, row)
-    return list(found.values())
+    # All texts of one source together: a model with a cache of prompt beginnings reads the source once.
+    place: dict[tuple[Any, Any], int] = {}
+    for ask in found.values():
+        place.setdefault((ask.row["source"], ask.row["context"]), len(place))
+    return sorted(found.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
 
 
 def missing(contender: Contender, asks: Sequence[Ask], book: Book, repeat: int) -> list[tuple[str, int, list[Ask]]]:
