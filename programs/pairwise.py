@@ -138,7 +138,7 @@ class PairwiseDirectScorer(Judge):
     "auto" counts only where the model gives no log-probabilities. writer: the model that writes references, if not the
     judge's own. references: the store; default the one that all judges of this process share. level_weights: what the
     comparison with each level is worth, worst level first, in place of the paper's 1..N (compiling fits them, see
-    `optimizers.levels`); numbers, or text with spaces between them.
+    `optimizers.levels`); numbers, or text with spaces between them. A level worth 0 is not asked.
 
     An output's own `reference` is not shown: the graded references take its place.
     """
@@ -215,9 +215,10 @@ class PairwiseDirectScorer(Judge):
         }
 
     def calls_per_row(self) -> int:
-        """Comparisons. A document that is new costs `levels` writings beside them, once."""
+        """Comparisons, none with a level of weight 0. A document that is new costs `levels` writings beside them,
+        once."""
         drawn = self.samples if self.reading == "samples" else 1
-        return self.levels * drawn * (2 if self.order == "both" else 1)
+        return len(self.asked()) * drawn * (2 if self.order == "both" else 1)
 
     def calls_per_document(self) -> int:
         return self.levels
@@ -244,6 +245,10 @@ class PairwiseDirectScorer(Judge):
     def weights(self) -> tuple[float, ...]:
         """What each level's comparison is worth, worst level first: the paper's 1..N unless others were fitted."""
         return self.level_weights or tuple(float(n) for n in range(1, self.levels + 1))
+
+    def asked(self) -> list[int]:
+        """The levels that outputs are compared with: those that are worth anything."""
+        return [n for n, weight in enumerate(self.weights(), start=1) if weight > 0]
 
     # -- references
 
@@ -291,7 +296,7 @@ class PairwiseDirectScorer(Judge):
         if math.isnan(percent):
             reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values()))
             return Verdict.failed(
-                f"only {len(found)} of {self.levels} comparisons could be made: {reasons or 'no references'}",
+                f"only {len(found)} of {len(self.asked())} comparisons could be made: {reasons or 'no references'}",
                 usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
                 raw=raw,
             )
@@ -318,7 +323,8 @@ class PairwiseDirectScorer(Judge):
             except CallError as error:
                 return error
 
-        texts = references.outputs.values()
+        levels = [n for n in references.outputs if n in self.asked()]
+        texts = [references.outputs[n] for n in levels]
         # One after the other, an embedded model finds the document in its cache from the second comparison on.
         if lm.embedded:
             got: Sequence[Compared | CallError | BaseException] = [await one(t) for t in texts]
@@ -327,7 +333,7 @@ class PairwiseDirectScorer(Judge):
         for error in got:
             if isinstance(error, BaseException) and not isinstance(error, CallError):
                 raise error
-        pairs = list(zip(references.outputs, got, strict=True))
+        pairs = list(zip(levels, got, strict=True))
         return (
             {level: c for level, c in pairs if isinstance(c, Compared)},
             {level: c for level, c in pairs if isinstance(c, CallError)},
@@ -337,9 +343,9 @@ class PairwiseDirectScorer(Judge):
         self, compared: Mapping[int, Compared], references: ReferenceSet, failures: Mapping[int, CallError]
     ) -> list[str]:
         found = {level: c.comparison for level, c in compared.items()}
-        notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items()]
+        notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items() if n in self.asked()]
         notes += [f"the comparison with level {n} failed: {error}" for n, error in failures.items()]
-        if len(found) < self.levels:
+        if len(found) < len(self.asked()):
             kept = ", ".join(map(str, found))
             notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
         low = [n for n, c in found.items() if c.share < LOW_SHARE]  # NaN is none
