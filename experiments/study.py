@@ -40,6 +40,10 @@ FILES = (
 DEFAULT_SIZES = (10, 2)  # of `study labels`: the first, then twice as many
 
 
+#: How the arms begin that are another project's judge.
+PEER = "peer "
+
+
 class Cell(NamedTuple):
     model: str
     arm: str
@@ -279,6 +283,10 @@ class Journal:
                 del self.predictions[cell]
             else:  # a cell that was cut off between its predictions and its record has them twice
                 self.predictions[cell] = self.predictions[cell][-record["heldout"] :]
+
+    def peers(self) -> list[Cell]:
+        """Cells of other projects' judges (`peers.run --study`), which are no arms of the study."""
+        return [cell for cell in self.results if cell.arm.startswith(PEER)]
 
     def done(self, cell: Cell) -> bool:
         return self.results.get(cell, {}).get("status") == "done"

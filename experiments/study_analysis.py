@@ -13,7 +13,7 @@ from ..optimizers.correlation import Vector
 from ..optimizers.report import json_number
 from ..optimizers.resampling import Agreement
 from ..optimizers.significance import Difference, difference_of, holm
-from .study import Cell, Journal
+from .study import PEER, Cell, Journal
 from .study_config import Size, StudyConfig
 
 ROUNDS = 2000
@@ -244,12 +244,19 @@ def _notes(found: Analysis) -> list[str]:
             "runs had left them: calls and tokens count them all the same, as a budget does, but seconds say little "
             "(--no-cache measures them)"
         )
+    if any(line.arm.startswith(PEER) for line in found.lines):
+        notes.append(
+            "peers are other projects' judges with their own prompts, on the same rows and model; calls and tokens are "
+            "those of fitting alone, as for the arms"
+        )
     for line, seed, record in records:
         if record.get("reason"):
             notes.append(f"{line.name}, {line.train} labels, seed {seed}: {record['reason']}; that counts 0")
         if record.get("stopped"):
             notes.append(f"{line.name}, {line.train} labels, seed {seed}: {record['stopped']}")
     for line in found.lines:
+        if line.arm.startswith(PEER):
+            continue
         dropped = sum(_left_out(record, line, found.config) for record in line.records.values())
         if dropped:
             notes.append(

@@ -233,7 +233,7 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
         if todo:
             with Show(made, todo) as show:
                 run_study(made, journal, where, show)
-        found = analyse(made.config, journal, cells)
+        found = analyse(made.config, journal, [*cells, *journal.peers()])
         written = tables.write(found, output)
         if as_json:
             print_json(

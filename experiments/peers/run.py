@@ -3,15 +3,19 @@
     JUDGESMITH_DATA=… python -m judgesmith.experiments.peers.run wiki_da meaning local/qwen2.5-0.5b \
         --peer dspy --train 40 --heldout 60 --seeds 3 --max-calls 400 -o results.jsonl
 
-The rows are those of `study_active_critic`. A peer runs in an environment of its own, with a home folder of its own and
-none of this machine's keys; it gets training rows with scores and held-out rows without, asks the model through a
-counting proxy on loopback, and gives scores back. Their agreement with people is computed here. One JSON line a seed is
-appended, also when the peer failed, and a second run leaves out what the file already has.
+    python -m judgesmith.experiments.peers.run --study FOLDER --peer deepeval
+
+The rows are those of `study_active_critic`; with --study those of a `judgesmith study`, whose tables then have the
+peers beside its own arms (run the study's command once more). A peer runs in an environment of its own, with a home
+folder of its own and none of this machine's keys; it gets training rows with scores and held-out rows without, asks
+the model through a counting proxy on loopback, and gives scores back. Their agreement with people is computed here. One
+line a seed is appended, also when the peer failed, and a second run leaves out what the file already has.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -22,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,10 +36,14 @@ import dspy
 import numpy as np
 
 from ...datasets.loading import read_labels
+from ...datasets.records import Labels
 from ...errors import JudgesmithError, LabelsError, OptionError
 from ...optimizers.examples import agreement, examples_of
 from ...programs.lm import is_local
+from ..alone import alone
+from ..study import PEER, Cell, Journal, Study
 from ..study_active_critic import draw
+from ..study_config import Given, read_yaml
 from .environments import HERE, PEERS, Peer, PeerFailed, interpreter
 from .proxy import CountingProxy, Upstream
 
@@ -255,9 +263,10 @@ def append(path: Path, row: dict[str, Any]) -> None:
 
 def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("set")
-    parser.add_argument("aspect")
-    parser.add_argument("model")
+    parser.add_argument("set", nargs="?")
+    parser.add_argument("aspect", nargs="?")
+    parser.add_argument("model", nargs="?")
+    parser.add_argument("--study", type=Path, metavar="FOLDER", help="rows, model and journal of this study")
     parser.add_argument("--peer", choices=sorted(PEERS), action="append", required=True, help="several: repeat it")
     parser.add_argument("--train", type=int, default=40)
     parser.add_argument("--heldout", type=int, default=60)
@@ -269,8 +278,12 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--envs", type=Path, default=Path.home() / ".cache" / "judgesmith" / "peers")
     parser.add_argument("--keep", type=Path, help="a folder in which each run's job, result and log stay")
     parser.add_argument("--retry-failed", action="store_true")
-    parser.add_argument("-o", "--output", type=Path, required=True)
+    parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args(arguments)
+    if options.study is None and (options.model is None or options.output is None):
+        parser.error("give SET ASPECT MODEL and -o FILE, or --study FOLDER")
+    if options.study is not None and (options.set is not None or options.output is not None):
+        parser.error("--study says the rows, the model and where results go; leave SET ASPECT MODEL and -o out")
     if min(options.train, options.heldout, options.seeds, options.max_calls, options.longest_answer) < 1:
         parser.error("rows, seeds, calls and tokens are positive numbers")
     return options
@@ -279,7 +292,7 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
 def main(arguments: list[str] | None = None) -> None:
     options = arguments_of(arguments)
     try:
-        compare(options)
+        (compare if options.study is None else join)(options)
     except (JudgesmithError, OSError) as error:
         sys.exit(f"Error: {error}")
 
@@ -319,6 +332,57 @@ def compare(options: argparse.Namespace) -> None:
             append(options.output, {**asked, "train": len(train), "heldout": len(heldout), **row})
             said = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
             print(f"{name:14} seed {seed}  {said}  {row.get('calls', 0)} calls  {row.get('seconds', 0)} s", flush=True)
+
+
+def join(options: argparse.Namespace) -> None:
+    """Every peer, number of labels and seed that the study's journal does not have yet."""
+    data = read_yaml(options.study / "config.yaml")
+    given = Given(data.get("study"), data, origin=str(options.study / "config.yaml"))  # type: ignore[arg-type]
+    with alone(options.study, folder=True):
+        study = Study.prepare(given)
+        journal = Journal.open(options.study, study, overwrite=False)
+        config = study.config
+        limits = Limits(config.max_calls or options.max_calls, options.longest_answer, options.timeout)
+        for model in config.lm:
+            upstream = upstream_of(model, options.api_base)
+            for name, size, seed in itertools.product(options.peer, config.train, config.seeds):
+                cell = Cell(model, PEER + name, size, seed)
+                if journal.done(cell) or (cell in journal.results and not options.retry_failed):
+                    continue
+                part = study.parts[seed]
+                train, heldout = examples_of(part.train(size)), examples_of(part.heldout)
+                python = interpreter(PEERS[name], options.envs, lambda text: print(text, file=sys.stderr, flush=True))
+                with _folder(options.keep, f"{name}-{size}-{seed}") as folder:
+                    row = run_once(
+                        PEERS[name], python, upstream, config.aspect or "", train, heldout,
+                        seed=seed, limits=limits, folder=folder,
+                    )  # fmt: skip
+                journal.add(cell, *recorded(row, len(train), part.heldout))
+                said = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
+                print(f"{cell}  {said}  {row['calls']} calls  {row['seconds']} s", flush=True)
+
+
+def recorded(row: Mapping[str, Any], labels: int, heldout: Labels) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """A peer's result as a record of a study and its held-out predictions."""
+    if row["status"] != "ok":
+        return {"status": "failed", "reason": row["reason"]}, []
+    search = row["search"]
+    record = {
+        **{name: row[name] for name in ("q", "low", "high", "n", "failed", "pearson", "spearman", "kendall", "reason")},
+        "status": "done", "labels": labels, "heldout": len(heldout), "signature": row["signature"],
+        "calls": search["calls"], "sent": search["calls"], "prompt_tokens": search["prompt_tokens"],
+        "completion_tokens": search["completion_tokens"], "seconds": row["search_seconds"],
+        "heldout_calls": row["judging"]["calls"], "demos": None, "versions": row["versions"],
+        "selected": ", ".join(f"{name} {version}" for name, version in row["versions"].items()),
+    }  # fmt: skip
+    predictions = [
+        {
+            "id": r.id, "group": r.group, "doc_id": r.doc_id, "system": r.system,
+            "human": round(float(human), 6), "percent": score, "failure": None if score is not None else "no score",
+        }
+        for r, human, score in zip(heldout.rows, heldout.scores.tolist(), row["scores"], strict=True)
+    ]  # fmt: skip
+    return record, predictions
 
 
 @contextmanager
