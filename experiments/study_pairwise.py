@@ -44,11 +44,15 @@ from .console import Watch
 from .runs import open_model, quiet
 
 
-def arms(aspect: str, words: int, store: ReferenceStore, **options: Any) -> Mapping[str, Callable[[], Judge]]:
-    """The compared judges by name. words: the references' length."""
+def arms(
+    aspect: str, words: int, store: ReferenceStore, writer: str = "", **options: Any
+) -> Mapping[str, Callable[[], Judge]]:
+    """The compared judges by name. words: the references' length. writer: who writes them ("": the judge's model)."""
 
     def pairwise(levels: int, **more: Any) -> PairwiseDirectScorer:
-        return PairwiseDirectScorer(aspect, levels=levels, words=words, references=store, **options, **more)
+        return PairwiseDirectScorer(
+            aspect, levels=levels, words=words, references=store, writer=writer, **options, **more
+        )
 
     return {
         "direct": lambda: DirectScorer(aspect, **options),
@@ -150,18 +154,19 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--arms", default="direct,g-eval,pairwise-3,pairwise-5,yes-no-3,pairs")
     parser.add_argument("--graded", action="store_true", help="also: are the references of pairwise-3 and -5 graded?")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--writer", default="", help="a model that writes the references in the judge's place")
     parser.add_argument("--store", type=Path, help="keep the references here (default: beside -o)")
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     labels = read_labels(Path(os.environ["JUDGESMITH_DATA"]) / f"{options.set}.jsonl", aspect=options.aspect)
     labels = draw(labels, options.documents, options.seed)
     store = ReferenceStore(options.store or options.output.with_suffix(".references.sqlite"))
-    made = arms(options.library_aspect, length_guide(row.output for row in labels.rows), store)
-    named = {"set": options.set, "aspect": options.aspect, "model": options.model, "seed": options.seed}
+    made = arms(options.library_aspect, length_guide(row.output for row in labels.rows), store, options.writer)
+    named = {name: getattr(options, name) for name in ("set", "aspect", "model", "seed", "writer")}
     done = set()
     if options.output.exists():
         entries = [json.loads(line) for line in options.output.read_text(encoding="utf-8").splitlines()]
-        done = {(*(entry[key] for key in named), entry["arm"]) for entry in entries}
+        done = {(*(entry.get(key, "") for key in named), entry["arm"]) for entry in entries}
 
     def keep(arm: str, entry: Mapping[str, Any]) -> None:
         with options.output.open("a", encoding="utf-8") as file:
