@@ -239,7 +239,11 @@ def compile(
     keep: Annotated[int, typer.Option(help="Task descriptions to merge at most.", min=1, rich_help_panel="Search")] = 5,
     seed: Annotated[int, typer.Option(help="Decides splits and candidates.", rich_help_panel="Search")] = 0,
     max_calls: Annotated[
-        int | None, typer.Option(help="Calls at most; the best so far is kept.", rich_help_panel="Budget")
+        int | None,
+        typer.Option(
+            help="Calls at most, repeats after a failed request left aside; the best so far is kept.",
+            rich_help_panel="Budget",
+        ),
     ] = None,
     max_cost: Annotated[float | None, typer.Option(help="Dollars at most.", rich_help_panel="Budget")] = None,
     dry_run: Annotated[

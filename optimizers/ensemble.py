@@ -72,6 +72,14 @@ def weighted_mean(opinions: Matrix, weights: Sequence[float] | Vector) -> Vector
     return mean
 
 
+def ensemble_score(opinions: Matrix, weights: Sequence[float] | Vector) -> Vector:
+    """What `OpeNLGauge` with these weights scores: where only annotators that weigh nothing answered, their mean."""
+    mean = weighted_mean(opinions, weights)
+    alone = np.isnan(mean)
+    mean[alone] = weighted_mean(opinions[alone], np.ones(opinions.shape[1]))
+    return mean
+
+
 def weigh(
     opinions: Matrix,
     examples: Sequence[dspy.Example],
@@ -87,7 +95,7 @@ def weigh(
     human, where, whose = humans(examples), documents(examples), systems(examples)
 
     def measured(weights: Vector) -> Agreement:
-        return agreement(weighted_mean(opinions, weights), examples, level=level, seed=seed, rounds=500)
+        return agreement(ensemble_score(opinions, weights), examples, level=level, seed=seed, rounds=500)
 
     def weights_of(values: dict[str, float]) -> Vector:
         raw = np.array([values[f"weight {i}"] for i in range(count)])
@@ -99,7 +107,7 @@ def weigh(
         if not any(drawn.values()):
             raise optuna.TrialPruned
         weights = weights_of({k: float(v) for k, v in drawn.items()})
-        return CorrelationSum(level)(weighted_mean(opinions, weights), human, where, whose).q
+        return CorrelationSum(level)(ensemble_score(opinions, weights), human, where, whose).q
 
     with quiet_optuna():
         study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
@@ -110,7 +118,7 @@ def weigh(
     equal = np.full(count, 1.0 / count)
     best = weights_of({k: float(v) for k, v in study.best_params.items()})
     plain, found = measured(equal), measured(best)
-    means = weighted_mean(opinions, best), weighted_mean(opinions, equal)
+    means = ensemble_score(opinions, best), ensemble_score(opinions, equal)
     if not clearly(difference(*means, examples, level=level, seed=seed, rounds=1000), sure):
         reason = f"the best weights (Q {found.q:.2f}) do not clearly beat equal ones ({plain.q:.2f})"
         return Weighing(tuple(equal), plain, plain, reason)

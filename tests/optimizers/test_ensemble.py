@@ -6,7 +6,7 @@ import dspy
 import numpy as np
 import pytest
 
-from judgesmith.optimizers.ensemble import opinion_matrix, subsets, weigh, weighted_mean
+from judgesmith.optimizers.ensemble import ensemble_score, opinion_matrix, subsets, weigh, weighted_mean
 from judgesmith.signatures.values import Opinion, Verdict
 
 
@@ -32,6 +32,8 @@ def test_the_mean_is_over_those_that_gave_a_score():
     assert weighted_mean(opinions, [1, 2, 1])[:3].tolist() == pytest.approx([27.5, 100 / 3, 60.0])
     assert np.isnan(weighted_mean(opinions, [1, 2, 1])[3])
     assert np.isnan(weighted_mean(opinions, [1, 1, 0])[2])  # only one that weighs nothing is left
+    assert ensemble_score(opinions, [1, 1, 0])[2] == opinions[2, 2]  # which the ensemble then listens to
+    assert np.isnan(ensemble_score(opinions, [1, 1, 0])[3])
 
 
 def test_annotators_that_guess_are_weighed_down():
