@@ -143,7 +143,10 @@ class OptunaSearch(DemonstrationSearch):
                 study.tell(old.number, state=TrialState.FAIL)
         if not kept:  # trial 0 is zero-shot, which is judged already
             named = ["use_task", "use_criteria", *(f"criterion {i + 1}" for i in range(MOST_CRITERIA))]
-            study.enqueue_trial({"demos": 0} | dict.fromkeys(named, True), skip_if_exists=True)
+            own: dict[str, Any] = {"demos": 0, "temperature": ground.base.lm.sampling.temperature}
+            if isinstance(ground.base, ActiveCritic):
+                own["variant"] = ground.base.variant
+            study.enqueue_trial(own | dict.fromkeys(named, True), skip_if_exists=True)
         done: dict[bytes, Tried] = {_key(ground.base): ground.tried[0]}
         for number, old in enumerate(kept[: self.trials + 1]):
             design = self._design(FixedTrial(old.params), number, ground, kinds)
@@ -197,14 +200,16 @@ class OptunaSearch(DemonstrationSearch):
 
     def _judge_new(self, ground: Ground, designs: Sequence[Design], done: dict[bytes, Tried]) -> bool:
         """Judge those that were not judged before and enter them in `done`. Whether the budget ended it."""
-        new = {_key(d.program): d for d in reversed(designs)}
-        new = {key: new[key] for key in dict.fromkeys(_key(d.program) for d in designs) if key not in done}
+        new: dict[bytes, Design] = {}
+        for design in designs:
+            if (key := _key(design.program)) not in done:
+                new.setdefault(key, design)
         there = len(ground.tried)
         try:
             return bool(new) and self._judge(ground, list(new.values()))
         finally:
             judged = {id(t.program): t for t in ground.tried[there:]}
-            done |= {key: judged[id(d.program)] for key, d in new.items() if id(d.program) in judged}
+            done |= {key: judged[id(design.program)] for key, design in new.items() if id(design.program) in judged}
 
     def _scored(self, ground: Ground, designs: Sequence[Design]) -> Iterator[tuple[Design, Scored]]:
         if len(designs) == 1 or ground.base.whole_documents:

@@ -265,7 +265,9 @@ def test_another_variant_is_tried_where_asked_for(
     assert record.selected.form["variant"] == "fine"
     assert record.selected.agreement.q == pytest.approx(3.0)
     assert {c.form.get("variant") for c in record.candidates} == {None, "vanilla", "fine"}
-    assert "variant" not in record.candidates[0].form
+    assert search.study is not None
+    assert search.study.trials[0].params["variant"] == "coarse"  # trial 0 is zero-shot, which is judged already
+    assert search.study.trials[0].value == pytest.approx(record.candidates[0].agreement.q)
     assert [name for name, _ in judge.named_predictors()] == ["criteria_scorer.predict", "overall_scorer.predict"]
     judge.save(tmp_path / "judge.json")
     again = artifact.load(tmp_path / "judge.json", lm=model)
@@ -289,6 +291,8 @@ def test_the_temperature_is_tried_and_kept(server: Any, fake: Any, model: Langua
     assert model.sampling.temperature == 0.0
     assert judge.lm.meter is model.meter
     assert {c.form.get("temperature") for c in record.candidates} == {None, 0.5, 1.0}
+    assert search.study is not None
+    assert (search.study.trials[0].params["temperature"], search.study.trials[0].params["demos"]) == (0.0, 0)
     with pytest.raises(OptionError, match="temperature 3 is outside"):
         OptunaSearch(temperatures=[3.0])
 
