@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -29,5 +29,6 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
     try:
         yield
     finally:
-        Path(lock.lock_file).unlink(missing_ok=True)  # before it is released, so that nobody else's is removed
+        with suppress(OSError):  # Windows keeps a file that is open
+            Path(lock.lock_file).unlink()  # before it is released, so that nobody else's is removed
         lock.release()
