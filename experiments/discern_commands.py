@@ -77,6 +77,15 @@ def discern(
             rich_help_panel="Judging",
         ),
     ] = 1,
+    brief: Annotated[
+        bool,
+        typer.Option(
+            "--brief",
+            help="Scores alone, from judges that explain after the score: the same scores, several times faster, but "
+            "no explanations in the report.",
+            rich_help_panel="Judging",
+        ),
+    ] = False,
     degree: Annotated[
         DiscernDegree, typer.Option(help="Minor damage, major damage or both.", rich_help_panel="Perturbations")
     ] = DiscernDegree.both,
@@ -192,7 +201,7 @@ def discern(
     texts = read_texts(source, columns=column_roles(columns or []), n=n, seed=seed)
     with quiet():
         contenders = open_contenders(
-            judges, lm, where if repeat == 1 else connection(api_base, timeout, concurrency, rpm, True)
+            judges, lm, where if repeat == 1 else connection(api_base, timeout, concurrency, rpm, True), brief=brief
         )
         settings = {
             "origin": texts.origin, "texts": texts.fingerprint, "role": texts.role, "n": len(texts.texts),
@@ -292,8 +301,9 @@ def _impossible(book: Book) -> list[str]:
 # Judges --------------------------------------------------------------------------------------------------------------
 
 
-def open_contenders(names: Sequence[str], lm: str | None, where: Connection) -> list[Contender]:
-    """The judges that were named, checked before the first call. Raises OptionError, ArtifactError, ModelError."""
+def open_contenders(names: Sequence[str], lm: str | None, where: Connection, *, brief: bool = False) -> list[Contender]:
+    """The judges that were named, checked before the first call; `brief` ones stop after the score where they can.
+    Raises OptionError, ArtifactError, ModelError."""
     from ..programs.artifact import fingerprint
     from ..programs.reference_metrics import PREFIX, reference_metric
     from .discern_pairs import Contender
@@ -319,6 +329,7 @@ def open_contenders(names: Sequence[str], lm: str | None, where: Connection) -> 
                     "text is judged by itself"
                 )
             mark = f"{fingerprint(scorer)}:{scorer.lm.name}"
+            scorer.set_brief(brief)
         entry = found.setdefault(name, {"scorers": {}, "marks": {}, "against_reference": is_metric})
         if (metric or "score") in entry["scorers"] or entry["against_reference"] != is_metric:
             raise OptionError(f"judge {name!r} is named twice; tell them apart with NAME=FILE or NAME/METRIC=FILE")

@@ -206,6 +206,29 @@ def test_a_second_run_asks_nothing_and_a_further_judge_only_its_own(
     assert kinds.count("pair") == first["pairs"]
 
 
+def test_brief_scores_are_the_same_with_fewer_tokens(
+    discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path
+) -> None:
+    def answer(ask: Any) -> str:
+        if ask.step == "probe":
+            return str(fake.sensible(ask))
+        return f"Score: {len(ask.judged) % 90}\nExplanation: Seen."
+
+    server.answer = answer
+    lm = language_model("openai/fake", connection=Connection(server.base))
+    ActiveCritic("vanilla", explain="after", reading="said", lm=lm).save(tmp_path / "after.json")
+    told = []
+    for flags in ((), ("--brief",)):
+        server.forget()
+        pairs = tmp_path / f"pairs{len(flags)}.jsonl"
+        command = (tmp_path / "after.json", texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
+        report = discern(*command, *flags).json
+        told.append((report["judges"], server.judged[0].body["max_tokens"]))
+    (judges, tokens), (same, fewer) = told
+    assert judges == same
+    assert fewer < tokens
+
+
 def test_what_was_judged_before_a_kill_is_kept(
     discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
