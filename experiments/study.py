@@ -27,6 +27,7 @@ from ..optimizers.correlation import Level
 from ..optimizers.examples import agreement, examples_of, score_rows
 from ..optimizers.progress import Progress
 from ..optimizers.report import Plan, json_number
+from ..optimizers.search import brief
 from ..programs import engine
 from ..programs.judge import Judge
 from ..programs.lm import Connection, LanguageModel, Sampling
@@ -375,11 +376,9 @@ def run_cell(
     }
     heldout = study.parts[cell.seed].heldout
     examples = examples_of(heldout)
-    brief = fitted.judge.copy_for()
-    brief.set_brief(True)  # the score without what comes after it
     progress.stage("held-out rows", len(examples))
     started, calls = time.monotonic(), meter.logical
-    scored = score_rows(brief, examples, progress)
+    scored = score_rows(brief(fitted.judge), examples, progress)  # the score without what comes after it
     if scored.failed == len(examples):
         raise ModelError(f"no held-out row got a score: {scored.verdicts[0].failure}")
     found = agreement(scored.percents, examples, level=study.config.level, seed=cell.seed)

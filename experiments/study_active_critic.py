@@ -30,6 +30,7 @@ from ..optimizers.compiling import Compiler
 from ..optimizers.examples import Agreement, agreement, examples_of, item_of, score_rows
 from ..optimizers.progress import Silent
 from ..optimizers.random_search import CorrelationRandomSearch
+from ..optimizers.search import brief
 from ..programs.critic import ActiveCritic, Variant
 from ..programs.judge import Judge
 from ..programs.lm import LanguageModel, language_model
@@ -163,10 +164,8 @@ def main(arguments: list[str] | None = None) -> None:
             return (options.set, options.aspect, options.model, seed, arm) in done
 
         def held_out(judge: Judge, heldout: Labels = heldout, seed: int = seed) -> Agreement:
-            brief = judge.copy_for()
-            brief.set_brief(True)
             examples = examples_of(heldout)
-            return agreement(score_rows(brief, examples, Silent()).percents, examples, level="pooled", seed=seed)
+            return agreement(score_rows(brief(judge), examples, Silent()).percents, examples, level="pooled", seed=seed)
 
         variants: list[Variant] = [v for v in ("vanilla", "coarse", "fine") if v in options.arms.split(",")]
         for variant in variants:
