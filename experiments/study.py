@@ -166,11 +166,12 @@ class Study:
         judge, compiler, train = self.compiler(cell)
         teacher = bool(self.compile_run(cell).teacher)
         plan = compiler.plan(judge, train, cell.model or None, teacher=teacher)
-        once = plan.heldout * judge.calls_per_row()  # Compiler.run judges held-out rows zero-shot, too
-        fitting = plan.calls - 2 * once
+        fitting = plan.calls - plan.heldout_calls
         if self.config.max_calls is not None:
             fitting = min(fitting, self.config.max_calls)
-        return replace(plan, calls=fitting + once, steps=max(1, plan.steps - plan.heldout))
+        # Zero-shot, by which the compiler judges them too, is an arm of its own here.
+        judging = plan.heldout_calls - plan.heldout * judge.calls_per_row()
+        return replace(plan, calls=fitting + judging, heldout_calls=judging, steps=max(1, plan.steps - plan.heldout))
 
     def facts(self) -> dict[str, Any]:
         """What is kept in config.yaml beside the options."""

@@ -172,10 +172,11 @@ class Compiler:
         infer = sum(self.inference.calls(n) for n in train) if self._needs_inference(judge) else 0
         taught = 1 if passes > 1 and (teacher or self.teacher is not None) else 0
         scoring = sum(n * (passes + extra + taught) for n in train) * per_row
-        scoring += (1 + self._seats) * heldout * per_row
+        if self.augment:  # four trial fits on halves and what they are measured on, and half as many rows again
+            scoring, infer = scoring * 4 + 2 * self._seats * sum(train) * per_row, infer * 3
+        judging = heldout * (judge.calls_per_row() + self._seats * per_row)
+        scoring += judging
         demos = self._optimizer.max_demos if passes > 1 else 0
-        if self.augment:  # four trial fits on halves, and half as many rows again
-            scoring, infer = scoring * 4 + 2 * (self._seats - 1) * sum(train) * per_row, infer * 3
         proposed = sum(self._optimizer.proposals(judge, n) for n in train) * (4 if self.augment else 1)
         prompt = scoring * (row_tokens * (1 + demos // 2) + 250) + infer * (
             row_tokens * self.inference.batch_size + 300
@@ -189,7 +190,7 @@ class Compiler:
         steps = sum(n * (passes + extra + taught) for n in train) * fits + 2 * heldout + infer
         name = lm if lm is None or isinstance(lm, str) else lm.name
         cost = None if name is None else price(name, Reply("", None, prompt, completion))
-        return Plan(len(labels), sum(train), heldout, len(folds), calls, steps, prompt, completion, cost)
+        return Plan(len(labels), sum(train), heldout, len(folds), calls, judging, steps, prompt, completion, cost)
 
     def _needs_inference(self, judge: Judge) -> bool:
         if not isinstance(judge, ActiveCritic) or judge.variant == "vanilla":

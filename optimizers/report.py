@@ -37,13 +37,15 @@ class Budget:
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What compiling would do and spend, before anything is spent. calls are an upper bound without repeats of
-    unreadable answers; tokens, seconds and cost are estimates, cost None where the price is unknown."""
+    unreadable answers, heldout_calls those of them that judge held-out rows; tokens, seconds and cost are estimates,
+    cost None where the price is unknown."""
 
     rows: int
     train: int
     heldout: int
     folds: int
     calls: int
+    heldout_calls: int
     steps: int
     prompt_tokens: int
     completion_tokens: int
