@@ -270,7 +270,7 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--peer", choices=sorted(PEERS), action="append", required=True, help="several: repeat it")
     parser.add_argument("--train", type=int, default=40)
     parser.add_argument("--heldout", type=int, default=60)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, help="so many of them; default 3, with --study all of its own")
     parser.add_argument("--max-calls", type=int, default=400, help="calls of the search; held-out rows come on top")
     parser.add_argument("--longest-answer", type=int, default=512, help="tokens; also for answers left open")
     parser.add_argument("--timeout", type=float, default=7200.0, help="seconds for one peer and seed")
@@ -284,7 +284,10 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
         parser.error("give SET ASPECT MODEL and -o FILE, or --study FOLDER")
     if options.study is not None and (options.set is not None or options.output is not None):
         parser.error("--study says the rows, the model and where results go; leave SET ASPECT MODEL and -o out")
-    if min(options.train, options.heldout, options.seeds, options.max_calls, options.longest_answer) < 1:
+    if options.seeds is None and options.study is None:
+        options.seeds = 3
+    numbers = (options.train, options.heldout, options.seeds, options.max_calls, options.longest_answer)
+    if min(n for n in numbers if n is not None) < 1:
         parser.error("rows, seeds, calls and tokens are positive numbers")
     return options
 
@@ -345,7 +348,7 @@ def join(options: argparse.Namespace) -> None:
         limits = Limits(config.max_calls or options.max_calls, options.longest_answer, options.timeout)
         for model in config.lm:
             upstream = upstream_of(model, options.api_base)
-            for name, size, seed in itertools.product(options.peer, config.train, config.seeds):
+            for name, size, seed in itertools.product(options.peer, config.train, config.seeds[: options.seeds]):
                 cell = Cell(model, PEER + name, size, seed)
                 if journal.done(cell) or (cell in journal.results and not options.retry_failed):
                     continue
