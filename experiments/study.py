@@ -402,6 +402,7 @@ def run_cell(
         "form": {name: options[name] for name in kept if name in options},
         "choice": record.reason,
         "stopped": record.stopped,
+        "tried": fitted.tried(),
     }
     rows = [
         {

@@ -254,6 +254,7 @@ def _notes(found: Analysis) -> list[str]:
             notes.append(f"{line.name}, {line.train} labels, seed {seed}: {record['reason']}; that counts 0")
         if record.get("stopped"):
             notes.append(f"{line.name}, {line.train} labels, seed {seed}: {record['stopped']}")
+        notes += [f"{line.name}, {line.train} labels, seed {seed}: {said}" for said in record.get("tried", ())]
     for line in found.lines:
         if line.arm.startswith(PEER):
             continue

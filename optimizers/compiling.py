@@ -489,12 +489,7 @@ class Compiler:
                 "the inferred task and criteria were left out of the prompt: on the training rows the model judged "
                 "better without them (a stronger model, or --task and --criteria in your words, may do better)"
             )
-        if final.augmentation is not None:
-            notes.append(final.augmentation.reason)
-        if final.committee is not None:
-            notes.append(f"{final.committee.name}: {final.committee.reason or final.committee.changed}")
-        if final.refined is not None and (fitted := final.refined.reason or final.refined.changed):
-            notes.append(f"{final.refined.name}: {fitted}")
+        notes += final.tried()
         if final.record.selected.disqualified:
             notes.append(
                 f"no candidate was fit to be chosen; the least bad one is kept, "

@@ -80,6 +80,14 @@ class Fitted:
     augmentation: Trial | None = None
     committee: Refinement | None = None
 
+    def tried(self) -> list[str]:
+        """What came of that which was tried beside the search, a sentence each."""
+        said = [] if self.augmentation is None else [self.augmentation.reason]
+        for one in (self.committee, self.refined):
+            if one is not None and (outcome := one.reason or one.changed):
+                said.append(f"{one.name}: {outcome}")
+        return said
+
 
 @dataclass(frozen=True, slots=True)
 class CompileReport:

@@ -132,6 +132,21 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
     assert failure["reason"] == "PeerFailed: no"
 
 
+def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
+    def answer(ask: Any) -> Any:  # damaged copies need not have a row's mark
+        return f"Explanation: So it is.\nScore: {len(ask.judged) % 101}" if ask.step == "score" else fake.sensible(ask)
+
+    server.answer = answer
+    done = study("optimizers", "--arm", "random-search", "--arm", "random-search+augment", "--seeds", 1, "--json")
+    assert done.code == 0, done.err
+    plain, augmented = (record["tried"] for record in lines(folder / "results.jsonl"))
+    assert plain == []
+    (said,) = augmented
+    assert "copies" in said
+    (note,) = [note for note in done.json["notes"] if "copies" in note]
+    assert note == f"random-search+augment, all labels, seed 0: {said}"
+
+
 def test_two_processes_do_not_run_one_study(study: Any, folder: Path) -> None:
     with alone(folder, folder=True):
         done = study("optimizers", *ONE)
