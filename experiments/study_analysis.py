@@ -250,11 +250,10 @@ def _notes(found: Analysis) -> list[str]:
             "those of fitting alone, as for the arms"
         )
     for line, seed, record in records:
-        if record.get("reason"):
-            notes.append(f"{line.name}, {line.train} labels, seed {seed}: {record['reason']}; that counts 0")
-        if record.get("stopped"):
-            notes.append(f"{line.name}, {line.train} labels, seed {seed}: {record['stopped']}")
-        notes += [f"{line.name}, {line.train} labels, seed {seed}: {said}" for said in record.get("tried", ())]
+        said = [f"{record['reason']}; that counts 0"] if record.get("reason") else []
+        said += [record["stopped"]] if record.get("stopped") else []
+        said += record.get("tried", ())
+        notes += [f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in said]
     for line in found.lines:
         if line.arm.startswith(PEER):
             continue

@@ -171,13 +171,15 @@ class Compiler:
         extra = forms + bare if forms > 1 or bare else 0
         infer = sum(self.inference.calls(n) for n in train) if self._needs_inference(judge) else 0
         taught = 1 if passes > 1 and (teacher or self.teacher is not None) else 0
-        scoring = sum(n * (passes + extra + taught) for n in train) * per_row
-        if self.augment:  # four trial fits on halves and what they are measured on, and half as many rows again
-            scoring, infer = scoring * 4 + 2 * self._seats * sum(train) * per_row, infer * 3
+        fits = 4 if self.augment else 1  # on as many rows: four on halves, half as many again in two, and the last
+        judged = sum(train) * (passes + extra + taught) * fits
+        scoring = judged * per_row
+        if self.augment:  # what the four are measured on
+            scoring, infer = scoring + 2 * self._seats * sum(train) * per_row, infer * 3
         judging = heldout * (judge.calls_per_row() + self._seats * per_row)
         scoring += judging
         demos = self._optimizer.max_demos if passes > 1 else 0
-        proposed = sum(self._optimizer.proposals(judge, n) for n in train) * (4 if self.augment else 1)
+        proposed = sum(self._optimizer.proposals(judge, n) for n in train) * fits
         prompt = scoring * (row_tokens * (1 + demos // 2) + 250) + infer * (
             row_tokens * self.inference.batch_size + 300
         )
@@ -186,8 +188,7 @@ class Compiler:
         # References are written once a document, whatever the number of passes.
         written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
         calls = scoring + infer + proposed + written + PROBES
-        fits = 4 if self.augment else 1
-        steps = sum(n * (passes + extra + taught) for n in train) * fits + 2 * heldout + infer
+        steps = judged + 2 * heldout + infer
         name = lm if lm is None or isinstance(lm, str) else lm.name
         cost = None if name is None else price(name, Reply("", None, prompt, completion))
         return Plan(len(labels), sum(train), heldout, len(folds), calls, judging, steps, prompt, completion, cost)
