@@ -53,19 +53,17 @@ PROBES = 5
 
 
 class _Purse:
-    """Shares a budget out over the passes of a run. Held-out rows are paid for first (`per_row`: the calls of one, by
-    the compiled judge and by the zero-shot one) and for two answers each, since an unreadable one is asked for again:
-    what a search found must be reportable. What is left goes to the searches in equal parts: one with folds must not
-    eat the next one's."""
+    """Shares a budget out over the passes of a run. Held-out rows are paid for first (`heldout`: the calls of each
+    part's, by the compiled judge and by the zero-shot one) and for two answers each, since an unreadable one is asked
+    for again: what a search found must be reportable. What is left goes to the searches in equal parts: one with folds
+    must not eat the next one's."""
 
-    def __init__(
-        self, budget: Budget, lm: LanguageModel, per_row: int, plan: Plan, heldout: Sequence[int], crossed: bool
-    ) -> None:
+    def __init__(self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int], crossed: bool) -> None:
         meter = self.meter = lm.meter
         self.calls = None if budget.max_calls is None else meter.logical + budget.max_calls
         self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
         self.unit = (plan.cost or 0.0) / plan.calls
-        self.heldout = [rows * per_row * 2 for rows in heldout]
+        self.heldout = [calls * 2 for calls in heldout]
         self.fits = len(heldout) + crossed
         self._set(0, 1)
 
@@ -123,6 +121,10 @@ class Compiler:
         """How many candidates judge a row at most, once the judge is compiled."""
         return min(self.ensemble_top or 1, self._optimizer.evaluations())
 
+    def _heldout_calls(self, judge: Judge, rows: int) -> int:
+        """What so many held-out rows take: the zero-shot judge, and every seat of the compiled one."""
+        return rows * (judge.calls_per_row() + self._seats * self._optimizer.calls_per_row(judge))
+
     def splits(self, labels: Labels) -> tuple[Split | None, list[Split]]:
         """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
         OptionError for folds that cannot be."""
@@ -176,7 +178,7 @@ class Compiler:
         scoring = judged * per_row
         if self.augment:  # what the four are measured on
             scoring, infer = scoring + 2 * self._seats * sum(train) * per_row, infer * 3
-        judging = heldout * (judge.calls_per_row() + self._seats * per_row)
+        judging = self._heldout_calls(judge, heldout)
         scoring += judging
         demos = self._optimizer.max_demos if passes > 1 else 0
         proposed = sum(self._optimizer.proposals(judge, n) for n in train) * fits
@@ -334,8 +336,8 @@ class Compiler:
         plan = self.plan(judge, labels, lm)
         meter = lm.meter
         started, before = time.monotonic(), meter.usage
-        per_row = self._optimizer.calls_per_row(judge) * (1 + self._seats)
-        purse = _Purse(self.budget, lm, per_row, plan, [len(p.heldout) for p in parts], bool(folds))
+        heldout = [self._heldout_calls(judge, len(p.heldout)) for p in parts]
+        purse = _Purse(self.budget, lm, plan, heldout, bool(folds))
         taught = None if self.teacher is None else self.teacher.meter
         try:
             if self.teacher is not None:

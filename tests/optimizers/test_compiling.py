@@ -305,6 +305,31 @@ def test_a_budget_holds_with_unreadable_answers_too(server: Any, fake: Any, comp
     assert report.heldout.objective.failed == 0
 
 
+def test_held_out_rows_of_a_variant_that_asks_twice_are_paid_for(
+    server: Any, fake: Any, compiled: Compiled, labels: Labels
+) -> None:
+    """What a plan says of the held-out rows and what is set aside for them are the same, and enough."""
+    human = truth(labels)
+
+    def answer(ask: Any) -> Any:  # only the fine variant's second step is right
+        if ask.step == "criteria":
+            return "Clarity: So. Score: 50\nTruth: So. Score: 50"
+        return fake.judging(lambda a: human[a.mark] if "criteria_scores" in a.text else 50)(ask)
+
+    server.answer = answer
+    criteria = [js.Criterion("Clarity", "is clear"), js.Criterion("Truth", "is true")]
+    judge = js.ActiveCritic("coarse", explain="before", reading="said", task="Judge.", criteria=criteria)
+    search = js.OptunaSearch(trials=40, startup=8, max_demos=2, variants=["fine"])
+    assert Compiler(search=search).plan(judge, labels, None).heldout_calls == 12 * (1 + 2)
+    made, report = compiled(labels, judge, optimizer=search, budget=Budget(max_calls=560))
+    assert isinstance(made, js.ActiveCritic)
+    assert made.variant == "fine"
+    assert report.stopped is not None
+    assert report.heldout.objective.failed == 0
+    assert report.heldout.q == pytest.approx(3.0)
+    assert len(server.asks) <= 560
+
+
 def test_a_budget_is_shared_by_the_folds(server: Any, compiled: Compiled, labels_of: Any) -> None:
     labels = labels_of(12, 2, lambda n: n * 37 % 101)
     _, report = compiled(labels, candidates=8, budget=Budget(max_calls=700))
