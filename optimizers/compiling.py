@@ -5,18 +5,15 @@ agreement. What is reported comes from rows that none of these steps saw.
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import dspy
 import numpy as np
 
-from ..datasets.records import Labels, Row
+from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
 from ..programs import engine
@@ -28,23 +25,22 @@ from ..programs.lm import Connection, LanguageModel, Sampling, language_model, p
 from ..programs.prompting import Explain, Reading
 from ..programs.task import Inference, Labelled, TaskInference
 from ..programs.transport import Reply
-from ..signatures.values import Scale, Usage
+from ..signatures.values import Scale
 from .augmentation import people_only, try_augmentation, with_copies
 from .by_name import OptimizerName, optimizer_by_name
 from .committee import form_committee, refuse_committee
 from .correlation import Level
-from .examples import Agreement, Scored, agreement, difference, examples_of, row_key, score_rows
+from .examples import agreement, examples_of, score_rows
 from .few_shot import NoSearch
+from .findings import Findings, Measured
 from .progress import Progress, Silent
 from .random_search import CorrelationRandomSearch
 from .refinement import refine
-from .report import Budget, CompileReport, Fitted, FormTrial, Plan, json_number
+from .report import Budget, CompileReport, Fitted, FormTrial, Plan
 from .search import DemonstrationSearch, unfit
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30
-#: With fewer held-out groups an interval over groups says next to nothing.
-FEW_GROUPS = 8
 #: Names of a score that say nothing of what is scored.
 OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_score", "gold")
 FOLDS = 4
@@ -293,11 +289,11 @@ class Compiler:
             student.settle(explain=forms[0][0], reading=forms[0][1])
             return ()
         trials = [self._try_form(student, examples, form, knowledge=True) for form in forms]
-        best = max(trials, key=_preference)
+        best = max(trials, key=FormTrial.preference)
         if with_and_without:
             # What a weak model infers can mislead it: the same form is tried without.
             trials.append(self._try_form(student, examples, (best.explain, best.reading), knowledge=False))
-        best = max(trials, key=_preference)
+        best = max(trials, key=FormTrial.preference)
         student.settle(explain=best.explain, reading=best.reading)
         student.use_task = student.use_task and best.knowledge
         student.use_criteria = student.use_criteria and (best.knowledge or student.variant == "fine")
@@ -347,7 +343,7 @@ class Compiler:
             logical = meter.logical, meter.logical_tokens
             results = [self._one_part(judge, part, lm, purse) for part in parts]
             purse.for_fit()
-            final = results[0][0] if split is not None else self.fit(judge, labels, lm)
+            final = results[0].fitted if split is not None else self.fit(judge, labels, lm)
         except BudgetError:
             raise BudgetError(
                 f"the budget of {self.budget} was used up before there was a judge to report on; all that compiling "
@@ -357,18 +353,19 @@ class Compiler:
             meter.max_calls = meter.max_cost = None
             if self.teacher is not None and taught is not None:
                 self.teacher.meter = taught
-        report = self._report(results, final, len(folds), labels, meter.usage - before, time.monotonic() - started)
-        made = final.judge
-        cost = (
-            meter.logical - logical[0],
-            tuple(b - a for a, b in zip(logical[1], meter.logical_tokens, strict=True)),
+        found = Findings(labels, results, final, self.level, self.seed, crossed=bool(folds), asked=self.cv is not None)
+        report = found.report(meter.usage - before, time.monotonic() - started)
+        prompt, completion = (b - a for a, b in zip(logical[1], meter.logical_tokens, strict=True))
+        final.judge.provenance = found.provenance(
+            report,
+            labels if folds else parts[0].train,
+            optimizer=self._optimizer.settings() | {"teacher": self.teacher.name if self.teacher else None},
+            capabilities=engine.run(lm.capabilities()),
+            cost={"calls": meter.logical - logical[0], "prompt_tokens": prompt, "completion_tokens": completion},
         )
-        made.provenance = self._provenance(labels, parts, final, report, lm, cost)
-        return made, report
+        return final.judge, report
 
-    def _one_part(
-        self, judge: Judge, part: Split, lm: LanguageModel, purse: _Purse
-    ) -> tuple[Fitted, list[dspy.Example], Scored, Scored, Labels]:
+    def _one_part(self, judge: Judge, part: Split, lm: LanguageModel, purse: _Purse) -> Measured:
         purse.for_fit()
         fitted = self.fit(judge, part.train, lm)
         purse.for_heldout()
@@ -377,189 +374,7 @@ class Compiler:
         compiled = score_rows(fitted.judge, heldout, self.progress)
         self.progress.stage("held-out rows, zero-shot", len(heldout))
         plain = score_rows(fitted.zero_shot, heldout, self.progress)
-        return fitted, heldout, compiled, plain, part.heldout
-
-    def _report(
-        self,
-        results: list[tuple[Fitted, list[dspy.Example], Scored, Scored, Labels]],
-        final: Fitted,
-        folds: int,
-        labels: Labels,
-        usage: Usage,
-        seconds: float,
-    ) -> CompileReport:
-        heldout = [e for _, examples, _, _, _ in results for e in examples]
-        # Raw percents, not calibrated scores: maps learnt on different folds would order rows by their fold.
-        compiled = np.concatenate([c.percents for _, _, c, _, _ in results])
-        plain = np.concatenate([z.percents for _, _, _, z, _ in results])
-        verdicts = [v for _, _, c, _, _ in results for v in c.verdicts]
-        human = np.concatenate([part.scores for *_, part in results])
-        scale = Scale(*labels.scale)
-        found = agreement(compiled, heldout, level=self.level, seed=self.seed)
-        zero = agreement(plain, heldout, level=self.level, seed=self.seed)
-        gap = difference(compiled, plain, heldout, level=self.level, seed=self.seed)
-        mapped = np.array([v.score for v in verdicts], float)
-        linear = np.array([scale.from_percent(p) for p in compiled.tolist()], float)
-        record = final.record
-        rows = [r for *_, part in results for r in part.rows]
-        stopped = next((r[0].record.stopped for r in results if r[0].record.stopped), record.stopped)
-        return CompileReport(
-            heldout=found,
-            zero_shot=zero,
-            difference=(gap.value, gap.low, gap.high, gap.p),
-            folds=folds,
-            train_rows=len(labels) if folds else len(record.scored.verdicts),
-            heldout_rows=len(heldout),
-            selected=_selected(final),
-            candidates=tuple(c.to_dict() for c in record.candidates),
-            notes=self._notes(final, found, zero, folds, labels, verdicts, rows, stopped),
-            usage=usage,
-            seconds=seconds,
-            calibrated_error=_mean_error(mapped, human),
-            uncalibrated_error=_mean_error(linear, human),
-            stopped=stopped,
-            heldout_predictions=tuple(
-                {
-                    "id": row.id,
-                    "human": float(h),
-                    "percent": json_number(v.percent),
-                    "score": json_number(v.score),
-                    "zero_shot_percent": json_number(float(z)),
-                    "explanation": v.explanation,
-                    "failure": v.failure,
-                }
-                for row, h, v, z in zip(
-                    rows,
-                    human.tolist(),
-                    verdicts,
-                    plain.tolist(),
-                    strict=True,
-                )
-            ),
-        )
-
-    def _notes(
-        self,
-        final: Fitted,
-        found: Agreement,
-        zero_shot: Agreement,
-        folds: int,
-        labels: Labels,
-        verdicts: Sequence[Any],
-        heldout: Sequence[Row],
-        stopped: str | None,
-    ) -> tuple[str, ...]:
-        notes = list(labels.warnings)
-        if folds:
-            why = f"{len(labels)} labels are too few for a held-out part: " if self.cv is None else ""
-            notes.append(
-                f"{why}agreement is cross-validated ({folds} folds), each fold judged by a judge compiled without it; "
-                f"the saved judge is compiled from all {len(labels)} labels"
-            )
-        if final.inference is not None:
-            notes += [f"task inference: {note}" for note in final.inference.notes]
-        if (repaired := sum(v.repaired for v in verdicts)) > 0:
-            notes.append(
-                f"{repaired} of {len(verdicts)} held-out answers did not have the asked form and were repaired"
-            )
-        count = len({row.group for row in heldout})
-        if count < FEW_GROUPS:
-            notes.append(
-                f"the {len(heldout)} rows that agreement is measured on come from only {count} documents: the "
-                "interval, which resamples documents, is very wide; "
-                + ("" if folds else "hold out more (--heldout), cross-validate (--cv), or ")
-                + "label more documents"
-            )
-        if found.low <= 0:
-            notes.append(
-                "the interval of the held-out agreement reaches 0: this judge cannot be told from one that guesses; do "
-                "not rely on it (a stronger model, your own --task and --criteria, or more labels may help)"
-            )
-        # Nothing was chosen for the zero-shot prompt's sake, so that both parts of the rows speak of it alike.
-        training = final.record.candidates[0].agreement
-        if not folds and _contradict(training, zero_shot):
-            notes.append(
-                f"without demonstrations Q is {_span(training)} on the training rows and {_span(zero_shot)} on the "
-                "held-out ones: the documents differ more than the intervals know; believe neither before more "
-                "documents are labelled"
-            )
-        if found.objective.reason:
-            notes.append(f"held-out agreement: {found.objective.reason}")
-        if final.record.reason:
-            notes.append(f"the search: {final.record.reason}")
-        if final.forms and not max(final.forms, key=_preference).knowledge:
-            notes.append(
-                "the inferred task and criteria were left out of the prompt: on the training rows the model judged "
-                "better without them (a stronger model, or --task and --criteria in your words, may do better)"
-            )
-        notes += final.tried()
-        if final.record.selected.disqualified:
-            notes.append(
-                f"no candidate was fit to be chosen; the least bad one is kept, "
-                f"though {final.record.selected.disqualified}"
-            )
-        if stopped:
-            notes.append(f"the search ended early: {stopped}")
-        return tuple(notes)
-
-    def _provenance(
-        self,
-        labels: Labels,
-        parts: Sequence[Split | None],
-        final: Fitted,
-        report: CompileReport,
-        lm: LanguageModel,
-        cost: tuple[int, tuple[int, ...]],
-    ) -> dict[str, Any]:
-        able = engine.run(lm.capabilities())
-        record = final.record
-        seen = labels if report.folds or parts[0] is None else parts[0].train
-        search = self._optimizer.settings()
-        difference = report.to_dict()["difference"]
-        return {
-            "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "versions": {name: _version(name) for name in ("judgesmith", "dspy")},
-            "labels": {
-                "origin": labels.origin,
-                "aspect": labels.aspect,
-                "rows": len(labels),
-                "train": len(seen),
-                "heldout": report.heldout_rows,
-                "fingerprint": labels.fingerprint(),
-                "scale": "given" if labels.scale_given else "inferred",
-            },
-            "optimizer": search | {"teacher": self.teacher.name if self.teacher else None},
-            "seed": self.seed,
-            "forms": [
-                {"explain": f.explain, "reading": f.reading, "knowledge": f.knowledge, "q": f.agreement.to_dict()["q"]}
-                for f in final.forms
-            ],
-            "task_inference": None
-            if final.inference is None
-            else {
-                "batches": final.inference.batches,
-                "complete": final.inference.complete,
-                "notes": list(final.inference.notes),
-            },
-            "candidates": [c.to_dict() for c in record.candidates],
-            "augmentation": None if final.augmentation is None else final.augmentation.to_dict(),
-            **({} if final.committee is None else {final.committee.name: final.committee.details}),
-            **({} if final.refined is None else {final.refined.name: final.refined.details}),
-            "selected": report.selected,
-            "heldout": report.heldout.to_dict() | {"cross_validated": report.folds > 0, "folds": report.folds},
-            "zero_shot": report.zero_shot.to_dict(),
-            "difference": difference,
-            "mean_absolute_error": report.to_dict()["mean_absolute_error"],
-            "notes": list(report.notes),
-            "capabilities": {
-                "logprobs": able.logprobs,
-                "json_schema": able.json_schema,
-                "system_prompt": able.system_prompt,
-                "grammar": able.grammar,
-            },
-            "cost": {"calls": cost[0], "prompt_tokens": cost[1][0], "completion_tokens": cost[1][1]},
-            "seen": sorted({row_key(r.source, r.output) for r in seen.rows}),
-        }
+        return Measured(fitted, part.heldout, compiled, plain)
 
 
 def _refuse_unscored(labels: Labels) -> None:
@@ -567,54 +382,6 @@ def _refuse_unscored(labels: Labels) -> None:
     if not there.all():
         row = labels.rows[int(np.argmin(there))]
         raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
-
-
-def _selected(final: Fitted) -> dict[str, Any]:
-    """What the judge is, with its Q on the training rows."""
-    if final.committee is not None and final.committee.changed is not None:
-        details = final.committee.details
-        return {
-            "candidate": f"the mean of {', '.join(details['members'])}",
-            "demos": details["demos"],
-            "kind": "committee",
-            "q": details["training_q"],
-            "q_corrected": None,
-        }
-    record = final.record
-    return {
-        "candidate": record.selected.name,
-        "demos": record.selected.demos,
-        "kind": record.selected.kind,
-        "q": record.selected.agreement.to_dict()["q"],
-        "q_corrected": None if record.corrected is None else json_number(record.corrected.value),
-    }
-
-
-def _contradict(one: Agreement, other: Agreement) -> bool:
-    """Whether each lies outside the other's interval, by more than rounding."""
-    slack = 1e-6
-    return not any(a.low - slack <= b.q <= a.high + slack for a, b in ((one, other), (other, one)))
-
-
-def _span(found: Agreement) -> str:
-    return f"{found.q:.2f} [{found.low:.2f}, {found.high:.2f}]"
-
-
-def _preference(trial: FormTrial) -> tuple[bool, float]:
-    """Whether it can be chosen, then Q, rounded so that `max` keeps the earlier trial where two are equal."""
-    return trial.disqualified is None, round(trial.agreement.q, 9)
-
-
-def _mean_error(scores: np.ndarray[Any, Any], human: np.ndarray[Any, Any]) -> float:
-    usable = np.isfinite(scores)
-    return float(np.abs(scores[usable] - human[usable]).mean()) if usable.any() else math.nan
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def compile(

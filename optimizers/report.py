@@ -64,6 +64,10 @@ class FormTrial:
     agreement: Agreement
     disqualified: str | None = None
 
+    def preference(self) -> tuple[bool, float]:
+        """Whether it can be chosen, then Q, rounded so that `max` keeps the earlier trial where two are equal."""
+        return self.disqualified is None, round(self.agreement.q, 9)
+
 
 @dataclass(frozen=True, slots=True)
 class Fitted:

@@ -1,0 +1,259 @@
+"""What a compile run found, written up: the report with its notes, and the provenance that an artifact keeps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from ..datasets.records import Labels, Row
+from ..programs.lm import Capabilities
+from ..signatures.values import Scale, Usage, Verdict
+from .correlation import Level
+from .examples import Agreement, Scored, agreement, difference, examples_of, row_key
+from .report import CompileReport, Fitted, FormTrial, json_number
+
+#: With fewer held-out groups an interval over groups says next to nothing.
+FEW_GROUPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What was fitted to the training rows of one part, and how that and the zero-shot judge scored its held-out
+    rows."""
+
+    fitted: Fitted
+    heldout: Labels
+    compiled: Scored
+    zero_shot: Scored
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that one compile run found out.
+
+    parts: the one split, or the folds. final: the fit that the judge comes from. crossed: agreement is
+    cross-validated; asked: because that was asked for, and not since there are few labels.
+    """
+
+    labels: Labels
+    parts: Sequence[Measured]
+    final: Fitted
+    level: Level
+    seed: int
+    crossed: bool
+    asked: bool
+
+    @property
+    def _folds(self) -> int:
+        return len(self.parts) if self.crossed else 0
+
+    @property
+    def _rows(self) -> list[Row]:
+        return [row for part in self.parts for row in part.heldout.rows]
+
+    @property
+    def _verdicts(self) -> list[Verdict]:
+        return [verdict for part in self.parts for verdict in part.compiled.verdicts]
+
+    @property
+    def _stopped(self) -> str | None:
+        """Why a search ended early, if one did."""
+        return next((p.fitted.record.stopped for p in self.parts if p.fitted.record.stopped), self.final.record.stopped)
+
+    def report(self, usage: Usage, seconds: float) -> CompileReport:
+        """Agreement on the held-out rows, by raw percents: calibrated scores, mapped as different folds learnt it,
+        would order rows by their fold."""
+        examples = [example for part in self.parts for example in examples_of(part.heldout)]
+        compiled = np.concatenate([part.compiled.percents for part in self.parts])
+        plain = np.concatenate([part.zero_shot.percents for part in self.parts])
+        human = np.concatenate([part.heldout.scores for part in self.parts])
+        scale = Scale(*self.labels.scale)
+        found = agreement(compiled, examples, level=self.level, seed=self.seed)
+        zero = agreement(plain, examples, level=self.level, seed=self.seed)
+        gap = difference(compiled, plain, examples, level=self.level, seed=self.seed)
+        mapped = np.array([v.score for v in self._verdicts], float)
+        linear = np.array([scale.from_percent(p) for p in compiled.tolist()], float)
+        record = self.final.record
+        return CompileReport(
+            heldout=found,
+            zero_shot=zero,
+            difference=(gap.value, gap.low, gap.high, gap.p),
+            folds=self._folds,
+            train_rows=len(self.labels) if self.crossed else len(record.scored.verdicts),
+            heldout_rows=len(examples),
+            selected=self._selected(),
+            candidates=tuple(c.to_dict() for c in record.candidates),
+            notes=tuple(self._notes(found, zero)),
+            usage=usage,
+            seconds=seconds,
+            calibrated_error=_mean_error(mapped, human),
+            uncalibrated_error=_mean_error(linear, human),
+            stopped=self._stopped,
+            heldout_predictions=tuple(
+                {
+                    "id": row.id,
+                    "human": float(h),
+                    "percent": json_number(v.percent),
+                    "score": json_number(v.score),
+                    "zero_shot_percent": json_number(float(z)),
+                    "explanation": v.explanation,
+                    "failure": v.failure,
+                }
+                for row, h, v, z in zip(self._rows, human.tolist(), self._verdicts, plain.tolist(), strict=True)
+            ),
+        )
+
+    def provenance(
+        self,
+        report: CompileReport,
+        seen: Labels,
+        *,
+        optimizer: dict[str, Any],
+        capabilities: Capabilities,
+        cost: dict[str, int],
+    ) -> dict[str, Any]:
+        """What an artifact says of where it comes from. seen: the labels that the judge was compiled from; cost: calls
+        and tokens, as they would be without a cache."""
+        final, said = self.final, report.to_dict()
+        return {
+            "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "versions": {name: _version(name) for name in ("judgesmith", "dspy")},
+            "labels": {
+                "origin": self.labels.origin,
+                "aspect": self.labels.aspect,
+                "rows": len(self.labels),
+                "train": len(seen),
+                "heldout": report.heldout_rows,
+                "fingerprint": self.labels.fingerprint(),
+                "scale": "given" if self.labels.scale_given else "inferred",
+            },
+            "optimizer": optimizer,
+            "seed": self.seed,
+            "forms": [
+                {"explain": f.explain, "reading": f.reading, "knowledge": f.knowledge, "q": f.agreement.to_dict()["q"]}
+                for f in final.forms
+            ],
+            "task_inference": None
+            if final.inference is None
+            else {
+                "batches": final.inference.batches,
+                "complete": final.inference.complete,
+                "notes": list(final.inference.notes),
+            },
+            "candidates": said["candidates"],
+            "augmentation": None if final.augmentation is None else final.augmentation.to_dict(),
+            **({} if final.committee is None else {final.committee.name: final.committee.details}),
+            **({} if final.refined is None else {final.refined.name: final.refined.details}),
+            "selected": report.selected,
+            "heldout": said["heldout"] | {"cross_validated": self.crossed, "folds": self._folds},
+            "zero_shot": said["zero_shot"],
+            "difference": said["difference"],
+            "mean_absolute_error": said["mean_absolute_error"],
+            "notes": said["notes"],
+            "capabilities": asdict(capabilities),
+            "cost": cost,
+            "seen": sorted({row_key(r.source, r.output) for r in seen.rows}),
+        }
+
+    def _selected(self) -> dict[str, Any]:
+        """What the judge is, with its Q on the training rows."""
+        if self.final.committee is not None and self.final.committee.changed is not None:
+            details = self.final.committee.details
+            return {
+                "candidate": f"the mean of {', '.join(details['members'])}",
+                "demos": details["demos"],
+                "kind": "committee",
+                "q": details["training_q"],
+                "q_corrected": None,
+            }
+        record = self.final.record
+        return {
+            "candidate": record.selected.name,
+            "demos": record.selected.demos,
+            "kind": record.selected.kind,
+            "q": record.selected.agreement.to_dict()["q"],
+            "q_corrected": None if record.corrected is None else json_number(record.corrected.value),
+        }
+
+    def _notes(self, found: Agreement, zero_shot: Agreement) -> list[str]:
+        final, verdicts = self.final, self._verdicts
+        notes = list(self.labels.warnings)
+        if self.crossed:
+            why = "" if self.asked else f"{len(self.labels)} labels are too few for a held-out part: "
+            notes.append(
+                f"{why}agreement is cross-validated ({self._folds} folds), each fold judged by a judge compiled without"
+                f" it; the saved judge is compiled from all {len(self.labels)} labels"
+            )
+        if final.inference is not None:
+            notes += [f"task inference: {note}" for note in final.inference.notes]
+        if (repaired := sum(v.repaired for v in verdicts)) > 0:
+            notes.append(
+                f"{repaired} of {len(verdicts)} held-out answers did not have the asked form and were repaired"
+            )
+        count = len({row.group for row in self._rows})
+        if count < FEW_GROUPS:
+            notes.append(
+                f"the {len(verdicts)} rows that agreement is measured on come from only {count} documents: the "
+                "interval, which resamples documents, is very wide; "
+                + ("" if self.crossed else "hold out more (--heldout), cross-validate (--cv), or ")
+                + "label more documents"
+            )
+        if found.low <= 0:
+            notes.append(
+                "the interval of the held-out agreement reaches 0: this judge cannot be told from one that guesses; do "
+                "not rely on it (a stronger model, your own --task and --criteria, or more labels may help)"
+            )
+        # Nothing was chosen for the zero-shot prompt's sake, so that both parts of the rows speak of it alike.
+        training = final.record.candidates[0].agreement
+        if not self.crossed and _contradict(training, zero_shot):
+            notes.append(
+                f"without demonstrations Q is {_span(training)} on the training rows and {_span(zero_shot)} on the "
+                "held-out ones: the documents differ more than the intervals know; believe neither before more "
+                "documents are labelled"
+            )
+        if found.objective.reason:
+            notes.append(f"held-out agreement: {found.objective.reason}")
+        if final.record.reason:
+            notes.append(f"the search: {final.record.reason}")
+        if final.forms and not max(final.forms, key=FormTrial.preference).knowledge:
+            notes.append(
+                "the inferred task and criteria were left out of the prompt: on the training rows the model judged "
+                "better without them (a stronger model, or --task and --criteria in your words, may do better)"
+            )
+        notes += final.tried()
+        if final.record.selected.disqualified:
+            notes.append(
+                f"no candidate was fit to be chosen; the least bad one is kept, "
+                f"though {final.record.selected.disqualified}"
+            )
+        if stopped := self._stopped:
+            notes.append(f"the search ended early: {stopped}")
+        return notes
+
+
+def _contradict(one: Agreement, other: Agreement) -> bool:
+    """Whether each lies outside the other's interval, by more than rounding."""
+    slack = 1e-6
+    return not any(a.low - slack <= b.q <= a.high + slack for a, b in ((one, other), (other, one)))
+
+
+def _span(found: Agreement) -> str:
+    return f"{found.q:.2f} [{found.low:.2f}, {found.high:.2f}]"
+
+
+def _mean_error(scores: np.ndarray[Any, Any], human: np.ndarray[Any, Any]) -> float:
+    usable = np.isfinite(scores)
+    return float(np.abs(scores[usable] - human[usable]).mean()) if usable.any() else math.nan
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"
