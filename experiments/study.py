@@ -398,7 +398,7 @@ def run_cell(
         "demos": selected.demos,
         "kind": selected.kind,
         "train_q": json_number(selected.agreement.q),
-        "candidates": len(record.candidates),
+        "candidates": [c.to_dict() for c in record.candidates],
         "form": {name: options[name] for name in kept if name in options},
         "choice": record.reason,
         "stopped": record.stopped,

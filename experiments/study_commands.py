@@ -33,9 +33,9 @@ HELP = {
 }
 MORE = (
     "Every seed draws held-out rows (whole documents), which no arm learns from, then an order of the labels. All is "
-    "kept in the folder -o: config.yaml, results.jsonl and predictions.jsonl (written as cells finish; the same "
-    "command goes on where it stopped, and more arms, models or seeds are added), tables.md, tables.tex, figure.png "
-    "and .svg.",
+    "kept in the folder -o: config.yaml, results.jsonl (with every candidate of a search) and predictions.jsonl "
+    "(written as cells finish; the same command goes on where it stopped, and more arms, models or seeds are added), "
+    "tables.md, tables.tex, figure.png and .svg.",
     "--config FILE.yaml has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith "
     "compile`); flags win. Exit code 0: all cells are there; 1: some failed, with their reasons; 2: an error.",
 )

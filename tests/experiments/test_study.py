@@ -139,7 +139,12 @@ def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, serv
     server.answer = answer
     done = study("optimizers", "--arm", "random-search", "--arm", "random-search+augment", "--seeds", 1, "--json")
     assert done.code == 0, done.err
-    plain, augmented = (record["tried"] for record in lines(folder / "results.jsonl"))
+    records = lines(folder / "results.jsonl")
+    for record in records:
+        names = [candidate["candidate"] for candidate in record["candidates"]]
+        assert (names[0], record["selected"] in names) == ("zero-shot", True)
+        assert {c["candidate"]: c["q"] for c in record["candidates"]}[record["selected"]] == record["train_q"]
+    plain, augmented = (record["tried"] for record in records)
     assert plain == []
     (said,) = augmented
     assert "copies" in said
