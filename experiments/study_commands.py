@@ -88,15 +88,17 @@ def study(
         str | None, typer.Option(help="The arm to compare with; default the first.", rich_help_panel=panel["study"])
     ] = None,
     seeds: Annotated[
-        str | None,
-        typer.Option(metavar="N|A,B,…", help="How many seeds, or which. Default 3.", rich_help_panel=panel["study"]),
+        list[str] | None,
+        typer.Option(
+            metavar="N|A,B,…", help="How many seeds, or which; repeatable. Default 3.", rich_help_panel=panel["study"]
+        ),
     ] = None,
     train: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="N,N,…|all",
-            help="Labels to learn from; several make a curve. Default all that are not held out; for `study labels` "
-            "10,20,40,…,all.",
+            help="Labels to learn from; several make a curve; repeatable. Default all that are not held out; for "
+            "`study labels` 10,20,40,…,all.",
             rich_help_panel=panel["study"],
         ),
     ] = None,
@@ -172,8 +174,11 @@ def study(
     def text(path: Path | None) -> str | None:
         return None if path is None else str(path)
 
+    def one(values: list[str] | None) -> str | None:
+        return None if not values else ",".join(values)
+
     flags = {
-        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": seeds, "train": train,
+        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": one(seeds), "train": one(train),
         "heldout": heldout, "max_calls": max_calls, "aspect": aspect, "scale": scale, "columns": columns,
         "level": level, "method": method, "variant": variant, "explain": explain, "reading": reading, "task": task,
         "criteria": text(criteria), "library_aspect": library_aspect, "aspect_file": text(aspect_file),

@@ -529,6 +529,16 @@ def test_wrong_options_are_refused_in_one_line(
     assert not folder.exists()
 
 
+def test_sizes_and_seeds_can_be_repeated_or_listed(study: Any) -> None:
+    repeated = ("--train", 4, "--train", 8, "--seeds", 3, "--seeds", 5)
+    plans = [
+        study("labels", "--arm", "none", "--variant", "vanilla", *asked, "--dry-run", "--json").json
+        for asked in (repeated, ("--train", "4,8", "--seeds", "3,5"))
+    ]
+    assert plans[0] == plans[1]
+    assert [(line["train"], line["cells"]) for line in plans[0]["lines"]] == [(4, 2), (8, 2)]
+
+
 def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
     refused(study("optimizers", lm=False), "no language model: give --lm")
     refused(cli("study", "labels"), "which labels?")
