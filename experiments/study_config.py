@@ -89,15 +89,20 @@ def default_settings() -> dict[str, Any]:
     }
 
 
-def check_settings(given: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Settings by the names of `CompileRun`, as JSON values. Raises OptionError for unknown ones and wrong values."""
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; is it {near[0]!r}?" if near else ""
+
+
+def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] = ()) -> dict[str, Any]:
+    """Settings by the names of `CompileRun`, as JSON values. Raises OptionError for unknown ones and wrong values.
+    beside: other names that one may have meant there."""
     types, found = setting_types(), {}
     for key, value in given.items():
         name = key.replace("-", "_")
         name = FLAGS.get(name, name)
         if name not in types:
-            near = difflib.get_close_matches(name, types, 1)
-            raise OptionError(f"{where}: there is no option {key!r}" + (f"; is it {near[0]!r}?" if near else ""))
+            raise OptionError(f"{where}: there is no option {key!r}{_nearest(name, [*types, *beside])}")
         many = "tuple" in str(types[name]) or "Sequence" in str(types[name])
         if many and isinstance(value, str):
             value = [part.strip() for part in value.split(",")]
@@ -169,7 +174,7 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
         if part in names:
             return {setting: part}
     known = [*get_args(OptimizerName), *get_args(Variant), *METHODS, *PARTS, OWN_CRITERIA]
-    raise OptionError(f"arm {arm!r}: {part!r} is none of {', '.join(known)}, nor OPTION=VALUE")
+    raise OptionError(f"arm {arm!r}: {part!r} is none of {', '.join(known)}, nor OPTION=VALUE{_nearest(part, known)}")
 
 
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
@@ -344,7 +349,7 @@ class Given:
             )
         arms = given.pop("arms", None)
         own = {name: given.pop(name) for name in list(given) if name in StudyConfig.model_fields and name != "settings"}
-        settings = check_settings(given, self.origin)
+        settings = check_settings(given, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION])
         # In the ablation, the user's criteria stand for the data set's own and are of that one arm.
         criteria = settings.pop("criteria", None) if self.kind == "ablation" else settings.get("criteria")
         method = str(settings.get("method", METHODS[0]))

@@ -504,6 +504,7 @@ def test_flags_win_over_the_file(
     ("arguments", "part"),
     [
         (("--arm", "fine+no-tusk"), "'no-tusk' is none of"),
+        (("--arm", "fine+no-tusk"), "nor OPTION=VALUE; is it 'no-task'?"),
         (("--arm", "demoes=3"), "there is no option 'demoes'; is it 'demos'?"),
         (("--arm", "demos=many"), "got 'many'"),
         (("--arm", "without=tsk"), "'tsk' is none of task"),
@@ -517,6 +518,7 @@ def test_flags_win_over_the_file(
         (("--heldout", "1.5"), "a share lies between 0 and 1"),
         (("--heldout", "0"), "a share lies between 0 and 1"),
         (("--set", "temperature"), "--set 'temperature' is not of the form"),
+        (("--set", "heldot=1"), "there is no option 'heldot'; is it 'heldout'?"),
         (("--set", "nonsense=1"), "there is no option 'nonsense'"),
         (("--optimizer", "magic"), "optimizer: 'magic' is none of"),
     ],
