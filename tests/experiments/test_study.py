@@ -22,7 +22,7 @@ from judgesmith.experiments import study as running
 from judgesmith.experiments.alone import alone
 from judgesmith.experiments.peers import run as peers
 from judgesmith.experiments.study import Cell, Study, draw
-from judgesmith.experiments.study_analysis import resample
+from judgesmith.experiments.study_analysis import resample, training_leads
 from judgesmith.experiments.study_config import Arm, Given, changes
 from judgesmith.optimizers.correlation import CorrelationSum
 from judgesmith.optimizers.examples import agreement
@@ -150,6 +150,22 @@ def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, serv
     assert "copies" in said
     (note,) = [note for note in done.json["notes"] if "copies" in note]
     assert note == f"random-search+augment, all labels, seed 0: {said}"
+
+
+def test_how_candidates_did_on_training_rows_is_noted(study: Any, folder: Path, server: Any, fake: Any) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
+    done = study("optimizers", "--arm", "none", "--arm", "random-search", "--seeds", 2, "--json")
+    assert done.code == 0, done.err
+    tried = [r["candidates"] for r in lines(folder / "results.jsonl") if r["arm"] == "random-search"]
+    leads = [one["q"] - each[0]["q"] for each in tried for one in each[1:]]
+    assert len(leads) >= 6
+    (note,) = [note for note in done.json["notes"] if "led zero-shot" in note]
+    assert note.startswith(f"random-search, all labels: {len(leads)} candidates")
+    assert f"by {sum(leads) / len(leads):.2f} of Q" in note
+    assert note.endswith(f"({min(leads):.2f} to {max(leads):.2f})")
+    for record in tried:  # what a race drops leaves the better ones
+        record[-1]["dropped"] = "behind"
+    assert training_leads([{"candidates": record} for record in tried] + [{"candidates": 6}, {}]) == []
 
 
 def test_two_processes_do_not_run_one_study(study: Any, folder: Path) -> None:
