@@ -44,9 +44,11 @@ def one(size: int, shift: float, spread: float, candidates: int, common: float, 
     def gap(first: int, second: int) -> Difference:
         return difference(said[first], said[second], examples, level="pooled", seed=seed, rounds=500)
 
+    def chosen(sure: float) -> int:
+        return contest.chosen(q, (lambda first, second: clearly(gap(first, second), sure)) if sure else None)
+
     gained = true_q(r) - true_q(r)[0]
-    chosen = [contest.chosen(q, (lambda a, b, s=sure: clearly(gap(a, b), s)) if sure else None) for sure in SURE]
-    return [float(gained.max()), *gained[chosen].tolist()]
+    return [float(gained.max()), *(float(gained[chosen(sure)]) for sure in SURE)]
 
 
 def main() -> None:
