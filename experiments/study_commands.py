@@ -174,16 +174,17 @@ def study(
     def text(path: Path | None) -> str | None:
         return None if path is None else str(path)
 
-    def one(values: list[str] | None) -> str | None:
+    def joined(values: list[str] | None) -> str | None:
         return None if not values else ",".join(values)
 
     flags = {
-        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": one(seeds), "train": one(train),
-        "heldout": heldout, "max_calls": max_calls, "aspect": aspect, "scale": scale, "columns": columns,
-        "level": level, "method": method, "variant": variant, "explain": explain, "reading": reading, "task": task,
-        "criteria": text(criteria), "library_aspect": library_aspect, "aspect_file": text(aspect_file),
-        "optimizer": optimizer, "candidates": candidates, "demos": demos, "batches": batches, "keep": keep,
-        "teacher": teacher, "temperature": temperature, "max_tokens": max_tokens, **_pairs(option or []),
+        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": joined(seeds),
+        "train": joined(train), "heldout": heldout, "max_calls": max_calls, "aspect": aspect, "scale": scale,
+        "columns": columns, "level": level, "method": method, "variant": variant, "explain": explain,
+        "reading": reading, "task": task, "criteria": text(criteria), "library_aspect": library_aspect,
+        "aspect_file": text(aspect_file), "optimizer": optimizer, "candidates": candidates, "demos": demos,
+        "batches": batches, "keep": keep, "teacher": teacher, "temperature": temperature, "max_tokens": max_tokens,
+        **_pairs(option or []),
     }  # fmt: skip
     kind: Any = context.info_name
     given = Given.read(kind, config, flags)
