@@ -268,8 +268,8 @@ def _notes(found: Analysis) -> list[str]:
         leads = training_leads(line.records.values())
         if len(leads) >= FEWEST_LEADS:
             notes.append(
-                f"{line.name}, {line.train} labels: {len(leads)} candidates led zero-shot by {np.mean(leads):.2f} of Q "
-                f"on average on the training rows ({min(leads):.2f} to {max(leads):.2f})"
+                f"{line.name}, {line.train} labels: on the training rows the Q of its {len(leads)} candidates less "
+                f"zero-shot's is {np.mean(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})"
             )
     if found.missing:
         notes.append(f"{found.missing} cells are not run yet")
