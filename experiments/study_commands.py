@@ -88,10 +88,8 @@ def study(
         str | None, typer.Option(help="The arm to compare with; default the first.", rich_help_panel=panel["study"])
     ] = None,
     seeds: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="N|A,B,…", help="How many seeds, or which; repeatable. Default 3.", rich_help_panel=panel["study"]
-        ),
+        str | None,
+        typer.Option(metavar="N|A,B,…", help="How many seeds, or which. Default 3.", rich_help_panel=panel["study"]),
     ] = None,
     train: Annotated[
         list[str] | None,
@@ -174,13 +172,10 @@ def study(
     def text(path: Path | None) -> str | None:
         return None if path is None else str(path)
 
-    def joined(values: list[str] | None) -> str | None:
-        return None if not values else ",".join(values)
-
     flags = {
-        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": joined(seeds),
-        "train": joined(train), "heldout": heldout, "max_calls": max_calls, "aspect": aspect, "scale": scale,
-        "columns": columns, "level": level, "method": method, "variant": variant, "explain": explain,
+        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": seeds,
+        "train": ",".join(train) if train else None, "heldout": heldout, "max_calls": max_calls, "aspect": aspect,
+        "scale": scale, "columns": columns, "level": level, "method": method, "variant": variant, "explain": explain,
         "reading": reading, "task": task, "criteria": text(criteria), "library_aspect": library_aspect,
         "aspect_file": text(aspect_file), "optimizer": optimizer, "candidates": candidates, "demos": demos,
         "batches": batches, "keep": keep, "teacher": teacher, "temperature": temperature, "max_tokens": max_tokens,
