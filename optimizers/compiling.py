@@ -54,13 +54,13 @@ class _Purse:
     for again: what a search found must be reportable. What is left goes to the searches in equal parts: one with folds
     must not eat the next one's."""
 
-    def __init__(self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int], crossed: bool) -> None:
+    def __init__(self, budget: Budget, lm: LanguageModel, plan: Plan, heldout: Sequence[int]) -> None:
         meter = self.meter = lm.meter
         self.calls = None if budget.max_calls is None else meter.logical + budget.max_calls
         self.cost = None if budget.max_cost is None else meter.cost + budget.max_cost
         self.unit = (plan.cost or 0.0) / plan.calls
         self.heldout = [calls * 2 for calls in heldout]
-        self.fits = len(heldout) + crossed
+        self.fits = len(heldout) + (len(heldout) > 1)  # after folds comes a fit on all rows
         self._set(0, 1)
 
     def for_fit(self) -> None:
@@ -333,7 +333,7 @@ class Compiler:
         meter = lm.meter
         started, before = time.monotonic(), meter.usage
         heldout = [self._heldout_calls(judge, len(p.heldout)) for p in parts]
-        purse = _Purse(self.budget, lm, plan, heldout, bool(folds))
+        purse = _Purse(self.budget, lm, plan, heldout)
         taught = None if self.teacher is None else self.teacher.meter
         try:
             if self.teacher is not None:
@@ -353,12 +353,11 @@ class Compiler:
             meter.max_calls = meter.max_cost = None
             if self.teacher is not None and taught is not None:
                 self.teacher.meter = taught
-        found = Findings(labels, results, final, self.level, self.seed, crossed=bool(folds), asked=self.cv is not None)
+        found = Findings(labels, results, final, self.level, self.seed, asked=self.cv is not None)
         report = found.report(meter.usage - before, time.monotonic() - started)
         prompt, completion = (b - a for a, b in zip(logical[1], meter.logical_tokens, strict=True))
         final.judge.provenance = found.provenance(
             report,
-            labels if folds else parts[0].train,
             optimizer=self._optimizer.settings() | {"teacher": self.teacher.name if self.teacher else None},
             capabilities=engine.run(lm.capabilities()),
             cost={"calls": meter.logical - logical[0], "prompt_tokens": prompt, "completion_tokens": completion},
@@ -374,7 +373,7 @@ class Compiler:
         compiled = score_rows(fitted.judge, heldout, self.progress)
         self.progress.stage("held-out rows, zero-shot", len(heldout))
         plain = score_rows(fitted.zero_shot, heldout, self.progress)
-        return Measured(fitted, part.heldout, compiled, plain)
+        return Measured(fitted, part, compiled, plain)
 
 
 def _refuse_unscored(labels: Labels) -> None:

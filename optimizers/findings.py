@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..datasets.records import Labels, Row
+from ..datasets.splits import Split
 from ..programs.lm import Capabilities
 from ..signatures.values import Scale, Usage, Verdict
 from .correlation import Level
@@ -28,7 +29,7 @@ class Measured:
     rows."""
 
     fitted: Fitted
-    heldout: Labels
+    split: Split
     compiled: Scored
     zero_shot: Scored
 
@@ -37,8 +38,8 @@ class Measured:
 class Findings:
     """All that one compile run found out.
 
-    parts: the one split, or the folds. final: the fit that the judge comes from. crossed: agreement is
-    cross-validated; asked: because that was asked for, and not since there are few labels.
+    parts: one, or the folds of cross-validation, which are two at least. final: the fit that the judge comes from.
+    asked: folds were asked for, and not taken since there are few labels.
     """
 
     labels: Labels
@@ -46,16 +47,24 @@ class Findings:
     final: Fitted
     level: Level
     seed: int
-    crossed: bool
     asked: bool
 
     @property
+    def _crossed(self) -> bool:
+        return len(self.parts) > 1
+
+    @property
     def _folds(self) -> int:
-        return len(self.parts) if self.crossed else 0
+        return len(self.parts) if self._crossed else 0
+
+    @property
+    def _seen(self) -> Labels:
+        """What the judge was compiled from."""
+        return self.labels if self._crossed else self.parts[0].split.train
 
     @property
     def _rows(self) -> list[Row]:
-        return [row for part in self.parts for row in part.heldout.rows]
+        return [row for part in self.parts for row in part.split.heldout.rows]
 
     @property
     def _verdicts(self) -> list[Verdict]:
@@ -69,10 +78,10 @@ class Findings:
     def report(self, usage: Usage, seconds: float) -> CompileReport:
         """Agreement on the held-out rows, by raw percents: calibrated scores, mapped as different folds learnt it,
         would order rows by their fold."""
-        examples = [example for part in self.parts for example in examples_of(part.heldout)]
+        examples = [example for part in self.parts for example in examples_of(part.split.heldout)]
         compiled = np.concatenate([part.compiled.percents for part in self.parts])
         plain = np.concatenate([part.zero_shot.percents for part in self.parts])
-        human = np.concatenate([part.heldout.scores for part in self.parts])
+        human = np.concatenate([part.split.heldout.scores for part in self.parts])
         scale = Scale(*self.labels.scale)
         found = agreement(compiled, examples, level=self.level, seed=self.seed)
         zero = agreement(plain, examples, level=self.level, seed=self.seed)
@@ -85,7 +94,7 @@ class Findings:
             zero_shot=zero,
             difference=(gap.value, gap.low, gap.high, gap.p),
             folds=self._folds,
-            train_rows=len(self.labels) if self.crossed else len(record.scored.verdicts),
+            train_rows=len(self._seen),
             heldout_rows=len(examples),
             selected=self._selected(),
             candidates=tuple(c.to_dict() for c in record.candidates),
@@ -112,15 +121,13 @@ class Findings:
     def provenance(
         self,
         report: CompileReport,
-        seen: Labels,
         *,
         optimizer: dict[str, Any],
         capabilities: Capabilities,
         cost: dict[str, int],
     ) -> dict[str, Any]:
-        """What an artifact says of where it comes from. seen: the labels that the judge was compiled from; cost: calls
-        and tokens, as they would be without a cache."""
-        final, said = self.final, report.to_dict()
+        """What an artifact says of where it comes from. cost: calls and tokens, as they would be without a cache."""
+        final, seen, said = self.final, self._seen, report.to_dict()
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "versions": {name: _version(name) for name in ("judgesmith", "dspy")},
@@ -151,7 +158,7 @@ class Findings:
             **({} if final.committee is None else {final.committee.name: final.committee.details}),
             **({} if final.refined is None else {final.refined.name: final.refined.details}),
             "selected": report.selected,
-            "heldout": said["heldout"] | {"cross_validated": self.crossed, "folds": self._folds},
+            "heldout": said["heldout"] | {"cross_validated": self._crossed, "folds": self._folds},
             "zero_shot": said["zero_shot"],
             "difference": said["difference"],
             "mean_absolute_error": said["mean_absolute_error"],
@@ -184,7 +191,7 @@ class Findings:
     def _notes(self, found: Agreement, zero_shot: Agreement) -> list[str]:
         final, verdicts = self.final, self._verdicts
         notes = list(self.labels.warnings)
-        if self.crossed:
+        if self._crossed:
             why = "" if self.asked else f"{len(self.labels)} labels are too few for a held-out part: "
             notes.append(
                 f"{why}agreement is cross-validated ({self._folds} folds), each fold judged by a judge compiled without"
@@ -201,7 +208,7 @@ class Findings:
             notes.append(
                 f"the {len(verdicts)} rows that agreement is measured on come from only {count} documents: the "
                 "interval, which resamples documents, is very wide; "
-                + ("" if self.crossed else "hold out more (--heldout), cross-validate (--cv), or ")
+                + ("" if self._crossed else "hold out more (--heldout), cross-validate (--cv), or ")
                 + "label more documents"
             )
         if found.low <= 0:
@@ -211,7 +218,7 @@ class Findings:
             )
         # Nothing was chosen for the zero-shot prompt's sake, so that both parts of the rows speak of it alike.
         training = final.record.candidates[0].agreement
-        if not self.crossed and _contradict(training, zero_shot):
+        if not self._crossed and _contradict(training, zero_shot):
             notes.append(
                 f"without demonstrations Q is {_span(training)} on the training rows and {_span(zero_shot)} on the "
                 "held-out ones: the documents differ more than the intervals know; believe neither before more "
