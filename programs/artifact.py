@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-import tempfile
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from ..errors import ArtifactError, JudgesmithError, OptionError
 from ..signatures.values import Criterion, CriterionScore, Scale
+from .atomic import write_whole
 from .calibration import Calibration
 from .combination import Combination
 from .committee import LEAST_SD, MOST, Committee, Norm
@@ -313,25 +312,11 @@ def save(judge: Judge, path: str | Path) -> None:
 
 
 def write_atomically(path: Path, text: str) -> None:
+    """`write_whole`, with an ArtifactError for what cannot be written."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        write_whole(path, text)
     except OSError as error:
         raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        # mkstemp makes files private; a judge is shared like any other file.
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise ArtifactError(f"{path} cannot be written: {error.strerror or error}") from None
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _refuse_constant(name: str) -> float:
