@@ -1,0 +1,210 @@
+"""Parts: judges, optimizers, perturbations, metrics and benchmark sets, each declared where it is defined.
+
+A part is a class with a name, one line on what it is (`about`), its `paper` if it has one, and `Options`: a frozen
+pydantic model in which every option has its type, default, limits and help. A `Registry` finds the parts of a kind,
+including those of other packages (entry points). The command line, the settings of studies, saved judges and `--help`
+are derived from these declarations.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import pkgutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import UnionType
+from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from .errors import OptionError
+
+logger = logging.getLogger(__name__)
+
+P = TypeVar("P", bound=type)
+Chosen = TypeVar("Chosen", bound="Options")
+
+
+class Options(BaseModel):
+    """Base of a part's options. Values are checked when the model is made and never change afterwards."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, allow_inf_nan=False)
+
+    def settings(self) -> dict[str, Any]:
+        """The options as JSON values."""
+        return self.model_dump(mode="json")
+
+
+def option(default: Any, help: str, **limits: Any) -> Any:
+    """One option of an `Options` model. limits: pydantic's own (ge, le, max_length, …)."""
+    return Field(default, description=help, **limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """An option in words: name, type or choices, default, help."""
+
+    name: str
+    type: str
+    default: str
+    help: str
+
+
+def describe(options: type[Options]) -> list[Described]:
+    """Every option of a model, in the order of its declaration."""
+    return [
+        Described(name, _type_text(field), _value_text(field.default), field.description or "")
+        for name, field in options.model_fields.items()
+    ]
+
+
+def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) -> Chosen:
+    """Options from keyword arguments, a settings file, a saved judge or `NAME=VALUE` texts.
+
+    where: whose options they are, for messages ("--method direct"). Raises OptionError for a name that is none of the
+    options, with the nearest one, and for a value that is off its limits.
+    """
+    for name in given:
+        if name not in options.model_fields:
+            known = ", ".join(options.model_fields) or "none"
+            raise OptionError(f"{where} has no option {name!r}{nearest(name, options.model_fields)}; it has {known}")
+    try:
+        return options.model_validate(dict(given))
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        value = f"; got {first['input']!r}" if name else ""
+        raise OptionError(f"{where}{', ' + name if name else ''}: {said}{value}"[:400]) from None
+
+
+def from_text(field: FieldInfo, text: str) -> Any:
+    """The text of `NAME=VALUE` as the value of an option: a list where it takes several (separated by commas), None for
+    "none" where it may be absent, else the text itself, which pydantic then reads."""
+    kinds = _kinds(field.annotation)
+    if type(None) in kinds and text.strip().casefold() in ("none", "null", ""):
+        return None
+    if any(get_origin(kind) in (tuple, list, Sequence) for kind in kinds):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return text
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """ " (did you mean 'x'?)" for the known name that is most like this one; "" where none is."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
+
+
+class Registry(Generic[P]):
+    """The parts of one kind, by name.
+
+    what: the kind, for messages. packages: where built-in parts are defined; every module in them is imported when a
+    part is first asked for. group: the entry points of other packages' parts. key: the class attribute that holds the
+    name. A plug-in that cannot be used is left out and named in `broken`.
+    """
+
+    def __init__(self, what: str, *, packages: Sequence[str], group: str, key: str = "name") -> None:
+        self.what = what
+        self.group = group
+        self.broken: dict[str, str] = {}
+        self._packages = packages
+        self._key = key
+        self._parts: dict[str, P] = {}
+        self._aliases: dict[str, str] = {}
+        self._loaded = False
+
+    def register(self, part: P) -> P:
+        """Class decorator: declare a part. Raises OptionError for a class that declares too little or whose name is
+        taken."""
+        name = getattr(part, self._key, "")
+        if not name or not getattr(part, "about", ""):
+            raise OptionError(f"{part.__qualname__} is no {self.what}: it needs `{self._key}` and `about`")
+        options = getattr(part, "Options", Options)
+        if missing := [n for n, field in options.model_fields.items() if not field.description]:
+            raise OptionError(f"{self.what} {name}: option {missing[0]!r} has no help")
+        for taken in (name, *getattr(part, "aliases", ())):
+            other = self._parts.get(self._aliases.get(taken, taken))
+            # A module that is imported anew defines its parts anew.
+            if other is not None and (other.__module__, other.__qualname__) != (part.__module__, part.__qualname__):
+                raise OptionError(f"{self.what} {taken!r} is there already: {other.__module__}.{other.__qualname__}")
+        self._parts[name] = part
+        self._aliases |= dict.fromkeys(getattr(part, "aliases", ()), name)
+        return part
+
+    def names(self) -> tuple[str, ...]:
+        self._load()
+        return tuple(self._parts)
+
+    def parts(self) -> dict[str, P]:
+        self._load()
+        return dict(self._parts)
+
+    def get(self, name: str) -> P:
+        """The part of that name or alias. Raises OptionError with the nearest name."""
+        self._load()
+        found = self._parts.get(self._aliases.get(name, name))
+        if found is None:
+            broken = f"; the plug-in {name!r} is broken: {self.broken[name]}" if name in self.broken else ""
+            raise OptionError(
+                f"{self.what} {name!r} is unknown{nearest(name, self._parts)}; known: {', '.join(self._parts)}{broken}"
+            )
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        self._load()
+        return name in self._parts or name in self._aliases
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        try:
+            for name in self._packages:
+                package = import_module(name)
+                for module in pkgutil.walk_packages(getattr(package, "__path__", ()), f"{name}."):
+                    import_module(module.name)
+        except BaseException:
+            self._loaded = False  # a missing dependency, Ctrl-C: the next call says so again
+            raise
+        for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
+            try:
+                self.register(point.load())
+            except Exception as error:
+                self.broken[point.name] = f"{type(error).__name__}: {error}"[:300]
+                logger.warning("%s plug-in %r is left out: %s", self.what, point.name, self.broken[point.name])
+
+
+def _kinds(annotation: Any) -> tuple[Any, ...]:
+    return get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+
+
+_TYPES = {bool: "yes or no", int: "whole number", float: "number", str: "text", Path: "file", type(None): "none"}
+_LIMITS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
+
+
+def _type_text(field: FieldInfo) -> str:
+    told: list[str] = []
+    for kind in _kinds(field.annotation):
+        if get_origin(kind) is Literal:
+            told += map(str, get_args(kind))
+        elif get_origin(kind) in (tuple, list, Sequence):
+            told.append("a list")
+        else:
+            told.append(_TYPES.get(kind) or getattr(kind, "__name__", str(kind)))
+    limits = [
+        f"{sign} {getattr(m, name)}" for m in field.metadata for name, sign in _LIMITS.items() if hasattr(m, name)
+    ]
+    return ", ".join([" | ".join(told), *limits])
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple | list):
+        value = ", ".join(map(str, value))
+    return "none" if value in (None, "") else str(value)
