@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -219,9 +218,7 @@ def compile_judge(run: CompileRun) -> int:
         _check_writable(run.output, run.labels, Path(run.heldout), run.criteria, run.storage)
         if run.plots is not None and run.plots.exists() and not run.plots.is_dir():
             raise OptionError(f"--plots {run.plots} is no folder; name one, it is made where it is missing")
-        for name in (run.lm, *judge.models()):
-            if name:
-                artifact.check_model_name(name)
+        artifact.check_listed(judge.models())
         log = None if run.mlflow is None else ExperimentLog(run.mlflow)
         sampling = Sampling(run.temperature, run.max_tokens)
         lm = open_model(run.lm, run.connection, sampling)
@@ -319,9 +316,7 @@ def new_judge(options: JudgeOptions, output: Path, lm: str | None, scale: tuple[
         if scale is not None:
             judge.scale = Scale(*scale)
         _check_writable(output, options.criteria)
-        for name in (lm, *judge.models()):
-            if name:
-                artifact.check_model_name(name)
+        artifact.check_listed(judge.models())
         judge.set_lm(open_model(lm))
         judge.save(output)
         out.print(
@@ -384,13 +379,10 @@ def score_rows_of_file(
 def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> Judge:
     """A saved judge with the model it was compiled with, or another; a local model is fetched where it is missing."""
     read = artifact.read(path)
-    name = lm or (read.lm.model if read.lm else None)
-    if name and name.startswith("gguf:") and not lm:
-        raise OptionError(f"{path.name} was compiled with the file {name[5:]!r}; give it with --lm gguf:PATH")
-    saved = read.lm.sampling if read.lm else None
-    sampling = Sampling(saved.temperature, saved.max_tokens) if saved else None
     judge = artifact.build(read)  # the whole file is checked before a model is opened for it
-    judge.set_lm(open_model(name, where, sampling))
+    name = lm or artifact.model_of(read, where)
+    artifact.connect(judge, where)
+    judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
     open_others(judge, where)
     return judge
 
@@ -407,8 +399,9 @@ def open_others(judge: Judge, where: Connection | None) -> None:
 
 def show_judge(path: Path, prompt: Path | None, columns: Sequence[str], *, as_json: bool) -> int:
     with quiet():
-        judge = artifact.build(artifact.read(path))
-        saved = artifact.to_dict(judge) | {"lm": _saved_lm(path)}
+        read = artifact.read(path)
+        judge = artifact.build(read)
+        saved = artifact.to_dict(judge) | {"lm": read.lm and read.lm.model_dump()}
         messages = None
         if prompt is not None:
             row, _ = next(iter_rows(prompt, columns=column_roles(columns)), (None, None))
@@ -431,15 +424,11 @@ def show_judge(path: Path, prompt: Path | None, columns: Sequence[str], *, as_js
     return 0
 
 
-def _saved_lm(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")).get("lm")
-
-
 def _print_judge(path: Path, judge: Judge, saved: dict[str, Any]) -> None:
     facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     facts.add_column(style="bold")
     facts.add_column()
-    provenance = saved["provenance"]
+    provenance = {name: part for name, part in saved["provenance"].items() if part is not None}
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
     facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
     if isinstance(judge, Committee):
@@ -453,20 +442,20 @@ def _print_judge(path: Path, judge: Judge, saved: dict[str, Any]) -> None:
         weights = ", ".join(f"{name} {weight:.2f}" for name, weight in combination.criteria.items() if weight)
         facts.add_row("weights", escape(f"{weights}; share of the overall score {combination.overall:.2f}"))
     for title, key in (("agreement", "heldout"), ("zero-shot", "zero_shot")):
-        found = provenance.get(key) if isinstance(provenance.get(key), dict) else None
-        if found:
+        if found := provenance.get(key):
             facts.add_row(title, escape(str(found.get("signature", "–"))))
-    if isinstance(selected := provenance.get("selected"), dict):
-        facts.add_row("chosen", escape(f"{selected.get('candidate')}: {training_q(selected, len(_tried(provenance)))}"))
-    if isinstance(labels := provenance.get("labels"), dict):
+    tried = provenance.get("candidates", [])
+    if selected := provenance.get("selected"):
+        facts.add_row("chosen", escape(f"{selected.get('candidate')}: {training_q(selected, len(tried))}"))
+    if labels := provenance.get("labels"):
         facts.add_row("labels", escape(f"{labels.get('rows')} rows of {labels.get('origin')}, {labels.get('aspect')}"))
-    if isinstance(cost := provenance.get("cost"), dict):
+    if cost := provenance.get("cost"):
         facts.add_row(
             "cost",
             escape(f"{cost.get('calls')} calls, {cost.get('prompt_tokens')} + {cost.get('completion_tokens')} tokens"),
         )
     if "created" in provenance:
-        facts.add_row("created", escape(str(provenance["created"])))
+        facts.add_row("created", escape(provenance["created"]))
     out.print(facts)
     for name, predictor in artifact.predictors(judge).items():
         demos = predictor.demos
@@ -486,7 +475,6 @@ def _print_judge(path: Path, judge: Judge, saved: dict[str, Any]) -> None:
             table.caption = f"and {len(demos) - MOST_DEMOS_SHOWN} more (--json shows all)"
         if demos:
             out.print(table)
-    tried = _tried(provenance)
     if tried:
         table = Table(title="What the search tried (Q on training rows, each judged without itself)")
         for column in ("candidate", "demos", "Q", "95 % interval", "failed", "rows"):
@@ -498,11 +486,6 @@ def _print_judge(path: Path, judge: Judge, saved: dict[str, Any]) -> None:
                 escape(str(c.get("rows") or c.get("n"))) + (", dropped" if c.get("dropped") else ""),
             )  # fmt: skip
         out.print(table)
-
-
-def _tried(provenance: dict[str, Any]) -> list[Any]:
-    tried = provenance.get("candidates")
-    return tried if isinstance(tried, list) else []
 
 
 def _cut(text: str, most: int = 160) -> str:

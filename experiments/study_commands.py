@@ -201,7 +201,6 @@ def _pairs(given: list[str]) -> dict[str, str]:
 
 
 def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:
-    from ..programs import artifact
     from . import study_tables as tables
     from .alone import alone
     from .console import err, out, print_json
@@ -219,8 +218,6 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
             return _dry_run(made, where, as_json=as_json)
         if not made.config.lm:
             raise OptionError("no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file")
-        for name in made.config.lm:
-            artifact.check_model_name(name)
         lock.enter_context(alone(output, folder=True))
         journal = Journal.open(output, made, overwrite=overwrite)
         cells = made.cells()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-import re
+import os
+import stat
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from ..errors import ArtifactError, JudgesmithError, OptionError
 from ..signatures.values import Criterion, CriterionScore, Scale
@@ -27,6 +28,7 @@ from .direct import DirectScorer
 from .geval import GEval
 from .judge import Judge
 from .lm import Connection, LanguageModel, Sampling, language_model
+from .model_names import ListedName, ShownName, check_chosen, check_listed, recorded
 from .neighbours import MOST_SHOWN, Neighbours
 from .openlgauge import Member, OpeNLGauge
 from .pairs import PairS
@@ -35,6 +37,7 @@ from .predict import JudgePredict
 
 FORMAT = "judgesmith.judge/1"
 LARGEST = 16 * 1024 * 1024
+DEEPEST = 32
 KINDS: dict[str, type[Judge]] = {
     k.kind: k for k in (ActiveCritic, OpeNLGauge, PairwiseDirectScorer, GEval, DirectScorer, PairS)
 }
@@ -42,31 +45,6 @@ KINDS: dict[str, type[Judge]] = {
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]
 Percent = Annotated[float, Field(ge=0, le=100)]
-
-
-def _no_address(name: str) -> str:
-    # LiteLLM takes an address for the model's name with some providers ("huggingface/https://…").
-    if re.search(r"https?:|//", name, re.IGNORECASE):
-        raise ValueError("an address stands where only a model's name may")
-    return name
-
-
-#: A provider and a model, never an address.
-ModelName = Annotated[
-    str,
-    StringConstraints(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]*$"),
-    AfterValidator(_no_address),
-]
-
-
-def check_model_name(name: str) -> None:
-    """Raises ArtifactError for a model whose name no judge could be saved with (a file's path with spaces, say)."""
-    try:
-        TypeAdapter(ModelName).validate_python(name)
-    except ValidationError:
-        raise ArtifactError(
-            f"a judge cannot be saved with a model called {name!r}: letters, digits and ._:/@+- only; rename the file"
-        ) from None
 
 
 class _Part(BaseModel):
@@ -116,12 +94,12 @@ class _Sampling(_Part):
 
 
 class _LM(_Part):
-    model: ModelName
+    model: ShownName
     sampling: _Sampling
 
 
 class _Member(_Part):
-    model: ModelName
+    model: ListedName
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     weight: Annotated[float, Field(ge=0, le=1e6)] = 1.0
 
@@ -172,6 +150,63 @@ class _Committee(_Part):
     others: Annotated[list[_Seat], Field(min_length=1, max_length=MOST - 1)]
 
 
+class _Said(BaseModel):
+    """A part of the provenance: what is read of it again has these types, whatever else stands in it."""
+
+    model_config = ConfigDict(strict=True, allow_inf_nan=False)
+
+
+class _Agreement(_Said):
+    signature: str | None = None
+
+
+class _Tried(_Said):
+    candidate: str | None = None
+    demos: int | None = None
+    q: float | None = None
+    low: float | None = None
+    high: float | None = None
+    failed: int | None = None
+    rows: int | None = None
+    n: int | None = None
+    dropped: str | None = None
+
+
+class _Selected(_Said):
+    candidate: str | None = None
+    q: float | None = None
+    q_corrected: float | None = None
+
+
+class _Labels(_Said):
+    rows: int | None = None
+    origin: str | None = None
+    aspect: str | None = None
+
+
+class _Cost(_Said):
+    calls: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Provenance(_Said):
+    created: str | None = None
+    seen: list[str] | None = None
+    seen_texts: list[str] | None = None
+    candidates: list[_Tried] | None = None
+    heldout: _Agreement | None = None
+    zero_shot: _Agreement | None = None
+    selected: _Selected | None = None
+    labels: _Labels | None = None
+    cost: _Cost | None = None
+
+
+def _known_shapes(provenance: dict[str, Any]) -> dict[str, Any]:
+    _Provenance.model_validate(provenance)
+    return provenance
+
+
 class Artifact(_Method):
     """The file's schema."""
 
@@ -180,7 +215,7 @@ class Artifact(_Method):
     calibration: _Calibration | None
     lm: _LM | None
     committee: _Committee | None = None
-    provenance: dict[str, Any]
+    provenance: Annotated[dict[str, Any], AfterValidator(_known_shapes)]
 
 
 def predictors(judge: Judge) -> dict[str, JudgePredict]:
@@ -214,9 +249,22 @@ def _dump_demo(demo: Any) -> dict[str, Any]:
 
 def to_dict(judge: Judge) -> dict[str, Any]:
     """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
+    check_listed(judge.models())
+    data = _dump(judge)
+    try:
+        Artifact.model_validate(data)
+        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+    except (ValidationError, ValueError, TypeError, RecursionError) as error:
+        raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
+    if not _depth_within(data):
+        raise ArtifactError(f"this judge cannot be saved: its provenance is nested deeper than {DEEPEST} levels")
+    return data
+
+
+def _dump(judge: Judge) -> dict[str, Any]:
     first, *others = judge.members if isinstance(judge, Committee) else [judge]
     method, lm = _method(first), judge._language_model
-    data = {
+    return {
         "format": FORMAT,
         **{name: method.pop(name) for name in ("program", "task", "criteria")},
         "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
@@ -224,19 +272,13 @@ def to_dict(judge: Judge) -> dict[str, Any]:
         and {"percent": list(judge.calibration.percent), "score": list(judge.calibration.score)},
         "lm": lm
         and {
-            "model": lm.name,
+            "model": recorded(lm.name),
             "sampling": {"temperature": float(lm.sampling.temperature), "max_tokens": lm.sampling.max_tokens},
         },
         **method,
         **_committee(judge, others),
         "provenance": judge.provenance,
     }
-    try:
-        Artifact.model_validate(data)
-        json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
-    except (ValidationError, ValueError, TypeError) as error:
-        raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
-    return data
 
 
 def _method(judge: Judge) -> dict[str, Any]:
@@ -293,8 +335,9 @@ def dumps(judge: Judge) -> str:
 
 
 def fingerprint(judge: Judge) -> str:
-    """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone."""
-    data = to_dict(judge)
+    """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone. A judge that
+    cannot be saved, since only this process has its models, has one, too."""
+    data = _dump(judge)
     del data["provenance"]
     return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
 
@@ -335,29 +378,60 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return made
 
 
+def _whole(digits: str) -> int:
+    if len(digits) > 19 or not -(2**63) <= int(digits) < 2**63:
+        raise ValueError(f"a whole number of {len(digits)} digits is too large")
+    return int(digits)
+
+
+def _depth_within(data: Any, most: int = DEEPEST) -> bool:
+    level = [data]
+    for _ in range(most):
+        inner = (part.values() if isinstance(part, dict) else part for part in level)
+        level = [value for values in inner for value in values if isinstance(value, dict | list | tuple)]
+        if not level:
+            return True
+    return False
+
+
+def _content(path: Path) -> str:
+    """What stands in a regular file of at most LARGEST bytes. Devices and pipes are not read: they may have no end."""
+    # A pipe would keep us waiting in open() for somebody who writes.
+    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise ValueError("it is no regular file")
+        if about.st_size > LARGEST:
+            raise ArtifactError(f"{path.name}: {about.st_size:,} bytes; a judge has at most {LARGEST:,}")
+        content = file.read(LARGEST + 1)
+    if len(content) > LARGEST:  # of such files (in /proc, say) the size is not known
+        raise ArtifactError(f"{path.name}: a judge has at most {LARGEST:,} bytes")
+    return content.decode("utf-8")
+
+
 def read(path: str | Path) -> Artifact:
     """Read and check a file. Raises ArtifactError, saying what is wrong with it."""
     path = Path(path)
     try:
-        size = path.stat().st_size
-        if size > LARGEST:
-            raise ArtifactError(f"{path.name}: {size:,} bytes; a judge has at most {LARGEST:,}")
         data = json.loads(
-            path.read_text(encoding="utf-8"),
+            _content(path),
             parse_float=_finite,
+            parse_int=_whole,
             parse_constant=_refuse_constant,
             object_pairs_hook=_unique,
         )
         json.dumps(data, ensure_ascii=False).encode()  # refuses half a surrogate pair, which could not be saved again
+        if not _depth_within([data]):
+            raise ValueError(f"it is nested deeper than {DEEPEST} levels")
     except FileNotFoundError:
         raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path.name} is no judge: {error}") from None
+        raise ArtifactError(f"{path.name} is no judge: {_plain(str(error))}") from None
     if not isinstance(data, dict) or "format" not in data:
         raise ArtifactError(f'{path.name} is no judge: it has no "format"')
     if data["format"] != FORMAT:
         raise ArtifactError(
-            f"{path.name} has format {str(data['format'])[:60]!r}; this judgesmith reads {FORMAT!r}. "
+            f"{path.name} has format {_plain(str(data['format']))[:60]!r}; this judgesmith reads {FORMAT!r}. "
             "Compile again, or install the version that wrote it"
         )
     try:
@@ -394,7 +468,7 @@ def _seated(first: Judge, saved: _Committee, scale: Scale) -> Judge:
 def _built(method: _Method, scale: Scale) -> Judge:
     kind = KINDS.get(method.program.kind)
     if kind is None:
-        raise ArtifactError(f"unknown kind of judge {method.program.kind!r}; known: {', '.join(KINDS)}")
+        raise ArtifactError(f"unknown kind of judge {method.program.kind[:80]!r}; known: {', '.join(KINDS)}")
     criteria = [Criterion(c.name, c.definition) for c in method.criteria]
     if method.ensemble and kind is not OpeNLGauge:
         raise ArtifactError(f"{method.program.kind} takes no ensemble")
@@ -403,10 +477,10 @@ def _built(method: _Method, scale: Scale) -> Judge:
     defaults = kind().options()
     unknown = set(method.program.options) - set(defaults)
     if unknown:
-        raise ArtifactError(f"unknown option {sorted(unknown)[0]!r} for {method.program.kind}")
+        raise ArtifactError(f"unknown option {sorted(unknown)[0][:80]!r} for {method.program.kind}")
     for name, value in method.program.options.items():
         if not _fits(value, defaults[name]):
-            raise ArtifactError(f"option {name!r} cannot be {value!r}")
+            raise ArtifactError(f"option {name!r} cannot be {_plain(repr(value))[:80]}")
     try:
         options: dict[str, Any] = dict(method.program.options)
         if method.ensemble:
@@ -415,14 +489,15 @@ def _built(method: _Method, scale: Scale) -> Judge:
         if method.combination:
             assert isinstance(judge, ActiveCritic)
             judge.combine_by(Combination(dict(method.combination.criteria), method.combination.overall))
-    except (JudgesmithError, TypeError) as error:
-        raise ArtifactError(f"the file's options do not fit: {error}") from None
+        check_listed(judge.models())
+    except (JudgesmithError, TypeError, ValueError, OverflowError) as error:
+        raise ArtifactError(f"the file's options do not fit: {_plain(str(error))}") from None
     found = predictors(judge)
     for name, predictor in found.items():
         if method.signatures.get(name) != signature_hash(predictor) or name not in method.state:
             raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
     if extra := (set(method.state) | set(method.signatures)) - set(found):
-        raise ArtifactError(f"unknown predictor {sorted(extra)[0]!r}")
+        raise ArtifactError(f"unknown predictor {sorted(extra)[0][:80]!r}")
     for name, predictor in found.items():
         saved = method.state[name]
         predictor.signature = predictor.signature.with_instructions(saved.instructions)
@@ -469,23 +544,42 @@ def load(
     """
     artifact = read(path)
     judge = build(artifact)  # all of the file is checked before a model is looked up, fetched or started
-    if lm is None and artifact.lm is not None:
-        if artifact.lm.model.startswith("gguf:"):
-            raise ArtifactError(
-                f"compiled with the file {artifact.lm.model[5:]!r}; pass lm='gguf:PATH' to say where it is"
-            )
-        lm = artifact.lm.model
+    if lm is None:
+        lm = model_of(artifact, connection)
     if lm is not None:
-        saved = artifact.lm.sampling if artifact.lm is not None else None
-        sampling = Sampling(saved.temperature, saved.max_tokens) if saved else None
-        judge._language_model = language_model(lm, sampling=sampling, connection=connection)
-    judge.connect(connection)
+        judge._language_model = language_model(lm, sampling=sampling_of(artifact), connection=connection)
+    connect(judge, connection)
     return judge
+
+
+def model_of(artifact: Artifact, connection: Connection | None = None) -> str | None:
+    """The model that a file asks for, if any. Raises ArtifactError where only the user may choose it."""
+    if artifact.lm is None:
+        return None
+    check_chosen(artifact.lm.model, connection.api_base if connection else None)
+    return artifact.lm.model
+
+
+def sampling_of(artifact: Artifact) -> Sampling | None:
+    return Sampling(artifact.lm.sampling.temperature, artifact.lm.sampling.max_tokens) if artifact.lm else None
+
+
+def connect(judge: Judge, connection: Connection | None) -> None:
+    """Say how a loaded judge's other models are reached. Raises ArtifactError where only the user may choose them."""
+    for name in judge.models():
+        check_chosen(name, connection.api_base if connection else None)
+    judge.connect(connection)
 
 
 def _first_problem(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "the file"
-        return re.sub(r"\s+", " ", f"{where}: {first['msg']}")[:300]
-    return str(error)[:300]
+        return _plain(f"{where[:120]}: {first['msg']}")
+    return _plain(str(error))
+
+
+def _plain(text: str, most: int = 300) -> str:
+    """A message on one line, in which what a file says can do nothing to a terminal."""
+    text = " ".join(text[: 4 * most].split())[:most]
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -10,21 +10,25 @@ from typing import Any, Literal, Self
 
 from ..errors import OptionError
 
+#: The ends of a scale lie within ± this.
+FARTHEST = 1e12
+
 
 @dataclass(frozen=True, slots=True)
 class Scale:
     """A closed interval of scores, higher is better.
 
     Inside judgesmith every raw score is a *percent* in [0, 100]; a scale translates from and to the numbers of a user
-    or of a prompt. Raises OptionError unless low < high and both are finite.
+    or of a prompt. Raises OptionError unless low < high and both lie within ±1e12, where sums and differences of scores
+    stay finite.
     """
 
     low: float
     high: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise OptionError(f"a scale needs low < high, both finite; got {self.low:g}..{self.high:g}")
+        if not -FARTHEST <= self.low < self.high <= FARTHEST:  # NaN is refused, too
+            raise OptionError(f"a scale needs low < high, both within ±{FARTHEST:g}; got {self.low:g}..{self.high:g}")
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -261,9 +261,9 @@ def test_no_member_sees_the_judged_document(scripted: MakeScripted) -> None:
 
 
 def test_annotators_of_members_are_reached_through_the_committee() -> None:
-    judges = [OpeNLGauge("fluency", annotators=["m/a", "m/b@0.5"]) for _ in range(2)]
+    judges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.5"]) for _ in range(2)]
     judge = Committee(judges, NORMS[:2])
-    assert judge.models() == ("m/a", "m/b")
+    assert judge.models() == ("openai/a", "openai/b")
     assert judge.calls_per_row() == 2 * (2 + 1)
     connection = js.Connection(attempts=7)
     judge.connect(connection)
@@ -271,8 +271,8 @@ def test_annotators_of_members_are_reached_through_the_committee() -> None:
     assert [
         m.model for m in artifact.build(artifact.Artifact.model_validate(artifact.to_dict(judge))).members[1].members
     ] == [
-        "m/a",
-        "m/b",
+        "openai/a",
+        "openai/b",
     ]
 
 
@@ -468,9 +468,9 @@ METHODS: dict[str, Callable[[Any], Judge]] = {
 
 
 def _ensemble(lm: Any) -> OpeNLGauge:
-    judge = OpeNLGauge("fluency", annotators=["m/a", "m/b"], supervisor="none")
-    judge.use("m/a", lm)
-    judge.use("m/b", lm)
+    judge = OpeNLGauge("fluency", annotators=["openai/a", "openai/b"], supervisor="none")
+    judge.use("openai/a", lm)
+    judge.use("openai/b", lm)
     return judge
 
 

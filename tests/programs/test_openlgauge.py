@@ -47,13 +47,13 @@ def ensemble(scripted: MakeScripted) -> Callable[..., tuple[OpeNLGauge, dict[str
     """ensemble([answer, …], supervisor=answer): a judge whose annotators a, b, … answer so, and the transports."""
 
     def make(answers: Sequence[Any], *, supervisor: Any = None, **options: Any) -> tuple[OpeNLGauge, dict[str, Any]]:
-        names = [f"m/{'abcdefgh'[i]}" for i in range(len(answers))]
+        names = [f"openai/{'abcdefgh'[i]}" for i in range(len(answers))]
         judge = gauge(annotators=names, supervisor="none" if supervisor is None else "lm", **options)
         transports = {}
         for name, answer in zip(names, answers, strict=True):
             model, transports[name] = scripted(lambda request, answer=answer: answer, name=name)
             judge.use(name, model)
-        lm, transports["lm"] = scripted(lambda request: supervisor if is_merging(request) else None, name="m/lm")
+        lm, transports["lm"] = scripted(lambda request: supervisor if is_merging(request) else None, name="openai/lm")
         judge.set_lm(lm)
         return judge, transports
 
@@ -114,7 +114,7 @@ def test_the_score_is_the_weighted_mean_and_the_spread_is_shown(ensemble: Any) -
     assert verdict.percent == pytest.approx(75)  # (100 + 75 + 50) / 3
     assert verdict.spread == pytest.approx(1.0)  # labels 5, 4, 3
     assert [o.label for o in verdict.opinions.values()] == ["Excellent", "Good", "Fair"]
-    assert {e.annotators for e in verdict.errors} == {("m/b",), ("m/c",)}
+    assert {e.annotators for e in verdict.errors} == {("openai/b",), ("openai/c",)}
     judge.members = tuple(Member(m.model, weight=w) for m, w in zip(judge.members, (3, 1, 0), strict=True))
     assert judge.score(SOURCE, OUTPUT).percent == pytest.approx(93.75)  # (3 * 100 + 75) / 4
 
@@ -124,8 +124,8 @@ def test_an_annotator_that_fails_leaves_the_mean_and_is_reported(ensemble: Any) 
     verdict = judge.score(SOURCE, OUTPUT)
     assert verdict.percent == 75.0
     assert math.isnan(verdict.spread)
-    assert "HTTP 500" in verdict.opinions["m/b"].failure
-    assert "asked twice" in verdict.opinions["m/c"].failure
+    assert "HTTP 500" in verdict.opinions["openai/b"].failure
+    assert "asked twice" in verdict.opinions["openai/c"].failure
     assert [n.split(":")[0] for n in verdict.notes] == [f"annotator m/{x} gave no score" for x in "bc"]
     json.dumps(verdict.to_dict(), allow_nan=False)
 
@@ -147,10 +147,10 @@ def test_the_supervisor_merges_and_is_held_against_the_reports(ensemble: Any) ->
     assert len(transports["lm"].requests) == 1
     found = {e.text: e for e in verdict.errors}
     assert found["opened in 1899"].severity == 4.0  # the highest of those merged, whatever the supervisor says
-    assert set(found["opened in 1899"].annotators) == {"m/a", "m/b"}
+    assert set(found["opened in 1899"].annotators) == {"openai/a", "openai/b"}
     assert any("not reported by any annotator" in note for note in found["It made paper"].notes)
     asked = transports["lm"].requests[0].messages[-1]["content"]
-    assert "Annotator 1" in asked and "Annotator 2" in asked and "m/a" not in asked
+    assert "Annotator 1" in asked and "Annotator 2" in asked and "openai/a" not in asked
 
 
 def test_errors_that_the_supervisor_drops_are_counted(ensemble: Any) -> None:
@@ -159,7 +159,7 @@ def test_errors_that_the_supervisor_drops_are_counted(ensemble: Any) -> None:
     verdict = judge.score(SOURCE, OUTPUT)
     assert [e.text for e in verdict.errors] == ["in 1899"]
     assert "the supervisor dropped 1 of 2 reported errors; they are with the annotators" in verdict.notes
-    assert [e.text for e in verdict.opinions["m/b"].errors] == ["burned twice"]
+    assert [e.text for e in verdict.opinions["openai/b"].errors] == ["burned twice"]
 
 
 def test_a_supervisor_that_fails_costs_nothing_but_a_note(ensemble: Any) -> None:
@@ -187,13 +187,13 @@ def test_an_outlier_is_not_heard_by_the_supervisor_but_counts(ensemble: Any) -> 
     assert [o.outlier for o in verdict.opinions.values()] == [False] * 4 + [True]
     assert verdict.percent == pytest.approx(60.0)  # (4 * 75 + 0) / 5
     assert "1899" not in transports["lm"].requests[0].messages[-1]["content"].split("<annotations>")[1]
-    assert any("m/e is an outlier" in note for note in verdict.notes)
+    assert any("openai/e is an outlier" in note for note in verdict.notes)
 
 
 def test_a_slow_and_a_foreign_annotator_are_heard(ensemble: Any, scripted: MakeScripted) -> None:
     german = "Fehler 1\nStelle: „in 1899“\nErklärung: Die Quelle sagt 1898.\nSchweregrad: 3\n\nOverall: Fair\nReason: x"
     judge, transports = ensemble([said("Good", TWICE), german])
-    slow = transports["m/a"]
+    slow = transports["openai/a"]
     first = slow.send
 
     async def later(request: Request) -> Reply:
@@ -249,15 +249,15 @@ def test_an_answer_that_cannot_be_read_is_asked_for_once_more(scripted: MakeScri
 
 
 def test_saved_and_loaded(tmp_path: Any, scripted: MakeScripted) -> None:
-    judge = gauge(annotators=["m/a", "m/b@0.7"], supervisor="none", reading="said", rules=False)
-    judge.members = (Member("m/a", weight=2.0), judge.members[1])
+    judge = gauge(annotators=["openai/a", "openai/b@0.7"], supervisor="none", reading="said", rules=False)
+    judge.members = (Member("openai/a", weight=2.0), judge.members[1])
     demo = {"source": "s", "output": "o", "score": 50.0, "explanation": "why", "group": "g"}
     judge.annotator.predict.demos = [demo | {"annotation": "Error 1\nLocation: o"}]
     judge.save(tmp_path / "j.json")
     lm, _ = scripted([])
     again = load(tmp_path / "j.json", lm=lm)
     assert isinstance(again, OpeNLGauge)
-    assert again.members == (Member("m/a", 0.0, 2.0), Member("m/b", 0.7, 1.0))
+    assert again.members == (Member("openai/a", 0.0, 2.0), Member("openai/b", 0.7, 1.0))
     assert again.options() == judge.options()
     again.save(tmp_path / "again.json")
     third = load(tmp_path / "again.json", lm=lm)
@@ -268,17 +268,17 @@ def test_saved_and_loaded(tmp_path: Any, scripted: MakeScripted) -> None:
 @pytest.mark.parametrize(
     ("change", "part"),
     [
-        (lambda d: d["ensemble"].append({"model": "http://evil/x"}), "address"),
-        (lambda d: d["ensemble"].append({"model": "m/a", "api_base": "x"}), "ensemble.1.api_base"),
-        (lambda d: d["ensemble"].append({"model": "m/a", "temperature": 9.0}), "ensemble.1.temperature"),
-        (lambda d: d["ensemble"].append({"model": "m/a"}), "named twice"),
+        (lambda d: d["ensemble"].append({"model": "http://evil/x"}), "may not choose"),
+        (lambda d: d["ensemble"].append({"model": "openai/a", "api_base": "x"}), "ensemble.1.api_base"),
+        (lambda d: d["ensemble"].append({"model": "openai/a", "temperature": 9.0}), "ensemble.1.temperature"),
+        (lambda d: d["ensemble"].append({"model": "openai/a"}), "named twice"),
         (lambda d: d.update(program={"kind": "active-critic", "options": {}}), "takes no ensemble"),
         (lambda d: d.update(criteria=[]), "aspect"),
         (lambda d: d["program"]["options"].update(supervisor="os.system"), "supervisor"),
     ],
 )
 def test_a_forged_ensemble_is_refused(change: Callable[[Any], None], part: str, tmp_path: Any, scripted: Any) -> None:
-    judge = gauge(annotators=["m/a"])
+    judge = gauge(annotators=["openai/a"])
     data = to_dict(judge)
     data["program"]["options"]["aspect"] = "no such aspect"
     change(data)
@@ -291,8 +291,8 @@ def test_a_forged_ensemble_is_refused(change: Callable[[Any], None], part: str, 
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"annotators": ["m/a", "m/a"]}, "named twice"),
-        ({"annotators": ["m/a@3"]}, "between 0 and 2"),
+        ({"annotators": ["openai/a", "openai/a"]}, "named twice"),
+        ({"annotators": ["openai/a@3"]}, "between 0 and 2"),
         ({"annotators": [""]}, "MODEL@0.7"),
         ({"supervisor": "me"}, "supervisor 'me' is none of"),
         ({"criteria": [Criterion("a", "b"), Criterion("c", "d")]}, "one aspect is annotated at a time"),
@@ -378,10 +378,10 @@ def test_compiling_weighs_the_annotators(ensemble: Any, scripted: MakeScripted) 
         return said(names[place], *([] if place == 4 else [("Text number", "clumsy", 2)]))
 
     judge, _ = ensemble([said("Fair", YEAR)] * 2)
-    lm, _ = scripted(right, name="m/a")
-    guess, _ = scripted(lambda r: said(names[len(r.messages[-1]["content"]) * 7 % 4], YEAR), name="m/b")
-    judge.use("m/a", lm)
-    judge.use("m/b", guess)
+    lm, _ = scripted(right, name="openai/a")
+    guess, _ = scripted(lambda r: said(names[len(r.messages[-1]["content"]) * 7 % 4], YEAR), name="openai/b")
+    judge.use("openai/a", lm)
+    judge.use("openai/b", guess)
     made, report = Compiler(search=CorrelationRandomSearch(candidates=0, sure=0.0)).run(judge, rows_of(40), judge.lm)
     assert isinstance(made, OpeNLGauge)
     good, bad = (m.weight for m in made.members)
