@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import LabelsError, LeakError, OptionError
-from .records import Labels
+from .duplicates import shared
+from .records import Labels, merge_groups
 
 MIN_SIDE = 3  # rows; a correlation over fewer is always -1, 0 or 1
 _DRAWS = 100
@@ -33,12 +34,14 @@ def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Spli
     """Hold out about `share` (0 < share < 1) of the rows, in whole groups, from the whole range of scores.
 
     Groups are ordered by mean score and cut into strata; one group is drawn from each stratum in turn. Both sides
-    have at least 3 rows and more than one score. The same labels, share and seed give the same split.
+    have at least 3 rows and more than one score. Groups that share texts are merged first (`duplicates`); the rows of
+    both sides bear the merged names. The same labels, share and seed give the same split.
     Raises LabelsError if no such split was found, with the reason; OptionError for a share that is none.
     """
     if not 0 < share < 1:
         raise OptionError(f"share must lie between 0 and 1, got {share}")
     rng = np.random.default_rng(seed)
+    labels = _merged(labels)
     scores = labels.scores
     groups = _by_mean(labels, rng)
     if len(groups) < 2:
@@ -71,12 +74,13 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
     """`k` splits, or as many as there are groups if these are fewer; every row is held out in exactly one of them.
 
     Neighbours in the order of mean scores go to different folds, larger groups to the folds with fewer rows. A fold
-    may be small or have one score only: pool the held-out rows of all folds. Raises LabelsError if there is one group
-    only, OptionError for k < 2.
+    may be small or have one score only: pool the held-out rows of all folds. Groups are merged as in `holdout_split`.
+    Raises LabelsError if there is one group only, OptionError for k < 2.
     """
     if k < 2:
         raise OptionError(f"k must be at least 2, got {k}")
     rng = np.random.default_rng(seed)
+    labels = _merged(labels)
     groups = _by_mean(labels, rng)
     k = min(k, len(groups))
     if k < 2:
@@ -96,21 +100,25 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
 
 
 def assert_disjoint(train: Labels, heldout: Labels) -> None:
-    """Raise LeakError, with an example, if the two share a group or an identical (source, output) pair."""
-    shared = sorted(set(train.groups) & set(heldout.groups))
-    if shared:
+    """Raise LeakError, with an example, if the two share a group, or a text by the rule of `duplicates`."""
+    names = sorted(set(train.groups) & set(heldout.groups))
+    if names:
         raise LeakError(
-            f"group {shared[0]!r} is in both the training and the held-out rows ({len(shared)} shared in all);"
+            f"group {names[0]!r} is in both the training and the held-out rows ({len(names)} shared in all);"
             " split with holdout_split or group_folds, which keep groups whole"
         )
-    line_of = {(row.source, row.output): row.line for row in train.rows}
-    for row in heldout.rows:
-        line = line_of.get((row.source, row.output))
-        if line is not None:
-            raise LeakError(
-                f"held-out row {row.line} (group {row.group!r}) repeats the source and output of training row {line};"
-                " remove one of them"
-            )
+    met = shared(train.rows, heldout.rows)
+    if met:
+        one, other = train.rows[met[0].one], heldout.rows[met[0].other]
+        raise LeakError(
+            f"held-out row {other.line} (group {other.group!r}) repeats the {met[0].what} of training row {one.line},"
+            f" equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or split all rows"
+            " with holdout_split or group_folds"
+        )
+
+
+def _merged(labels: Labels) -> Labels:
+    return replace(labels, rows=merge_groups(labels.rows))
 
 
 def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Group]:
@@ -150,6 +158,4 @@ def _usable(scores: NDArray[np.float64]) -> bool:
 
 
 def _split(labels: Labels, held: NDArray[np.bool_]) -> Split:
-    split = Split(labels.subset(np.flatnonzero(~held)), labels.subset(np.flatnonzero(held)))
-    assert_disjoint(split.train, split.heldout)
-    return split
+    return Split(labels.subset(np.flatnonzero(~held)), labels.subset(np.flatnonzero(held)))

@@ -13,7 +13,7 @@ import numpy as np
 from ..datasets.records import Row, as_text
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.correlation import Vector
-from ..optimizers.examples import row_key
+from ..optimizers.seen import Seen
 from ..programs import artifact
 from ..programs.reference_metrics import PREFIX, reference_metric
 from .evaluation_sources import (
@@ -120,17 +120,10 @@ def read_judged(
 
 
 def _mark_seen(joined: Judged) -> None:
-    """Know the rows again that a saved judge was compiled from."""
+    """Know the rows again that a saved judge was compiled from, and their near duplicates."""
     paths = {path for judge in joined.live for path in judge.artifacts.values()}
-    keys = {key for path in paths for key in _seen_keys(path)}
-    joined.seen |= (
-        {i for i, row in enumerate(joined.rows) if row_key(row.source, row.output) in keys} if keys else set()
-    )
-
-
-def _seen_keys(path: Path) -> Iterable[Any]:
-    seen = artifact.read(path).provenance.get("seen")
-    return [key for key in seen if isinstance(key, str)] if isinstance(seen, list) else []
+    seen = Seen(*(artifact.read(path).provenance for path in sorted(paths)))
+    joined.seen |= {i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)}
 
 
 def _leave_out(joined: Judged) -> None:

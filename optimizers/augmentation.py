@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ..datasets.duplicates import shared
 from ..datasets.perturbation import PERTURBATIONS, Amounts, Degree, Pair, Perturbation, Text, pairs_of
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, group_folds
@@ -197,7 +198,7 @@ def try_augmentation(
     percents: dict[bool, list[Any]] = {True: [], False: []}
     rows = []
     for part in parts:
-        copies = augment(part.train, most=most, seed=seed, language=language)
+        copies = _apart(augment(part.train, most=most, seed=seed, language=language), part.heldout)
         refuse_leak(part, copies)
         heldout = examples_of(part.heldout)
         rows += heldout
@@ -218,15 +219,23 @@ def try_augmentation(
 
 
 def refuse_leak(part: Split, copies: Augmented) -> None:
-    """Raises LeakError where a copy stands in a group that is held out, or is a held-out row's text."""
+    """Raises LeakError where a copy stands in a group that is held out, or is nearly a held-out row's text."""
     held = set(part.heldout.groups)
-    texts = {(row.source, row.output) for row in part.heldout.rows}
     own = set(part.train.groups)
     for row in copies.labels.rows:
         if row.group in held or row.group not in own:
             raise LeakError(f"the damaged copy {row.id!r} belongs to group {row.group!r}, which is not a training one")
-        if (row.source, row.output) in texts:
-            raise LeakError(f"the damaged copy {row.id!r} is the same as a held-out row")
+    if met := shared(copies.labels.rows, part.heldout.rows):
+        raise LeakError(
+            f"the damaged copy {copies.labels.rows[met[0].one].id!r} is the same as a held-out row, or nearly"
+        )
+
+
+def _apart(copies: Augmented, heldout: Labels) -> Augmented:
+    """Without the copies that damage made like a held-out row: they would show it with a label nobody gave."""
+    strange = {copies.labels.rows[met.one].group for met in shared(copies.labels.rows, heldout.rows)}
+    kept = [i for i, row in enumerate(copies.labels.rows) if row.group not in strange]
+    return replace(copies, labels=copies.labels.subset(kept), sources=tuple(copies.sources[i] for i in kept))
 
 
 def with_copies(train: Labels, copies: Labels | None) -> Sequence[Any]:

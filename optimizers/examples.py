@@ -14,7 +14,8 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..datasets.records import Labels
+from ..datasets.duplicates import shared
+from ..datasets.records import Labels, Row
 from ..errors import LeakError
 from ..programs import engine
 from ..programs.judge import Judge
@@ -73,14 +74,20 @@ def systems(examples: Sequence[dspy.Example]) -> list[str] | None:
 
 
 def refuse_overlap(train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str) -> None:
-    """Raises LeakError when a group, or a row's text, stands on both sides."""
-    shared = {e.group for e in train} & {e.group for e in other}
-    if shared:
-        raise LeakError(f"group {sorted(shared)[0]!r} is in the training rows and in {what}; split by whole groups")
-    seen = {row_key(e.source or "", e.output) for e in train}
-    for index, e in enumerate(other, start=1):
-        if row_key(e.source or "", e.output) in seen:
-            raise LeakError(f"row {index} of {what} has the same source and output as a training row; remove one")
+    """Raises LeakError when a group, or a text by the rule of `datasets.duplicates`, stands on both sides."""
+    names = {e.group for e in train} & {e.group for e in other}
+    if names:
+        raise LeakError(f"group {sorted(names)[0]!r} is in the training rows and in {what}; split by whole groups")
+    met = shared(*([_row(e) for e in part] for part in (train, other)))
+    if met:
+        raise LeakError(
+            f"row {met[0].other + 1} of {what} has the same {met[0].what} as training row {met[0].one + 1}, or nearly "
+            "the same; remove one"
+        )
+
+
+def _row(example: dspy.Example) -> Row:
+    return Row("", example.output, example.source or "", doc_id=example.document, group=example.group)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,9 @@ from ..datasets.splits import Split
 from ..programs.lm import Capabilities
 from ..signatures.values import Scale, Usage, Verdict
 from .correlation import Level
-from .examples import Agreement, Scored, agreement, difference, examples_of, row_key
+from .examples import Agreement, Scored, agreement, difference, examples_of
 from .report import CompileReport, Fitted, FormTrial, json_number
+from .seen import marks
 
 #: With fewer held-out groups an interval over groups says next to nothing.
 FEW_GROUPS = 8
@@ -165,7 +166,7 @@ class Findings:
             "notes": said["notes"],
             "capabilities": asdict(capabilities),
             "cost": cost,
-            "seen": sorted({row_key(r.source, r.output) for r in seen.rows}),
+            **marks(seen.rows),
         }
 
     def _selected(self) -> dict[str, Any]:

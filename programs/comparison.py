@@ -20,6 +20,7 @@ from typing import Any, Literal, Self, cast, get_args
 import dspy
 
 from ..errors import CallError, OptionError
+from ..likeness import same_output
 from ..signatures.comparison import CompareOutputs
 from ..signatures.values import Item, Usage
 from .answers import token_at
@@ -132,7 +133,8 @@ def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
     place = {word.lower(): i for i, word in enumerate(words)}
     first = found[0]
     begins = not re.search(r"\w", text[: first.start()])
-    listed = re.match(r"\W*(?:or|/|,)\W*\b(?:" + "|".join(words) + r")\b", text[first.end() :], re.I)
+    following = re.match(rf"(\W*+)(or\b\W*+)?(?:{'|'.join(words)})\b", text[first.end() :], re.I)
+    listed = following and (following[2] or any(mark in following[1] for mark in "/,"))
     if (begins and not listed) or len({m[0].lower() for m in found}) == 1:
         return place[first[0].lower()], first.start()
     return None
@@ -220,13 +222,17 @@ class ComparisonPredict(JudgePredict):
 
     def demos_for(self, inputs: Mapping[str, Any], group: str | None) -> list[Mapping[str, Any]]:
         document = (inputs.get("source") or "", inputs.get("context") or "")
-        shown = {inputs.get("output"), inputs.get("other")}
+        shown = [text for text in (inputs.get("output"), inputs.get("other")) if text]
         return [
             demo
             for demo in super().demos_for(inputs, group)
             if not (any(document) and (demo.get("source") or "", demo.get("context") or "") == document)
-            and demo.get("output") not in shown
-            and demo.get("other") not in shown - {None}
+            and not any(
+                text == one or same_output(text, one)
+                for text in (demo.get("output"), demo.get("other"))
+                if text
+                for one in shown
+            )
         ]
 
 

@@ -12,19 +12,20 @@ ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: What a room may import beside itself.
 ARROWS = {
     "errors": set(),
+    "likeness": set(),
     "signatures": {"errors"},
-    "datasets": {"errors"},
-    "programs": {"errors", "signatures"},
-    "optimizers": {"errors", "signatures", "programs", "datasets"},
+    "datasets": {"errors", "likeness"},
+    "programs": {"errors", "likeness", "signatures"},
+    "optimizers": {"errors", "likeness", "signatures", "programs", "datasets"},
     "experiments": {"errors", "signatures", "programs", "optimizers", "datasets"},
 }
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|mnt|opt)/\w|[A-Z]:\\\\?Users")
 
 
 def sources() -> list[tuple[str, Path]]:
-    """(room, file) for every Python file that is shipped; `errors` stands for src/judgesmith."""
+    """(room, file) for every Python file that is shipped; `errors` and `likeness` stand for src/judgesmith."""
     found = [(room, path) for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
-    return [*found, ("errors", ROOT / "src/judgesmith/errors.py")]
+    return [*found, *((name, ROOT / f"src/judgesmith/{name}.py") for name in ("errors", "likeness"))]
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str, list[str], int]]:
@@ -40,7 +41,7 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str, list[str], int]]:
 def reached(room: str, path: Path, dots: int, module: str, names: list[str]) -> set[str]:
     """The rooms that a relative import reaches; "package" is judgesmith itself."""
     depth = (
-        0 if room == "errors" else len(path.relative_to(ROOT / room).parts)
+        0 if room in ("errors", "likeness") else len(path.relative_to(ROOT / room).parts)
     )  # folders up to the room, the file's incl.
     if dots <= depth:
         return {room}

@@ -176,7 +176,8 @@ def test_a_row_never_sees_itself_or_its_group() -> None:
     assert "on a mat today" in own
     same_text = shown_to(made, Item("The cat sat on the mat."))
     assert "sat on the mat.\n" not in same_text
-    assert "sat on the mat!" in same_text
+    assert "sat on the mat!" not in same_text  # the same words
+    assert "on a mat today" in same_text
     other = shown_to(made, Item("The cat sat on the mat.", group="d9"))
     assert "sat on the mat.\n" not in other
 

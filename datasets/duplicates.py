@@ -1,0 +1,285 @@
+"""Rows whose texts are equal or nearly equal (`judgesmith.likeness`), found in time linear in the rows.
+
+Single linkage is dangerous: where texts are made from templates, or where many documents got the same refusal, one text
+leads to the next until everything is one group and nothing can be held out. So rows that share a group, a document or
+both texts always stay together, while a source alone, or an output of more than a few words alone, puts no more than
+`SHARE` of all documents into one group. What would put more is no duplicate but a template or a stock answer ("I cannot
+answer this question"): of a template only equal texts are joined, a stock answer joins nothing, and it is said. Prompts
+need no such limit: a demonstration that is like the judged row is always left out (`programs.predict`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice, pairwise, product
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..likeness import COMPARED, Folded, alike, folded
+
+if TYPE_CHECKING:
+    from .records import Row
+
+Field = Literal["row", "source", "output"]
+#: What a text alone may put into one group: this share of all documents, and `LEAST` in any case.
+SHARE, LEAST = 0.1, 3
+#: Nearly equal texts that are not equal have at least so many words, since one may differ (`likeness.NEAR`).
+NEAR_WORDS = 8
+#: Bands of values of a MinHash over pairs of neighbouring words. Of texts of eight words that differ in one, which have
+#: 7 of 11 pairs in common, 1 of 15,000 is missed.
+BANDS, WIDTH = 32, 3
+#: How many texts of one bucket a text is compared with: a bucket of a template may hold them all.
+COMPARISONS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Two rows (numbers) that belong together for a text of theirs, or for both (row); `equal` or only nearly."""
+
+    field: Field
+    equal: bool
+    one: int
+    other: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """Rows (numbers) with one text, or with texts that lead to each other; `texts` are the rows of each of them.
+    telling: whether the text alone says that rows belong together."""
+
+    field: Field
+    texts: tuple[tuple[int, ...], ...]
+    links: tuple[Link, ...]
+    telling: bool
+
+    @property
+    def rows(self) -> list[int]:
+        return sorted(row for rows in self.texts for row in rows)
+
+    def equal_ones(self) -> Iterator[_Class]:
+        """Its texts one by one, where it has several."""
+        if len(self.texts) > 1:
+            for rows in self.texts:
+                own = tuple(link for link in self.links if link.equal and link.one in rows)
+                yield _Class(self.field, (rows,), own, self.telling)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """Groups without duplicates across them. groups: the name of each row's; links: the texts that joined documents;
+    left: texts that would have joined too much, with the number of rows that have them, largest first."""
+
+    groups: tuple[str, ...]
+    links: tuple[Link, ...] = ()
+    left: tuple[tuple[Link, int], ...] = ()
+
+    def applied(self, rows: Sequence[Row]) -> tuple[Row, ...]:
+        """The rows, in these groups."""
+        return tuple(
+            row if row.group == group else replace(row, group=group)
+            for row, group in zip(rows, self.groups, strict=True)
+        )
+
+    def warnings(self, rows: Sequence[Row], origin: str) -> list[str]:
+        """What was merged and what was not, in sentences for the user."""
+        said = []
+        # Of rows that repeat another's texts to the letter `read_labels` speaks itself.
+        links = [
+            x for x in self.links if x.field != "row" or any(a != b for a, b in _texts(rows[x.one], rows[x.other]))
+        ]
+        if links:
+            counts = Counter((link.field, link.equal) for link in links)
+            parts = [
+                f"{n} {'equal' if equal else 'nearly equal'} {name}{'s' if n > 1 else ''}"
+                for (name, equal), n in sorted(counts.items(), key=lambda item: (item[0][0], not item[0][1]))
+            ]
+            said.append(
+                f"{origin}: rows of different documents repeat each other's texts ({', '.join(parts)}, case, white"
+                f" space, Unicode and punctuation apart; first: {_pair(links[0], rows)}); they stay on one side"
+                " of every split"
+            )
+        if self.left:
+            link, count = self.left[0]
+            more = f", and {len(self.left) - 1} more such texts" if len(self.left) > 1 else ""
+            said.append(
+                f"{origin}: {count} rows of many documents have {'the same' if link.equal else 'nearly the same'}"
+                f" {link.field} (first: {_pair(link, rows)}){more}; this was taken for a stock answer or a template, so"
+                " that these rows may stand on both sides of a split, though never in each other's prompt"
+            )
+        return said
+
+
+def _pair(link: Link, rows: Sequence[Row]) -> str:
+    return f"rows {rows[link.one].line} and {rows[link.other].line}"
+
+
+class _Groups:
+    """Sets of rows that are joined step by step. size: what a root counts for."""
+
+    def __init__(self, rows: int) -> None:
+        self.parent = list(range(rows))
+        self.size = [1] * rows
+
+    def root(self, index: int) -> int:
+        while self.parent[index] != index:
+            self.parent[index] = self.parent[self.parent[index]]
+            index = self.parent[index]
+        return index
+
+    def join(self, one: int, other: int) -> None:
+        one, other = sorted((self.root(one), self.root(other)))
+        if one != other:
+            self.parent[other] = one  # the earliest row stays the root and gives the name
+            self.size[one] += self.size[other]
+
+
+def merge(rows: Sequence[Row]) -> Merged:
+    """The groups of rows, joined wherever a document, a group or a text is shared; a joined group takes the name of its
+    first row's. The module says what a text alone may join."""
+    groups = _Groups(len(rows))
+    sources = _classes("source", [folded(row.source) for row in rows])
+    outputs = _classes("output", [folded(row.output) for row in rows])
+    source_of, output_of = (
+        {row: number for number, one in enumerate(classes) for row in one.rows} for classes in (sources, outputs)
+    )
+    first_with: dict[Hashable, int] = {}
+    links: list[Link] = []
+    for index, row in enumerate(rows):
+        groups.join(first_with.setdefault(("doc", row.doc_id), index), index)
+    for index, row in enumerate(rows):
+        # Without a source the output stands alone: nearly equal ones may be made from one template.
+        source = source_of[index] if index in source_of else folded(row.output).key
+        first = first_with.setdefault(("both", source, output_of[index]), index) if index in output_of else index
+        if groups.root(first) != groups.root(index):
+            equal = all(folded(a).key == folded(b).key for a, b in _texts(rows[first], row))
+            links.append(Link("row", equal, first, index))
+            groups.join(first, index)
+    # A group counts the documents in it, whatever joined them: what was merged once is then merged alike again.
+    documents = {groups.root(index) for index in range(len(rows))}
+    groups.size = [int(index in documents) for index in range(len(rows))]
+    for index, row in enumerate(rows):
+        groups.join(first_with.setdefault(("group", row.group), index), index)
+    joined, left = _join(groups, [*sources, *outputs], max(LEAST, int(SHARE * len(documents))))
+    names = tuple(rows[groups.root(i)].group for i in range(len(rows)))
+    return Merged(names, (*links, *joined), tuple(left))
+
+
+def _texts(one: Row, other: Row) -> tuple[tuple[str, str], ...]:
+    return (one.source, other.source), (one.output, other.output)
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Two rows (numbers) of two sets that belong to one group, and `what` they have in common."""
+
+    one: int
+    other: int
+    what: str
+
+
+def shared(rows: Sequence[Row], others: Sequence[Row]) -> list[Shared]:
+    """For each group of `merge` that rows of both sets are in, two of them, such as have a text in common first."""
+    groups = merge([*rows, *others]).groups
+    members: dict[str, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+    for number, group in enumerate(groups):
+        late = number >= len(rows)
+        members[group][late].append(number - late * len(rows))
+    return [_nearest(rows, others, *sides) for sides in members.values() if all(sides)]
+
+
+def _nearest(rows: Sequence[Row], others: Sequence[Row], ones: Sequence[int], twos: Sequence[int]) -> Shared:
+    best: tuple[str, ...] = ()
+    pair = ones[0], twos[0]
+    for one, other in islice(product(ones, twos), 1000):
+        texts = zip(("source", "output"), _texts(rows[one], others[other]), strict=True)
+        common = tuple(name for name, (a, b) in texts if alike(folded(a), folded(b)))
+        if len(common) > len(best):
+            best, pair = common, (one, other)
+    return Shared(*pair, " and ".join(best) or "document, by way of other rows,")
+
+
+def _join(groups: _Groups, found: Sequence[_Class], limit: int) -> tuple[list[Link], list[tuple[Link, int]]]:
+    """Join what stays within the limit, what joins fewest documents first; of the rest the equal texts, likewise."""
+    links: list[Link] = []
+    left: list[tuple[Link, int]] = []
+
+    def spread(one: _Class) -> tuple[int, int]:
+        return len({groups.root(i) for i in one.rows}), one.rows[0]
+
+    while found:
+        rest: list[_Class] = []
+        for one in sorted((c for c in found if c.telling), key=spread):
+            roots = {groups.root(i) for i in one.rows}
+            if len(roots) < 2:
+                continue
+            across = [link for link in one.links if groups.root(link.one) != groups.root(link.other)]
+            if sum(groups.size[root] for root in roots) > limit:
+                left.append((across[0], len(one.rows)))
+                rest += one.equal_ones()
+                continue
+            for link in across:
+                groups.join(link.one, link.other)
+            links += across
+        found = rest
+    return links, sorted(left, key=lambda item: -item[1])
+
+
+def _classes(name: Field, texts: Sequence[Folded]) -> list[_Class]:
+    """The classes of rows with equal or nearly equal texts, those of one row too; a row without the text is in none."""
+    members: dict[str, list[int]] = defaultdict(list)
+    for index, text in enumerate(texts):
+        if text.words:
+            members[text.key].append(index)
+    distinct = [tuple(rows) for rows in members.values()]
+    joined = _Groups(len(distinct))
+    pairs = list(near_pairs([texts[rows[0]] for rows in distinct]))
+    for one, other in pairs:
+        joined.join(one, other)
+    links: dict[int, list[Link]] = defaultdict(list)
+    parts: dict[int, list[tuple[int, ...]]] = defaultdict(list)
+    for place, rows in enumerate(distinct):
+        parts[joined.root(place)].append(rows)
+        links[joined.root(place)] += [Link(name, True, rows[0], row) for row in rows[1:]]
+    for one, other in pairs:
+        first, second = sorted((distinct[one][0], distinct[other][0]))
+        links[joined.root(one)].append(Link(name, False, first, second))
+    telling = {root: name == "source" or texts[several[0][0]].telling for root, several in parts.items()}
+    return [_Class(name, tuple(several), tuple(links[root]), telling[root]) for root, several in parts.items()]
+
+
+def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
+    """Pairs (numbers) of different texts that are nearly equal, each once, the smaller number first.
+
+    Candidates are texts that share a band of their MinHashes, each compared with the `COMPARISONS` before it in the
+    order of their words, where templates with their difference at the end are neighbours: time is linear in the texts.
+    """
+    order = sorted((i for i, t in enumerate(texts) if len(t.words) >= NEAR_WORDS), key=lambda i: texts[i].words)
+    if len(order) < 2:
+        return
+    signatures = minhashes([texts[i] for i in order], BANDS * WIDTH)
+    done: set[tuple[int, int]] = set()
+    for band in range(BANDS):
+        buckets: dict[bytes, list[int]] = defaultdict(list)
+        for place, values in enumerate(np.ascontiguousarray(signatures[:, band * WIDTH : (band + 1) * WIDTH])):
+            bucket = buckets[values.tobytes()]
+            for other in bucket[-COMPARISONS:]:
+                pair = (min(order[other], order[place]), max(order[other], order[place]))
+                if pair not in done:
+                    done.add(pair)
+                    if alike(texts[pair[0]], texts[pair[1]]):
+                        yield pair
+            bucket.append(place)
+
+
+def minhashes(texts: Sequence[Folded], values: int) -> NDArray[np.uint32]:
+    """MinHash of each text's pairs of neighbouring words, shape (texts, values)."""
+    from datasketch.minhash import MinHash  # takes a second to import
+
+    shingles = ([f"{a}{b}".encode() for a, b in pairwise(f"\0{text.words[:COMPARED]}\0")] for text in texts)
+    made = MinHash.generator(shingles, num_perm=values, seed=1, hashfunc=zlib.crc32, scheme="affine32")
+    return np.array([one.hashvalues for one in made], dtype=np.uint32).reshape(len(texts), values)
