@@ -397,13 +397,17 @@ def _depth_within(data: Any, most: int = DEEPEST) -> bool:
 def _content(path: Path) -> str:
     """What stands in a regular file of at most LARGEST bytes. Devices and pipes are not read: they may have no end."""
     # A pipe would keep us waiting in open() for somebody who writes.
-    with os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
-        about = os.fstat(file.fileno())
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
             raise ValueError("it is no regular file")
         if about.st_size > LARGEST:
             raise ArtifactError(f"{path.name}: {about.st_size:,} bytes; a judge has at most {LARGEST:,}")
-        content = file.read(LARGEST + 1)
+        with os.fdopen(number, "rb", closefd=False) as file:
+            content = file.read(LARGEST + 1)
+    finally:
+        os.close(number)
     if len(content) > LARGEST:  # of such files (in /proc, say) the size is not known
         raise ArtifactError(f"{path.name}: a judge has at most {LARGEST:,} bytes")
     return content.decode("utf-8")
