@@ -18,7 +18,6 @@ from dspy.utils.exceptions import AdapterParseError
 from ..programs.lm import LanguageModel
 from ..programs.prompting import disarm
 from ..programs.transport import Message, Reply, Request
-from ..signatures.values import Usage
 from .ensemble import quiet_optuna
 
 #: Characters of an instruction at most. A model that is asked for one sometimes writes pages, and every row pays.
@@ -103,9 +102,9 @@ class Resampled(LanguageModel):
         self.sampling = replace(original.sampling, temperature=temperature)
         self._draw = draw
 
-    async def complete(self, request: Request, *, meter: Callable[[Usage], None] | None = None) -> Reply:
+    async def complete(self, request: Request, **options: Any) -> Reply:
         # Far from the few numbers that a judge gives its own samples.
-        return await super().complete(replace(request, sample=request.sample + 1000 * self._draw), meter=meter)
+        return await super().complete(replace(request, sample=request.sample + 1000 * self._draw), **options)
 
 
 def _text(content: Any) -> str:

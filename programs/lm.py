@@ -100,8 +100,8 @@ class Unreachable(CallError):
 class LanguageModel:
     """A model that judges call. Make one with `language_model(name)`.
 
-    name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash); part of
-    the cache key, never saved. All coroutines run on the engine's loop.
+    name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash), or a
+    function that says so at every call; part of the cache key, never saved. All coroutines run on the engine's loop.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class LanguageModel:
         name: str,
         transport: Transport,
         *,
-        identity: str,
+        identity: str | Callable[[], str],
         sampling: Sampling | None = None,
         connection: Connection | None = None,
         default_concurrency: int = 16,
@@ -117,7 +117,7 @@ class LanguageModel:
         cache: CallCache | None = None,
     ) -> None:
         self.name = name
-        self.identity = identity
+        self._identity = identity
         self.sampling = sampling or Sampling()
         self.connection = connection or Connection()
         self.concurrency = self.connection.concurrency or default_concurrency
@@ -139,6 +139,10 @@ class LanguageModel:
     def __repr__(self) -> str:
         return f"LanguageModel({self.name!r})"
 
+    @property
+    def identity(self) -> str:
+        return self._identity if isinstance(self._identity, str) else self._identity()
+
     def at(self, temperature: float) -> Self:
         """The same model, connection and meter with another temperature. Raises OptionError outside 0 to 2."""
         if temperature == self.sampling.temperature:
@@ -152,16 +156,26 @@ class LanguageModel:
 
     # -- calling
 
-    async def complete(self, request: Request, *, meter: Callable[[Usage], None] | None = None) -> Reply:
+    async def complete(
+        self,
+        request: Request,
+        *,
+        meter: Callable[[Usage], None] | None = None,
+        readable: Callable[[Reply], bool] = lambda _: True,
+    ) -> Reply:
         """Answer a request, from the disk if it was answered before. `meter` is told what this call cost.
+
+        readable: whether the caller can use a reply, asked at least once of the one that is returned. What cannot be
+        read is never kept, and never taken from the disk: the next one who asks gets a new answer.
 
         Raises CallError when it failed for good, ModelError when no call can succeed, BudgetError over the budget.
         """
         self.meter.admit()
         if self._cache is None:
             reply, usage = await self._ask(request)
+            readable(reply)
         else:
-            reply, usage = await self._ask_once(self._key(request), request)
+            reply, usage = await self._ask_once(self._cache, request, readable)
         self.meter.usage += usage
         sent, got = self.meter.logical_tokens
         self.meter.logical_tokens = (sent + reply.prompt_tokens, got + reply.completion_tokens)
@@ -184,23 +198,31 @@ class LanguageModel:
         except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
             raise CallError(f"{self.name}: a text of this row cannot be sent ({error})") from None
 
-    async def _ask_once(self, key: bytes, request: Request) -> tuple[Reply, Usage]:
-        """From the disk if it is there. Single flight: equal requests at the same time are sent once."""
-        assert self._cache is not None
-        reply = _thaw(self._cache.get(key))
-        while reply is None and (first := self._under_way.get(key)) is not None:
+    async def _ask_once(
+        self, cache: CallCache, request: Request, readable: Callable[[Reply], bool]
+    ) -> tuple[Reply, Usage]:
+        """From the disk if it is there. Single flight: equal requests at the same time are sent once, and share even
+        an answer that cannot be read."""
+        key = self._key(request)
+        reply = _thaw(cache.get(key))
+        if reply is not None and readable(reply):
+            return reply, Usage(cached=1)
+        while (first := self._under_way.get(key)) is not None:
             try:
                 reply = await asyncio.shield(first)
             except asyncio.CancelledError:
                 if not first.cancelled():  # we were cancelled, not the call that we wait for
                     raise
-        if reply is not None:
-            return reply, Usage(cached=1)
+            else:
+                readable(reply)
+                return reply, Usage(cached=1)
         promise: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         self._under_way[key] = promise
         try:
             reply, usage = await self._ask(request)
-            self._cache.put(key, _freeze(reply))
+            # The server may have become another one while it answered, where the environment says which it is.
+            if readable(reply) and self._key(request) == key:
+                cache.put(key, _freeze(reply))
             promise.set_result(reply)
             return reply, usage
         except Exception as error:
@@ -282,9 +304,13 @@ class LanguageModel:
         plain = [{"role": "system", "content": "Answer with one digit."}, {"role": "user", "content": "2 + 2 ="}]
         merged = [{"role": "user", "content": "Answer with one digit.\n\n2 + 2 ="}]
         refusal: CallError | None = None
+
+        def sane(reply: Reply) -> bool:  # garbage says nothing of the next process's server
+            return "4" in reply.text
+
         for messages, top in ((plain, 5), (plain, 0), (merged, 5), (merged, 0)):
             try:
-                reply = await self.complete(Request(messages, 4, top_logprobs=top))
+                reply = await self.complete(Request(messages, 4, top_logprobs=top), readable=sane)
                 break
             except Unreachable as error:
                 raise ModelError(f"{error}; check that the server runs, and its address") from None
@@ -301,7 +327,7 @@ class LanguageModel:
             "additionalProperties": False,
         }
         try:
-            told = orjson.loads((await self.complete(Request(messages, 24, schema=shape))).text)
+            told = orjson.loads((await self.complete(Request(messages, 24, schema=shape), readable=sane)).text)
             schema = isinstance(told, dict) and told.get("digit") in (1, 2, 3, 4)
         except (CallError, orjson.JSONDecodeError):
             schema = False
@@ -412,9 +438,7 @@ def language_model(
         transport = ThroughLiteLLM(
             name, timeout=connection.timeout, key=connection.api_key, api_base=connection.api_base
         )
-        return LanguageModel(
-            name, transport, identity=connection.api_base or "litellm", sampling=sampling, connection=connection
-        )
+        return LanguageModel(name, transport, identity=transport.whereabouts, sampling=sampling, connection=connection)
     style = OpenAIStyle(base, model, key=key, timeout=connection.timeout, label=name)
     return LanguageModel(name, style, identity=base, sampling=sampling, connection=connection)
 
@@ -441,18 +465,22 @@ def _foreign(name: str, lm: Any, sampling: Sampling | None, connection: Connecti
 
 
 def _address(provider: str, connection: Connection) -> str | None:
-    base = connection.api_base
-    if base is None and provider == "openai":
-        base = os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
-    if base is None:
-        return None
+    """Where the provider's server is; None where LiteLLM knows. Raises OptionError for what is no address, or where
+    there is none: LiteLLM would take the user's own server for OpenAI's."""
+    names = ("OPENAI_BASE_URL", "OPENAI_API_BASE") if provider == "openai" else (f"{provider.upper()}_API_BASE",)
+    given = [("--api-base", connection.api_base), *((name, os.environ.get(name)) for name in names)]
+    where, base = next(((where, base) for where, base in given if base), ("", ""))
+    if not base:
+        if provider in ("openai", "llamafile"):
+            return None
+        raise OptionError(f"{provider}/… is a server of your own: say where it is with --api-base or {names[0]}")
     try:
         parts = urlsplit(base)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # a port that is no number, half an IPv6 address
         usable = False
     if not usable:
-        raise OptionError(f"--api-base {base!r} is no http(s) address; for example http://127.0.0.1:8000/v1")
+        raise OptionError(f"{where} {base!r} is no http(s) address; for example http://127.0.0.1:8000/v1")
     return base.rstrip("/")
 
 

@@ -15,7 +15,7 @@ from .engine import run
 from .lm import LanguageModel, language_model
 from .neighbours import Neighbours
 from .prompting import Layout, Read
-from .transport import Message, Request
+from .transport import Message, Reply, Request
 
 #: What demonstrations carry beside the fields of a signature.
 DEMO_MARKS = ("group", "score", "augmented", "gold")
@@ -82,18 +82,26 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
             "grammar": layout.grammar(inputs) if able.grammar else None,
             "schema": layout.schema(inputs) if able.json_schema and not able.grammar else None,
         }
-        reply = await lm.complete(Request(messages, **shape), meter=used.append)
-        raw.append(reply.text)
-        read = layout.read(reply, inputs)
+
+        async def asked(messages: list[Message]) -> Read:
+            reads: list[Read] = []
+
+            def readable(reply: Reply) -> bool:
+                reads.append(layout.read(reply, inputs))
+                return reads[-1].problem is None
+
+            reply = await lm.complete(Request(messages, **shape), meter=used.append, readable=readable)
+            raw.append(reply.text)
+            return reads[-1]
+
+        read = await asked(messages)
         if read.problem is not None:
             again: list[Message] = [
                 *messages,
-                {"role": "assistant", "content": reply.text or "(no answer)"},
+                {"role": "assistant", "content": raw[0] or "(no answer)"},
                 {"role": "user", "content": f"That answer could not be read. {layout.rules(inputs)}"},
             ]
-            reply = await lm.complete(Request(again, **shape), meter=used.append)
-            raw.append(reply.text)
-            second = layout.read(reply, inputs)
+            second = await asked(again)
             if second.problem is not None:
                 raise Unreadable(f"{second.problem} (asked twice)", tuple(raw), sum(used, Usage()))
             read = Read(second.values, second.repaired, notes=(*second.notes, "answered at the second request"))

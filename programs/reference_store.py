@@ -206,10 +206,11 @@ class ReferenceStore(SharedFile):
     def _claim(self, digest: bytes) -> bool:
         """Whether the references are ours to write: nobody else's claim holds, or the file fails anyway."""
         now = time.time()
+        # A claim far in the future was made before the clock was set back: nobody would outlive it.
         done = self._run(
             "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, "
-            "until = excluded.until WHERE claims.until < ? OR claims.owner = excluded.owner",
-            (digest, self._me, now + LEASE, now),
+            "until = excluded.until WHERE claims.until NOT BETWEEN ? AND ? OR claims.owner = excluded.owner",
+            (digest, self._me, now + LEASE, now, now + 2 * LEASE),
         )
         return done is None or done[1] > 0
 

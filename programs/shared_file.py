@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
@@ -19,7 +20,8 @@ logger = logging.getLogger(__name__)
 class SharedFile:
     """Base of what is kept on disk. A subclass names its tables and says what it is and how a user does without.
 
-    path: the file; its folder is made. Raises OptionError where it cannot be opened. A file that fails in mid-run (full
+    path: the file; its folder is made. It holds texts and answers: only its owner may read it, whatever the umask
+    allows, or an earlier version did. Raises OptionError where it cannot be opened. A file that fails in mid-run (full
     disk, damage) costs what is in it, said once, not the run.
     """
 
@@ -47,6 +49,7 @@ class SharedFile:
     )
     def _open(self) -> None:
         self._process = os.getpid()
+        _keep_private(self.path)
         self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
@@ -74,3 +77,16 @@ class SharedFile:
     def close(self) -> None:
         with self._lock:
             self._db.close()
+
+
+def _keep_private(path: Path) -> None:
+    """Create the file, where there is none, for its owner alone, and take other people's rights to one that is there.
+    SQLite gives the files that it makes beside it the same rights."""
+    with contextlib.suppress(FileExistsError):
+        # Never an existing file: closing it would end the locks of this process's other connections to it.
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        # Not there, or somebody else's who shares it with us.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            if name.stat().st_mode & 0o077:
+                name.chmod(0o600)

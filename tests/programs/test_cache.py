@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.cache import CallCache, default_cache_path
+from judgesmith.programs.reference_store import ReferenceStore
+from judgesmith.programs.shared_file import SharedFile
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(),
@@ -116,6 +118,73 @@ def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
     assert default_cache_path() == tmp_path / "mine.sqlite"
     monkeypatch.delenv("JUDGESMITH_CACHE")
     assert default_cache_path() == Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+
+
+@pytest.fixture
+def lax() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def rights(folder: Path) -> dict[str, str]:
+    return {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such rights")
+@pytest.mark.parametrize("kind", [CallCache, ReferenceStore])
+def test_only_the_owner_may_read_what_is_kept(tmp_path: Path, lax: None, kind: type[SharedFile]) -> None:
+    path = tmp_path / "kept.sqlite"
+    names = ["kept.sqlite", "kept.sqlite-wal", "kept.sqlite-shm"]
+    opened = kind(path)
+    opened._run("CREATE TABLE more (n)")
+    assert rights(tmp_path) == dict.fromkeys(names, "0o600")
+    for name in names:  # as an earlier version left them
+        (tmp_path / name).chmod(0o644)
+    second = kind(path)
+    second._run("INSERT INTO more VALUES (1)")
+    assert rights(tmp_path) == dict.fromkeys(names, "0o600")
+    opened.close()
+    second.close()
+    path.chmod(0o666)
+    kind(path).close()
+    assert rights(tmp_path) == {"kept.sqlite": "0o600"}
+
+
+def test_a_second_connection_takes_no_lock_from_the_first(tmp_path: Path) -> None:
+    """POSIX ends a process's locks on a file when it closes any of its descriptors."""
+    path = tmp_path / "calls.sqlite"
+    first = CallCache(path)
+    first._db.execute("BEGIN IMMEDIATE")
+    first._db.execute("INSERT INTO calls VALUES (x'00', x'00')")
+    CallCache(path).close()
+    script = (
+        "import sqlite3, sys\n"
+        "try:\n"
+        "    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute('BEGIN IMMEDIATE')\n"
+        "except sqlite3.OperationalError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=20)
+    assert done.stdout == "database is locked\n"
+    first._db.execute("ROLLBACK")
+    first.close()
+
+
+def test_a_full_disk_costs_the_cache_and_not_the_calls(cache: CallCache, caplog: pytest.LogCaptureFixture) -> None:
+    cache.put(b"before", 1)
+    pages = cache._db.execute("PRAGMA page_count").fetchone()[0]
+    cache._db.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to have no room
+    with caplog.at_level(logging.WARNING):
+        for number in range(50):
+            cache.put(str(number).encode(), os.urandom(3000).hex())
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert "full" in caplog.text
+    assert "calls go on without it" in caplog.text
+    assert cache.get(b"before") == 1
+    cache._db.execute("PRAGMA max_page_count = 100000")
+    cache.put(b"after", 2)  # room was made
+    assert cache.get(b"after") == 2
 
 
 # Several processes

@@ -343,6 +343,89 @@ def test_an_unusable_cache_file_is_refused_when_the_model_is_made(tmp_path: Path
     model("http://127.0.0.1:1/v1", cache=False)
 
 
+# Answers that cannot be read
+
+GARBAGE = Say(body=json.dumps({"choices": [{"message": {"content": "As an AI I like turtles."}}]}).encode())
+
+
+def scored(reply: Reply) -> bool:
+    return "Score" in reply.text
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_again_and_again(serve: MakeServer) -> None:
+    server = serve(GARBAGE, GARBAGE, Say())
+    for number in (1, 2, 3, 3):  # the third can be read, and is there the next time
+        lm = model(server, cache=True)
+        reply = engine.run(lm.complete(ask(), readable=scored))
+        assert len(server.bodies) == number
+        assert scored(reply) == (number == 3)
+        assert lm.meter.logical == 1
+    assert lm.meter.usage == Usage(cached=1)
+
+
+def test_an_answer_that_an_earlier_version_kept_is_not_served(serve: MakeServer) -> None:
+    server = serve(GARBAGE, Say())
+    assert not scored(complete(model(server, cache=True), ask())[0])  # kept, since nobody read it
+    assert scored(engine.run(model(server, cache=True).complete(ask(), readable=scored)))
+    assert scored(complete(model(server, cache=True), ask())[0])
+    assert len(server.bodies) == 2
+
+
+def test_who_waits_shares_an_answer_that_cannot_be_read(serve: MakeServer) -> None:
+    """Nobody asks sixteen times at once for what one answer has shown; afterwards everybody asks anew."""
+    server = serve(GARBAGE, Say())
+    lm = model(server, cache=True)
+    read: list[Reply] = []
+
+    def readable(reply: Reply) -> bool:
+        read.append(reply)
+        return scored(reply)
+
+    async def together() -> list[Reply]:
+        return list(await asyncio.gather(*(lm.complete(ask(), readable=readable) for _ in range(16))))
+
+    assert len(set(engine.run(together()))) == 1
+    assert len(server.bodies) == 1
+    assert len(read) == 16  # everybody is asked of what it gets
+    assert scored(engine.run(together())[7])
+    assert len(server.bodies) == 2
+    assert (lm.meter.usage.calls, lm.meter.usage.cached, lm.meter.logical) == (2, 30, 32)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_judge_asks_anew_what_it_could_not_read(serve: MakeServer, cache: bool) -> None:
+    healthy = False
+
+    def behave(_: int, body: dict[str, Any]) -> Say:
+        return Say() if healthy or "2 + 2 =" in body["messages"][-1]["content"] else GARBAGE
+
+    server = serve(behave)
+
+    def verdict() -> Any:
+        lm = model(server, cache=cache)
+        judge = ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
+        found = judge.score("source", "output")
+        return found, lm.meter.usage.calls
+
+    failed, _ = verdict()
+    assert "no score in the answer" in (failed.failure or "")
+    assert failed.usage.calls == 2
+    healthy = True
+    mended, _ = verdict()
+    assert (mended.failure, mended.score, mended.usage.calls) == (None, 4.0, 1)
+    again, calls = verdict()
+    assert again.score == 4.0
+    assert (calls == 0) == cache
+
+
+def test_garbage_tells_no_later_process_what_a_server_can_do(serve: MakeServer) -> None:
+    able, broken = capable(), True
+    server = serve(lambda number, body: GARBAGE if broken else able(number, body))
+    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(False, False, True, False)
+    broken = False
+    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(True, True, True, False)
+
+
 # The meter
 
 
@@ -489,6 +572,23 @@ def test_a_probe_that_failed_is_made_again_when_asked_again(serve: MakeServer) -
 def test_a_name_without_a_model_is_refused(name: str) -> None:
     with pytest.raises(OptionError, match="PROVIDER/MODEL"):
         language_model(name, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False))
+
+
+def test_an_address_from_a_variable_is_one_server_and_not_another(
+    serve: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same model object even, whose provider looks its address up at every call."""
+    one, two = serve(), serve()
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
+    monkeypatch.setenv("DEEPSEEK_API_BASE", one.base)
+    lm = language_model("deepseek/m", connection=Connection(attempts=1))
+    complete(lm, ask())
+    complete(lm, ask())
+    monkeypatch.setenv("DEEPSEEK_API_BASE", two.base)
+    complete(lm, ask())
+    complete(language_model("deepseek/m", connection=Connection(attempts=1)), ask())
+    assert (len(one.bodies), len(two.bodies)) == (1, 1)
+    assert one.base not in lm.identity  # a hash: where the user's servers are is nobody's business
 
 
 def test_a_name_that_no_provider_has_is_a_model_error() -> None:

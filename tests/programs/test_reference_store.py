@@ -7,6 +7,7 @@ import math
 import sqlite3
 import subprocess
 import sys
+import time
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -103,6 +104,21 @@ def test_rows_that_waited_for_a_failure_did_not_pay_for_it(store: ReferenceStore
     got = engine.run(rows())
     assert [str(error) for error in got] == ["no"] * 3
     assert [getattr(error, "usage", Usage()).calls for error in got] == [3, 0, 0]
+    assert write.calls == 1
+
+
+@pytest.mark.parametrize("jump", [-86_400, 86_400])
+def test_nobody_waits_for_a_claim_from_before_the_clock_was_set(
+    store: ReferenceStore, monkeypatch: pytest.MonkeyPatch, jump: int
+) -> None:
+    dead = ReferenceStore(store.path)
+    assert dead._claim(KEY.digest)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + jump)
+    assert store._claim(KEY.digest)
+    assert not dead._claim(KEY.digest)  # and the new one holds
+    write = Writer()
+    assert engine.run(store.get_or_write(KEY, write))[0] == SET
     assert write.calls == 1
 
 

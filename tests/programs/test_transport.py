@@ -1,19 +1,27 @@
 """How one request reaches a model: a real server that misbehaves in every way seen in the wild."""
 
+import gzip
+import itertools
 import json
+import math
 import re
 import socket
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
 import dspy
+import orjson
 import pytest
-from misbehaving_server import MakeServer, Say
+from hypothesis import given
+from hypothesis import strategies as st
+from misbehaving_server import COMPLETION, MakeServer, Say
 
 from judgesmith.errors import ModelError
 from judgesmith.programs import engine
 from judgesmith.programs.transport import (
+    LARGEST_ANSWER,
     OpenAIStyle,
     Reply,
     Request,
@@ -165,6 +173,10 @@ def test_retry_after_in_seconds_and_as_a_date(serve: MakeServer) -> None:
         ("soon", None),
         ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),  # long ago
         ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+        ("Fri, 31 Dec 99999 23:59:59 GMT", None),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", 0.0),
+        ("nan", None),
+        ("9" * 400, math.inf),  # the caller's own bound holds
     ],
 )
 def test_retry_after_values(value: str, seconds: float | None) -> None:
@@ -228,6 +240,195 @@ def test_json_that_is_no_completion(serve: MakeServer, data: Any) -> None:
     error = failure(serve(Say(body=json.dumps(data).encode())).base)
     assert error.again
     assert "no chat completion" in str(error)
+
+
+# A server that lies
+
+#: Any JSON, among it the numbers that Python's own reader lets through.
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+VALID: dict[str, Any] = {
+    "choices": [
+        {
+            "message": {"role": "assistant", "content": "4"},
+            "finish_reason": "stop",
+            "logprobs": {"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.1}]}]},
+        }
+    ],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}},
+}
+
+
+def places(data: Any) -> list[tuple[str | int, ...]]:
+    """Every place in a JSON value, as the keys that lead there."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [(), *((key, *rest) for key, value in inner for rest in places(value))]
+
+
+def put(data: Any, place: tuple[str | int, ...], value: Any) -> Any:
+    """A copy of the data with the value at a place."""
+    if not place:
+        return value
+    made = data.copy()
+    made[place[0]] = put(data[place[0]], place[1:], value)
+    return made
+
+
+@given(st.sampled_from(places(VALID)), ANY)
+def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(place: tuple[str | int, ...], value: Any) -> None:
+    try:
+        reply = read_reply(put(VALID, place, value))
+    except Unanswered as error:
+        assert error.again
+        assert len(str(error)) < 500
+        return
+    orjson.dumps(reply.text)  # what the cache does with it
+    counts = (reply.prompt_tokens, reply.completion_tokens, reply.prefix_tokens)
+    assert all(type(n) is int and 0 <= n <= 10**9 for n in counts)
+    for token in reply.tokens or ():
+        orjson.dumps(token.text)
+        assert all(isinstance(text, str) and p <= 0 for text, p in token.alternatives)  # no NaN either
+
+
+@pytest.mark.parametrize("number", [-1, 1e300, 10**30, "many", "11", math.nan, math.inf, 0.5, True, [1], {}])
+def test_usage_that_cannot_be_is_no_completion(number: Any) -> None:
+    for name in ("prompt_tokens", "completion_tokens"):
+        with pytest.raises(Unanswered, match="no chat completion"):
+            read_reply(put(VALID, ("usage", name), number))
+
+
+@pytest.mark.parametrize("logprob", [math.nan, math.inf, 0.7, 10**400, -(10**400), "-0.1", True, [], {}])
+def test_log_probabilities_that_cannot_be_are_no_completion(logprob: Any) -> None:
+    place = ("choices", 0, "logprobs", "content", 0, "top_logprobs", 0, "logprob")
+    with pytest.raises(Unanswered, match="no chat completion"):
+        read_reply(put(VALID, place, logprob))
+
+
+def test_rounding_makes_no_lie_of_a_certain_token() -> None:
+    place = ("choices", 0, "logprobs", "content", 0, "top_logprobs", 0, "logprob")
+    for logprob, read in ((1e-7, (("4", 0.0),)), (-math.inf, ())):
+        reply = read_reply(put(VALID, place, logprob))
+        assert reply.tokens is not None
+        assert reply.tokens[0].alternatives == read
+
+
+@pytest.mark.parametrize("depth", [500, 100_000])
+def test_json_without_a_bottom(serve: MakeServer, depth: int) -> None:
+    nested = b'{"error": ' + b"[" * depth + b"]" * depth + b"}"
+    for say in (Say(body=nested), Say(500, nested)):
+        assert failure(serve(say).base).again
+
+
+def test_an_endless_body_is_read_to_a_bound(serve: MakeServer) -> None:
+    def endless() -> Any:
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        yield from itertools.repeat(b"10000\r\n" + b" " * 65536 + b"\r\n")
+
+    server = serve(lambda *_: Say(raw=endless()))
+    error = failure(server.base)
+    assert not error.again
+    assert "longer than 16 MiB" in str(error)
+    assert server.bytes_sent < 4 * LARGEST_ANSWER
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_long_body_is_refused_before_it_is_read(serve: MakeServer, status: int) -> None:
+    head = f"HTTP/1.1 {status} X\r\nContent-Length: {10**12}\r\n\r\n".encode()
+    server = serve(lambda *_: Say(raw=itertools.chain([head], itertools.repeat(b" " * 65536))))
+    assert "longer than 16 MiB" in str(failure(server.base))
+
+
+def test_compressed_answers_are_not_asked_for_and_not_unpacked(serve: MakeServer) -> None:
+    bomb = gzip.compress(b" " * 50_000_000)
+    server = serve(Say(body=bomb, headers={"Content-Encoding": "gzip"}))
+    error = failure(server.base)
+    assert not error.again
+    assert "compressed" in str(error)
+    assert "Accept-Encoding: identity\r\n" in server.headers[0]
+
+
+@pytest.mark.parametrize("kind", ["text/html", "image/png", "application/json; charset=utf-32", "", ";;;"])
+def test_a_wrong_content_type_does_not_matter(serve: MakeServer, kind: str) -> None:
+    body = json.dumps(COMPLETION).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    assert send(serve(lambda *_: Say(raw=[head, body])).base).text == "Score: 4"
+
+
+def heads() -> dict[str, bytes]:
+    """Beginnings of answers as no server should send them."""
+    return {
+        "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n",
+        "no status": b"HTTP/1.1\r\n\r\n",
+        "a word for a status": b"HTTP/1.1 fine OK\r\n\r\n",
+        "another version": b"HTTP/9.9 200 OK\r\n\r\n",
+        "zeros": b"\0" * 10_000,
+        "one endless line": b"HTTP/1.1 200 " + b"x" * 1_000_000,
+        "a long header": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000_000 + b"\r\n\r\n",
+        "many headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200_000 + b"\r\n",
+        "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+        "a word for a length": b"HTTP/1.1 200 OK\r\nContent-Length: long\r\n\r\n{}",
+        "broken chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+        "a negative chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n",
+        "a broken cookie": b"HTTP/1.1 200 OK\r\nSet-Cookie: \xff=;;=\r\nContent-Length: 2\r\n\r\n{}",
+        "only early hints": b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000,
+        "another protocol": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+        "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    }
+
+
+@pytest.mark.parametrize("name", heads())
+def test_garbage_for_http(serve: MakeServer, name: str) -> None:
+    server = serve(lambda *_: Say(raw=[heads()[name]]))
+    assert str(failure(server.base, timeout=2.0))
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
+def test_any_bytes_for_an_answer_fail_the_call_and_nothing_else(garbage: bytes, start: bytes) -> None:
+    from misbehaving_server import Server
+
+    server = Server(lambda *_: Say(raw=[start + garbage]))
+    try:
+        failure(server.base, timeout=2.0)
+    finally:
+        server.close()
+
+
+def test_chunks_that_never_end_run_into_the_timeout(serve: MakeServer) -> None:
+    def slow() -> Any:
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        while True:
+            yield b"1\r\n \r\n"
+            time.sleep(0.01)
+
+    assert str(failure(serve(lambda *_: Say(raw=slow())).base, timeout=0.3)) == "no answer within 0.3 s"
+
+
+def test_cookies_are_not_kept(serve: MakeServer) -> None:
+    server = serve(Say(headers={"Set-Cookie": "row=1; Path=/"}))
+
+    async def twice() -> None:
+        style = OpenAIStyle(server.base, "m", key=None, timeout=5, label="m")
+        await style.send(ASK)
+        await style.send(ASK)
+        await style.close()
+
+    engine.run(twice())
+    assert "cookie" not in server.headers[1].lower()
+
+
+def test_a_date_to_try_again_is_read_by_the_servers_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = {"Date": "Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After": "Wed, 21 Oct 2015 07:28:07 GMT"}
+    assert retry_after(headers) == 7.0
+    now = time.time()
+    soon = format_datetime(datetime.fromtimestamp(now + 5, UTC), usegmt=True)
+    for jump in (-86_400, 86_400):
+        monkeypatch.setattr(time, "time", lambda: now + jump)  # noqa: B023
+        assert retry_after({"Retry-After": soon}) is not None
+        assert retry_after({"Retry-After": soon, "Date": "yesterday"}) is not None
 
 
 # What comes back right
@@ -311,6 +512,12 @@ def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
     with pytest.raises(Unanswered) as caught:
         through_litellm(serve(Say(wait=3)).base, timeout=0.2)
     assert (caught.value.again, caught.value.reached) == (True, False)
+    for place, value in ((("choices",), []), (("choices", 0, "message"), 7), (("usage",), []), ((), [[]])):
+        with pytest.raises(Unanswered):
+            through_litellm(serve(Say(body=json.dumps(put(VALID, place, value)).encode())).base)
+    for head in heads().values():
+        with pytest.raises(Unanswered):
+            through_litellm(serve(lambda *_, head=head: Say(raw=[head])).base, timeout=2.0)
 
 
 class Foreign(dspy.BaseLM):  # type: ignore[misc]
@@ -337,6 +544,15 @@ def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
     reply = engine.run(ThroughDSPy(lm).send(Request(ASK.messages, 1, top_logprobs=5, sample=2)))
     assert reply == Reply("4", (TokenChoice("4", (("4", -0.1),)),))
     assert lm.asked[0]["rollout_id"] == 2
+
+
+@pytest.mark.parametrize("output", [None, 7, {}, {"text": 7}, {"text": "4", "logprobs": 7}])
+def test_a_dspy_object_that_gives_something_else_fails_this_call(output: Any) -> None:
+    if output == {}:
+        assert engine.run(ThroughDSPy(Foreign(output)).send(ASK)).text == ""
+        return
+    with pytest.raises(Unanswered):
+        engine.run(ThroughDSPy(Foreign(output)).send(ASK))
 
 
 def test_a_dspy_object_that_raises_fails_this_call() -> None:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import re
+import socket
+import struct
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +19,9 @@ COMPLETION: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Say:
-    """How the server answers one request. wait: seconds before it does. cut: bytes of the body before it hangs up."""
+    """How the server answers one request. wait: seconds before it does. cut: bytes of the body before it hangs up.
+    hang_up, reset: no answer, the connection is closed or torn down. raw: these very bytes instead of an answer, as
+    long as somebody reads them."""
 
     status: int = 200
     body: bytes = json.dumps(COMPLETION).encode()
@@ -25,6 +29,15 @@ class Say:
     wait: float = 0.0
     cut: int | None = None
     hang_up: bool = False
+    reset: bool = False
+    raw: Iterable[bytes] | None = None
+
+
+def _read(payload: bytes) -> dict[str, Any]:
+    try:
+        return dict(json.loads(payload))
+    except ValueError:  # a form
+        return {"form": payload.decode("latin-1")}
 
 
 class Server:
@@ -37,10 +50,11 @@ class Server:
         self.times: list[float] = []
         self.most_in_flight = 0
         self._now = 0
+        self.bytes_sent = 0
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        start = asyncio.start_server(self._connection, "127.0.0.1", 0)
+        start = asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=1024)
         self._server = asyncio.run_coroutine_threadsafe(start, self._loop).result(5)
         self.base = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/v1"
 
@@ -49,7 +63,7 @@ class Server:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 length = re.search(r"content-length: *(\d+)", head, re.IGNORECASE)
-                body = json.loads(await reader.readexactly(int(length[1]))) if length else {}
+                body = _read(await reader.readexactly(int(length[1]))) if length else {}
                 self.headers.append(head)
                 self.bodies.append(body)
                 self.times.append(time.monotonic())
@@ -62,6 +76,17 @@ class Server:
                 finally:
                     self._now -= 1
                 if say.hang_up:
+                    return
+                if say.reset:
+                    # Closed without lingering, a connection ends in a reset.
+                    connection = writer.get_extra_info("socket")
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                    return
+                if say.raw is not None:
+                    for piece in say.raw:
+                        writer.write(piece)
+                        await writer.drain()
+                        self.bytes_sent += len(piece)
                     return
                 lines = [f"HTTP/1.1 {say.status} X", "Content-Type: application/json"]
                 lines += [f"Content-Length: {len(say.body)}"]
