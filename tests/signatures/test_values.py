@@ -36,7 +36,19 @@ def test_other_forms_of_a_scale_are_refused_with_an_example(text: str) -> None:
         Scale.parse(text)
 
 
-@pytest.mark.parametrize(("low", "high"), [(5, 1), (1, 1), (math.nan, 5), (0, math.inf), (-math.inf, 0)])
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [
+        (5, 1),
+        (1, 1),
+        (math.nan, 5),
+        (0, math.inf),
+        (-math.inf, 0),
+        (-1e308, 1e308),
+        (0, 1e13),
+        (-1e13, 0),
+    ],
+)
 def test_a_scale_without_an_extent_is_refused(low: float, high: float) -> None:
     with pytest.raises(OptionError, match="low < high"):
         Scale(low, high)
@@ -58,6 +70,16 @@ def test_from_percent_and_back_is_the_same(low: float, extent: float, percent: f
     # Beside a large `low`, a small extent keeps few digits: the tolerance is that loss.
     tolerance = 1e-6 + abs(low) / extent * 1e-12
     assert scale.to_percent(scale.from_percent(percent)) == pytest.approx(percent, abs=tolerance)
+
+
+@given(st.floats(), st.floats(), st.floats(0, 100))
+def test_a_score_on_any_scale_is_finite(low: float, high: float, percent: float) -> None:
+    try:
+        scale = Scale(low, high)
+    except OptionError:
+        return
+    assert math.isfinite(scale.from_percent(percent))
+    assert scale.to_percent(low) == 0 and math.isfinite(scale.to_percent(high))
 
 
 def test_usage_adds_and_subtracts_field_by_field() -> None:
