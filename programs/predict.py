@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,8 +66,19 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
         made: list[Message] = self.layout.format(self.signature, self.demos_for(inputs, group), inputs)
         return made
 
-    async def ask(self, lm: LanguageModel, inputs: Mapping[str, Any], *, group: str | None = None) -> Answer:
-        """One call, and one more where the answer cannot be read. Raises Unreadable or CallError."""
+    async def ask(
+        self,
+        lm: LanguageModel,
+        inputs: Mapping[str, Any],
+        *,
+        group: str | None = None,
+        usable: Callable[[Read], bool] = lambda _: True,
+    ) -> Answer:
+        """One call, and one more where the answer cannot be read. Raises Unreadable or CallError.
+
+        usable: whether a read answer is of use to the caller. One that is not is returned all the same, but not kept:
+        it must not be what the disk says for ever.
+        """
         able = await lm.capabilities()
         layout = self.layout
         messages = self.messages(inputs, group=group)
@@ -88,7 +99,7 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
 
             def readable(reply: Reply) -> bool:
                 reads.append(layout.read(reply, inputs))
-                return reads[-1].problem is None
+                return reads[-1].problem is None and usable(reads[-1])
 
             reply = await lm.complete(Request(messages, **shape), meter=used.append, readable=readable)
             raw.append(reply.text)

@@ -215,7 +215,11 @@ class ReferenceWriter(dspy.Module):  # type: ignore[misc]
         again: dict[str, str] = {}
         for number in range(WRITINGS):
             writer = lm if number == 0 else sampled(lm, number, max(AGAIN, lm.sampling.temperature))
-            answer = await self.predict.ask(writer, self.inputs(item, target, level, **between, **again))
+            answer = await self.predict.ask(
+                writer,
+                self.inputs(item, target, level, **between, **again),
+                usable=lambda read: fault_of(read.values["output"], item, target, others) is None,
+            )
             usage += answer.usage
             text = answer.read.values["output"]
             found = fault_of(text, item, target, others)

@@ -30,8 +30,9 @@ from judgesmith.programs.lm import (
     language_model,
     price,
 )
+from judgesmith.programs.synthesis import ReferenceWriter, Target
 from judgesmith.programs.transport import Reply, Request, Transport, Unanswered
-from judgesmith.signatures.values import Usage
+from judgesmith.signatures.values import Item, Usage
 
 BOUND = 20.0  # seconds; a subprocess that takes longer hangs
 #: A Retry-After that keeps the tests fast: without one, waits are random between 0 and 0.5 s and grow.
@@ -416,6 +417,31 @@ def test_a_judge_asks_anew_what_it_could_not_read(serve: MakeServer, cache: bool
     again, calls = verdict()
     assert again.score == 4.0
     assert (calls == 0) == cache
+
+
+def test_a_reference_that_was_refused_is_written_anew_by_a_server_that_is_well_again(serve: MakeServer) -> None:
+    """Readable, and of no use: one text for the worst and the best level alike."""
+    healthy = False
+    texts = {1: "Nothing in it is true.", 2: "The hall is closed on Monday.", 3: "The hall closes for repairs."}
+
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        if "2 + 2 =" in body["messages"][-1]["content"]:
+            return Say()
+        text = texts[1 + number % 3] if healthy else "The hall is closed today."
+        return Say(body=json.dumps({"choices": [{"message": {"content": text}}]}).encode())
+
+    server = serve(behave)
+    target = Target(levels=3)
+
+    def write() -> Any:
+        writer = ReferenceWriter()
+        return engine.run(writer.awrite(Item("o", "The hall is closed."), target, model(server, cache=True)))
+
+    with pytest.raises(CallError, match="the same as one that exists"):
+        write()
+    healthy = True
+    references, _ = write()
+    assert {1, 3} <= set(references.outputs)
 
 
 def test_garbage_tells_no_later_process_what_a_server_can_do(serve: MakeServer) -> None:
