@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import LabelsError, OptionError
+from .duplicates import merge
 
 OVERALL = "overall"
 
@@ -57,6 +58,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.A
 _COMMON_SCALES = ((0.0, 1.0), (1.0, 5.0), (0.0, 5.0), (1.0, 7.0), (1.0, 10.0), (0.0, 10.0), (0.0, 100.0))
 _RARE_SCALES = ((1.0, 3.0), (1.0, 6.0))
 _MANY_ROWS = 30
+#: Up to here sums, differences and squares of scores are finite, and differences of 0.001 are kept.
+LARGEST_SCORE = 1e12
 _LEAST_OF_100 = 25.0  # 0..100 is no plausible scale for scores that all lie below this
 
 
@@ -123,24 +126,12 @@ class Labels:
 
 
 def merge_groups(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Join the groups that share a document or a (source, output) pair, so that no split can part a duplicate.
+    """Join the groups that share a document or a text, equal or nearly so, so that no split can part duplicates.
 
-    A joined group takes the name of its first row's group.
+    A joined group takes the name of its first row's group. `duplicates` says when texts are the same, and how much a
+    text alone may join. Merging again changes nothing.
     """
-    parent = list(range(len(rows)))
-
-    def root(index: int) -> int:
-        while parent[index] != index:
-            parent[index] = parent[parent[index]]
-            index = parent[index]
-        return index
-
-    first_with: dict[Hashable, int] = {}
-    for index, row in enumerate(rows):
-        for key in (("group", row.group), ("doc", row.doc_id), ("text", row.source, row.output)):
-            one, other = root(first_with.setdefault(key, index)), root(index)
-            parent[max(one, other)] = min(one, other)  # the earliest row stays the root and gives the name
-    return tuple(replace(row, group=rows[root(index)].group) for index, row in enumerate(rows))
+    return merge(rows).applied(rows)
 
 
 def infer_scale(values: NDArray[np.float64], rows: int) -> tuple[float, float]:
@@ -376,6 +367,8 @@ def read_ratings(value: Any, decimal_comma: bool = False, or_none: bool = False)
 
 
 def _number(value: Any, decimal_comma: bool) -> float:
+    if isinstance(value, (bool, np.bool_)):
+        raise ValueError(f"{str(value).lower()} is no number; write 1 for true and 0 for false, or remove the row")
     if isinstance(value, str):
         text = value.strip()
         if _DECIMAL_COMMA.fullmatch(text):
@@ -393,4 +386,8 @@ def _number(value: Any, decimal_comma: bool) -> float:
         number = math.inf
     if not math.isfinite(number):
         raise ValueError(f"{value!r} is not a finite number; write a number or remove the row")
+    if abs(number) > LARGEST_SCORE:
+        raise ValueError(
+            f"{number:g} is larger than any score ({LARGEST_SCORE:g} at most); correct it or remove the row"
+        )
     return number

@@ -10,6 +10,7 @@ import dspy
 from dspy.dsp.utils.settings import main_thread_config
 
 from ..errors import CallError
+from ..likeness import same_output, same_row, same_source
 from ..signatures.values import Usage
 from .engine import run
 from .lm import LanguageModel, language_model
@@ -50,13 +51,14 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
         self.layout = layout
 
     def demos_for(self, inputs: Mapping[str, Any], group: str | None) -> list[Mapping[str, Any]]:
-        """The demonstrations that stand in this row's prompt: none of its own text, none of its group, and of a pool
-        (`Neighbours`) those that are most like the row."""
-        allowed = [
-            number
-            for number, demo in enumerate(self.demos)
-            if not (group is not None and demo.get("group") == group) and not _same_text(demo, inputs)
-        ]
+        """The demonstrations that stand in this row's prompt: none of its group, none with its output or its source or
+        nearly these, and of a pool (`Neighbours`) those that are most like the row."""
+        source, output = inputs.get("source") or "", inputs.get("output") or ""
+        apart = [n for n, demo in enumerate(self.demos) if group is None or demo.get("group") != group]
+        twins = {n for n in apart if same_source(self.demos[n].get("source") or "", source)}
+        if len({self.demos[n].get("group") for n in twins}) > 1:
+            twins = set()  # what several groups have as their source is no document but an instruction
+        allowed = [n for n in apart if n not in twins and not _repeats(self.demos[n], source, output)]
         if isinstance(self.demos, Neighbours):
             return self.demos.nearest(inputs, allowed)
         return [self.demos[number] for number in allowed]
@@ -131,11 +133,12 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
         return run(self.aforward(**inputs))
 
 
-def _same_text(demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> bool:
-    """Whether a demonstration is the row itself: the same output, from the same source or where one has none."""
-    one, other = demo.get("source") or "", inputs.get("source") or ""
-    same_source = one == other or not (one and other)
-    return bool(inputs.get("output")) and demo.get("output") == inputs["output"] and same_source
+def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
+    """Whether a demonstration shows the judged row, or its output as another text."""
+    others = (demo.get(name) or "" for name in ("reference", "other"))
+    return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or any(
+        same_output(text, output) for text in others
+    )
 
 
 def _without_system(messages: list[Message]) -> list[Message]:
