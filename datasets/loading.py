@@ -18,7 +18,9 @@ from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 import numpy as np
 
 from ..errors import LabelsError, OptionError
-from .records import OVERALL, Columns, Labels, Row, infer_scale, merge_groups
+from .duplicates import merge
+from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, infer_scale
+from .spreadsheets import unguarded
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,6 +31,7 @@ Record: TypeAlias = dict[str, Any]
 
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+_SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 _SHOWN = 5  # problems in one message
 _HEAD = 1000  # records that decide which columns a streamed file has
 
@@ -53,8 +56,11 @@ def read_labels(
     limit: read the first `limit` rows only.
     Raises LabelsError with file, row, column and mend (up to 5 problems at once); OptionError for a bad argument.
     """
-    if scale is not None and not (len(scale) == 2 and np.isfinite(scale).all() and scale[0] < scale[1]):
-        raise OptionError(f"--scale needs two finite numbers, the lower first; got {' '.join(map(str, scale))}")
+    if scale is not None and not (len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE):
+        raise OptionError(
+            f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
+            f"{' '.join(map(str, scale))}"
+        )
     table = _open(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
@@ -86,7 +92,9 @@ def read_labels(
             f" {values.min():g} and {values.max():g}; pass --scale LOW HIGH if that is wrong"
         )
     low, high = scale
-    return Labels(merge_groups(rows), aspect, (float(low), float(high)), given, table.origin, tuple(warnings))
+    merged = merge(rows)
+    warnings += merged.warnings(rows, table.origin)
+    return Labels(merged.applied(rows), aspect, (float(low), float(high)), given, table.origin, tuple(warnings))
 
 
 def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> Iterator[tuple[Row, Record]]:
@@ -322,13 +330,18 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[Record]:
     csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # the default refuses texts over 128 KiB
     reader = csv.reader(_text_lines(path), delimiter=delimiter, strict=True)
     header: list[str] | None = None
+    ours = False
     row = 0
     try:
         for cells in reader:
             if not cells:  # a blank line
                 continue
+            if ours:  # apostrophes that `score` put before what a spreadsheet would run
+                cells = [unguarded(cell) for cell in cells]
             if header is None:
                 header = cells
+                if ours := set(header) >= _SCORED:
+                    header = [unguarded(name) for name in header]
                 twice = next((name for name in header if name and header.count(name) > 1), None)
                 if twice is not None:
                     raise LabelsError(f"{path.name}: column {twice!r} stands twice in the header; rename one of them")

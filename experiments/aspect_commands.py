@@ -80,7 +80,8 @@ def _show_tasks(tasks: list[Task]) -> None:
     from rich.table import Table
 
     from .console import out
-    from .evaluation_tables import clean, escape
+    from .evaluation_tables import escape
+    from .plain import clean
 
     for task in tasks:
         table = Table(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -45,6 +46,7 @@ from .options import (
     Timeout,
     Writer,
 )  # fmt: skip
+from .plain import one_line, shown_streams
 
 app = typer.Typer(
     name="judgesmith",
@@ -420,29 +422,73 @@ def models_pull(
     raise typer.Exit(runs.pull_model(name, host))
 
 
-STOPPED = 130
+ERROR, STOPPED = 2, 130
 
 
 def main() -> None:
     """The entry point: one line for an error, no traceback (set JUDGESMITH_DEBUG=1 to see it)."""
+    with shown_streams():
+        code = _run()
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            code = _without_stdout(error)
+        sys.exit(code)
+
+
+def _run() -> int:
+    """The command's exit code. Whatever goes wrong is 2: 1 is what a command gives a meaning to."""
+    debug = bool(os.environ.get("JUDGESMITH_DEBUG"))
     try:
         code = app(standalone_mode=False)
-    except JudgesmithError as error:
-        if os.environ.get("JUDGESMITH_DEBUG"):
-            raise
-        sys.stderr.write(f"{type(error).__name__}: {' '.join(str(error).split())}\n")
-        sys.exit(2)
-    except UsageError as error:
-        _say_usage(error)
-        sys.exit(2)
     except (KeyboardInterrupt, typer.Abort):
         code = STOPPED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(2)
+    except UsageError as error:
+        _say_usage(error)
+        return ERROR
+    except JudgesmithError as error:
+        if debug:
+            raise
+        return _say(f"{type(error).__name__}: {error}")
+    except OSError as error:
+        if debug:
+            raise
+        return _without_stdout(error)
+    except MemoryError:
+        if debug:
+            raise
+        return _say("there is not enough memory for this; give fewer rows at a time (--limit), or a smaller file")
+    except Exception as error:
+        if debug:
+            raise
+        return _say(
+            f"internal error: {type(error).__name__}: {error} (set JUDGESMITH_DEBUG=1 to see the traceback; please "
+            "report it)"
+        )
     if code == STOPPED:  # typer turns Ctrl-C into this exit code without a word
-        sys.stderr.write("stopped; finished calls and rows are kept, the same command goes on from there\n")
-    sys.exit(code or 0)
+        _say("stopped; finished calls and rows are kept, the same command goes on from there")
+    return code or 0
+
+
+def _say(line: str) -> int:
+    """One line on stderr, and the exit code for an error."""
+    with suppress(OSError):  # nobody is left to be told
+        sys.stderr.write(f"{one_line(line)}\n")
+    return ERROR
+
+
+def _without_stdout(error: OSError) -> int:
+    """Says an error of the system. What stdout still holds is dropped if it cannot be written, so that the
+    interpreter does not fail on it a second time."""
+    if not isinstance(error, BrokenPipeError):
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"{type(error).__name__}: {where}{error.strerror or error}")
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ERROR
 
 
 def _say_usage(error: Any) -> None:
@@ -451,7 +497,7 @@ def _say_usage(error: Any) -> None:
         error.show()
         return
     command = error.ctx.command_path if error.ctx is not None else "judgesmith"
-    sys.stderr.write(f"{' '.join(error.format_message().split())} (see {command} --help)\n")
+    _say(f"{error.format_message()} (see {command} --help)")
 
 
 if __name__ == "__main__":

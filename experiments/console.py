@@ -2,31 +2,66 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
+
+from .plain import json_text, shown
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from ..optimizers.report import CompileReport, Plan
     from ..programs.judge import Judge
     from ..signatures.values import Verdict
 
-out = Console(highlight=False)
-err = Console(stderr=True, highlight=False)
+
+class ShownConsole(Console):
+    """A console on which a text of unknown origin cannot act on the terminal: what is rendered is `shown`, and only
+    rich's own styles and cursor movements are escapes."""
+
+    # Before the measuring of columns, in which a control character has another width than what is shown for it.
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(shown(text), **options)
+
+    # Whatever is not a str: ready-made texts, columns of progress bars.
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else shown(text), style, control)
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the program with exit code 1, which here means something else."""
+        raise
+
+    @property
+    def file(self) -> IO[str]:
+        file = super().file
+        return getattr(file, "beneath", file)
+
+    @file.setter
+    def file(self, new: IO[str]) -> None:
+        Console.file.fset(self, new)  # type: ignore[attr-defined]
+
+
+out = ShownConsole(highlight=False)
+err = ShownConsole(stderr=True, highlight=False)
+
+
+def wide() -> Console:
+    """Standard output for tables with many columns, which a file or pipe gets without folding."""
+    return out if out.is_terminal else ShownConsole(width=160, highlight=False)
 
 
 def print_json(data: Any) -> None:
     """One JSON object on stdout, nothing else."""
-    json.dump(data, sys.stdout, ensure_ascii=False, allow_nan=False)
-    sys.stdout.write("\n")
+    sys.stdout.write(json_text(data) + "\n")
     sys.stdout.flush()
 
 

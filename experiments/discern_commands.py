@@ -171,7 +171,7 @@ def discern(
     from .discern_comparison import compare
     from .discern_pairs import Book, asks_of, judge, make_pairs, missing, read_texts
     from .discern_report import check_report, render, write
-    from .evaluation_tables import clean
+    from .plain import clean
     from .runs import column_roles, connection, quiet
 
     if len(arguments) < 2:

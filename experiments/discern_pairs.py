@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from ..datasets.perturbation import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of
 from ..datasets.records import Row, as_text
 from ..errors import LabelsError, OptionError
+from ..programs.atomic import write_whole
 from ..signatures.values import Item, Verdict
 from .evaluation_sources import json_lines, read_file, references_beside, some
 
@@ -154,22 +155,25 @@ class Book:
         return book
 
     def _write_all(self, path: Path) -> None:
-        beside = path.with_name(f".{path.name}.new")
         lines = [{"type": "settings", "format": FORMAT} | self.settings]
         lines += [{"type": "pair"} | pair.to_dict() for pair in self.pairs]
         lines += [{"type": "left", "id": left.id, "name": left.name, "reason": left.reason} for left in self.left]
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_text("".join(map(_line, lines)), encoding="utf-8", errors="backslashreplace")
-            beside.replace(path)
+            write_whole(path, "".join(map(_line, lines)))
         except OSError as error:
             raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
 
     def add(self, record: dict[str, Any]) -> None:
         self.scores[record["mark"], record["text"], record["repeat"]] = record
         if self.path is not None:
-            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(_line({"type": "score"} | record))
+            try:
+                with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(_line({"type": "score"} | record))
+            except OSError as error:
+                raise OptionError(
+                    f"-o {self.path} cannot be written: {error.strerror or error}; the scores in it are kept, the same "
+                    "command goes on from there"
+                ) from None
 
 
 def _line(record: Mapping[str, Any]) -> str:

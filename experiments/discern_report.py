@@ -14,12 +14,14 @@ from markupsafe import Markup
 
 from ..datasets.perturbation import Pair
 from ..errors import OptionError
+from ..programs.atomic import write_whole
 from .discern import JudgeResult, Line, metric_values
 from .discern_comparison import Comparison
 from .discern_pairs import Book, Contender, ask_key
 from .discern_tables import SEES, difference_in_words, p_text, share_text
-from .evaluation_tables import clean, plain_number
+from .evaluation_tables import plain_number
 from .page import INK, LINE, environment, inline_svg, own_ids
+from .plain import clean
 
 EXAMPLES = 3  # of a damage
 _TALLEST = 8.0  # of the figure's axis, as in the figure of --plot
@@ -45,8 +47,7 @@ def check_report(path: Path, source: Path, output: Path | None) -> None:
 
 def write(path: Path, page: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(page.encode("utf-8", "backslashreplace"))
+        write_whole(path, page)
     except OSError as error:
         raise OptionError(f"--report {path} cannot be written: {error.strerror or error}") from None
 

@@ -12,10 +12,11 @@ from rich.console import Console
 from rich.table import Table
 
 from ..errors import OptionError
-from .console import out as terminal
+from .console import wide
 from .discern import JudgeResult, Line
 from .discern_comparison import Comparison
-from .evaluation_tables import clean, escape, p_value, plain_number
+from .evaluation_tables import escape, p_value, plain_number
+from .plain import clean
 
 SEES = {"yes": "yes", "alone": "doubtful", "no": "NO", "unknown": "too few"}
 _TALLEST = 8.0  # of a figure's axis: D of 100 texts reaches 13, and what is below 1 has to be seen
@@ -23,7 +24,7 @@ _TALLEST = 8.0  # of a figure's axis: D of 100 texts reaches 13, and what is bel
 
 def show(result: JudgeResult, *, rounds: int) -> None:
     """The tables of one judge."""
-    out = _console()
+    out = wide()
     several = len(result.metrics) > 1
     damages = [line for line in result.of("damage") if line.test.n]
     if damages:
@@ -66,7 +67,7 @@ def show_comparisons(comparisons: Sequence[Comparison]) -> None:
     """Which judge discerns more, and of what."""
     if not comparisons:
         return
-    out = _console()
+    out = wide()
     table = _table(
         "Does one judge discern more? Differences of the mean effect over the same texts (95 % intervals); p of "
         "swapping the judges text by text, corrected by Holm over their pairs",
@@ -148,7 +149,7 @@ def _others(result: JudgeResult, kind: str, title: str, change: str, share: str,
             _with_limits(t.effect, t.effect_low, t.effect_high), p_text(t.p), p_text(line.p_holm),
             {"yes": "YES", "alone": "doubtful", "no": "no", "unknown": "too few"}[line.sees],
         )  # fmt: skip
-    _console().print(table)
+    wide().print(table)
 
 
 def _table(title: str, *names: str) -> Table:
@@ -156,11 +157,6 @@ def _table(title: str, *names: str) -> Table:
     for name in names:
         table.add_column(name, overflow="fold")
     return table
-
-
-def _console() -> Console:
-    """A pipe or a log has no width: tables there are as wide as they need to be."""
-    return terminal if terminal.is_terminal else Console(width=160, highlight=False)
 
 
 def _name(line: Line) -> str:
@@ -192,8 +188,9 @@ def check_plot(path: Path) -> None:
 def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     """Bars of D by damage, judges side by side, with the line at 1 (DHP, Figure 4). Bars above the axis are cut and
     their D is written in them. Raises OptionError where the file cannot be written."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
+
+    from .page import write_figure
 
     check_plot(path)
     first = [line for result in results for line in result.of("damage") if line.enough]
@@ -225,9 +222,7 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     axes.set_title(_literal(f"Discernment of damages, {origin}"), fontsize=10)
     figure.legend(fontsize=8, loc="outside lower center", ncols=4, frameon=False)  # beside the bars, never over them
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with rc_context({"svg.hashsalt": "judgesmith"}):  # the same numbers give the same file
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix.lower() == ".svg" else None)
+        write_figure(path, figure)
     except OSError as error:
         raise OptionError(f"--plot {path} cannot be written: {error.strerror or error}") from None
 

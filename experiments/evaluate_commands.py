@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from ..errors import OptionError
+from ..programs.atomic import write_whole
 from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 
 #: What papers call our levels. "Summary level" means two different things.
@@ -264,9 +265,10 @@ def evaluate(
     from .console import err, out, print_json
     from .evaluation_judges import read_judged
     from .evaluation_live import judge_live
-    from .evaluation_tables import agreement_csv, agreement_latex, clean, show
+    from .evaluation_tables import agreement_csv, agreement_latex, show
     from .gate import Gate
     from .meta import meta_evaluate
+    from .plain import clean
     from .runs import column_roles, connection
 
     if spans is not None:
@@ -365,7 +367,6 @@ def evaluate(
 
 def _write(path: Path, text: str) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        write_whole(path, text)
     except OSError as error:
         raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None

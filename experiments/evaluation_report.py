@@ -11,9 +11,10 @@ from scipy import stats
 
 from ..optimizers.correlation import Vector
 from .evaluation_sources import Judged
-from .evaluation_tables import TITLES, cell_text, clean, count, order_lines, p_value, plain_number, table_rows
+from .evaluation_tables import TITLES, cell_text, count, order_lines, p_value, plain_number, table_rows
 from .meta import MetaEvaluation, rows_of, text
 from .page import INK, JUDGE, LINE, PEOPLE, environment, inline_svg, own_ids
+from .plain import clean
 
 FIGURES = 24  # of a kind in one report
 CASES = 12

@@ -5,30 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.markup import escape as _escape
 from rich.table import Table
 
-from .console import out as terminal
+from ..datasets.spreadsheets import guarded
+from .console import wide
 from .meta import MetaEvaluation, rows_of, text
-
-#: Control characters, which a terminal obeys, lone surrogates, and what turns the direction of a line.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
-
-
-def clean(words: str) -> str:
-    """A text of unknown origin without characters that do something: they become U+FFFD."""
-    return _CONTROL.sub("\ufffd", words)
+from .plain import clean, one_line
 
 
 def escape(words: str) -> str:
     """A text of unknown origin for a cell of a rich table, on one line."""
-    return _escape(" ".join(clean(words).split()))
+    return _escape(one_line(words))
 
 
 def table_rows(result: MetaEvaluation) -> tuple[list[str], list[dict[str, Any]]]:
@@ -90,7 +82,7 @@ def agreement_csv(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
 
 def _cell_of_csv(value: Any) -> Any:
     if isinstance(value, str):
-        return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+        return guarded(value)
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value
 
 
@@ -101,7 +93,7 @@ _LATEX = {
 
 
 def tex(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_LATEX.get(character, character) for character in clean(text))
 
 
 def agreement_latex(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
@@ -137,7 +129,7 @@ def agreement_latex(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
 
 def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], levels: Mapping[str, str]) -> None:
     names, entries = table_rows(result)
-    out = _console()
+    out = wide()
     narrow = out.width < 60 + 24 * len(names)
     how = result.settings
     about = (
@@ -173,11 +165,6 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], l
         out.print(f"note: {clean(note)}", style="yellow", markup=False)
 
 
-def _console() -> Console:
-    """A pipe or a log has no width: tables there are as wide as they need to be."""
-    return terminal if terminal.is_terminal else Console(width=160, highlight=False)
-
-
 def _ceiling_rows(
     table: Table, result: MetaEvaluation, names: Sequence[str], levels: Mapping[str, str], line: str
 ) -> None:
@@ -195,7 +182,7 @@ def _ceiling_rows(
 
 
 def _show_reasons(result: MetaEvaluation, levels: Mapping[str, str]) -> None:
-    out = _console()
+    out = wide()
     said: dict[str, str] = {}
     for row in rows_of(result.agreement):
         if text(row["reason"]):
@@ -222,11 +209,11 @@ def _show_comparisons(result: MetaEvaluation, levels: Mapping[str, str]) -> None
             escape(cell_text(row | {"value": row["difference"]})),
             *(p_value(row[f"p_{test}_holm"]) for test in ("permutation", "bootstrap", "williams")),
         )  # fmt: skip
-    _console().print(table)
+    wide().print(table)
 
 
 def _show_others(result: MetaEvaluation) -> None:
-    out = _console()
+    out = wide()
     for row in rows_of(result.scale):
         if not text(row["reason"]):
             stage = f" ({row['stage']})" if row["stage"] else ""

@@ -10,6 +10,7 @@ import optuna
 from optuna.exceptions import ExperimentalWarning
 
 from ..optimizers.ensemble import quiet_optuna
+from .page import write_figure
 
 
 def draw(study: optuna.Study, folder: Path) -> list[Path]:
@@ -28,11 +29,10 @@ def draw(study: optuna.Study, folder: Path) -> list[Path]:
     def keep(axes: Any, name: str) -> None:
         path = folder / name
         axes.figure.set_layout_engine("constrained")
-        axes.figure.savefig(path, metadata={"Date": None})
+        write_figure(path, axes.figure)
         paths.append(path)
 
-    # The same numbers give the same file.
-    with quiet_optuna(), warnings.catch_warnings(), rc_context({"svg.hashsalt": "judgesmith", "backend": "agg"}):
+    with quiet_optuna(), warnings.catch_warnings(), rc_context({"backend": "agg"}):
         warnings.simplefilter("ignore", ExperimentalWarning)  # these plots have been experimental since 2020
         warnings.simplefilter("ignore", UserWarning)  # of each parameter with few trials; the title says it
         keep(plots.plot_optimization_history(study, target_name="Q on the validation rows"), "history.svg")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import jinja2
 
-from .evaluation_tables import clean
+from ..programs.atomic import write_whole
+from .plain import clean
 
 #: Colours that stand in a figure for those of the page, which differ between its light and its dark form.
 INK, JUDGE, PEOPLE, LINE = "#010203", "#010204", "#010205", "#010206"
@@ -57,6 +59,18 @@ def inline_svg(draw: Any, width: float = 3.6, height: float = 3.0, colours: Mapp
 
 
 _NUMBER = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point is finer than any screen
+
+
+def write_figure(path: Path, figure: Any) -> None:
+    """A figure of matplotlib in the format that the file's name says: the same numbers give the same file, whole or
+    not at all. Raises OSError."""
+    from matplotlib import rc_context
+
+    kind = path.suffix.lower().lstrip(".") or "png"
+    buffer = io.BytesIO()
+    with rc_context({"svg.hashsalt": "judgesmith"}):
+        figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    write_whole(path, buffer.getvalue())
 
 
 def own_ids(svg: str, number: int) -> str:

@@ -173,7 +173,8 @@ def show(
 
     from ..programs.reference_store import reference_store
     from .console import out, print_json
-    from .evaluation_tables import clean, escape
+    from .evaluation_tables import escape
+    from .plain import clean
 
     store = reference_store()
     if document is not None:

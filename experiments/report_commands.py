@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import OptionError
+from ..programs.atomic import write_whole
 
 __all__ = ["register"]
 
@@ -41,7 +42,7 @@ def report(
     The page holds everything it needs and can be passed on as it is. Without scripts it shows the first rows.
     """
     from .console import err, out, print_json
-    from .evaluation_tables import clean
+    from .plain import clean
     from .runs import column_roles
     from .span_report import render
     from .span_rows import read_scored, summarise
@@ -55,8 +56,7 @@ def report(
     data = read_scored(scored, human=human, columns=column_roles(columns or []))
     page = render(data, title).encode("utf-8", "backslashreplace")
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(page)
+        write_whole(target, page)
     except OSError as error:
         raise OptionError(f"{target} cannot be written: {error.strerror or error}") from None
     found = summarise(data)

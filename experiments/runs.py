@@ -352,6 +352,12 @@ def score_rows_of_file(
                 made, rows, target, columns=column_roles(columns), limit=limit, overwrite=overwrite,
                 retry_failed=retry_failed, raw=raw, watch=watch,
             )  # fmt: skip
+        if summary.duplicate_ids:
+            err.print(
+                f"note: {summary.duplicate_ids} of {summary.rows} rows have the id of a row before them, the first "
+                f"{summary.duplicate_example!r}; each is scored, but by id they cannot be told apart",
+                style="yellow", markup=False, soft_wrap=True,
+            )  # fmt: skip
         if as_json:
             print_json(summary.to_dict() | {"output": str(target)})
         else:

@@ -5,37 +5,43 @@ from __future__ import annotations
 import csv
 import itertools
 import json
-import math
 import os
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 from ..datasets.loading import iter_rows
 from ..datasets.records import Row
+from ..datasets.spreadsheets import guarded, unguarded
 from ..errors import OptionError
-from ..optimizers.examples import row_key
+from ..optimizers.seen import Seen
 from ..programs import engine
 from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
 from ..signatures.values import Item, Verdict
 from .alone import alone
 from .console import Watch
+from .plain import finite
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
 OURS = ("id", "verdict", "judge", "seen")
 #: A lone surrogate, which broken JSON holds, is written as JSON's own escape for it.
 SURROGATES = "backslashreplace"
+#: Ids kept to tell duplicates, about 90 MB of them: memory must not grow with the rows without end.
+MOST_IDS = 1_000_000
 
 
 @dataclass(slots=True)
 class ScoreSummary:
     """What a scoring run did. rows, scored, failed and repaired count the whole output file; `resumed` of them were
-    there before. `seen` rows were used to compile the judge: agreement measured on them means little."""
+    there before. `seen` rows were used to compile the judge: agreement measured on them means little. `duplicate_ids`
+    rows have the id of a row before them, the first of these being `duplicate_example`; a row is compared with the
+    first million ids."""
 
     rows: int = 0
     scored: int = 0
@@ -47,9 +53,13 @@ class ScoreSummary:
     cached_calls: int = 0
     seconds: float = 0.0
     failures: list[tuple[str, str]] = field(default_factory=list)
+    duplicate_ids: int = 0
+    duplicate_example: str | None = None
+    _ids: set[bytes] = field(default_factory=set)
 
     def count(self, identity: str, failure: str | None, repaired: bool, seen: bool) -> None:
         self.rows += 1
+        self._compare(identity)
         self.scored += failure is None
         self.failed += failure is not None
         self.repaired += repaired
@@ -57,8 +67,20 @@ class ScoreSummary:
         if failure is not None and len(self.failures) < 1000:
             self.failures.append((identity, failure))
 
+    def _compare(self, identity: str) -> None:
+        # Eight bytes: among a million ids two have the same by chance once in forty million files.
+        mark = blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        if mark in self._ids:
+            self.duplicate_ids += 1
+            self.duplicate_example = self.duplicate_example or identity
+        elif len(self._ids) < MOST_IDS:
+            self._ids.add(mark)
+
     def to_dict(self) -> dict[str, Any]:
-        names = ("rows", "scored", "failed", "repaired", "resumed", "seen", "calls", "cached_calls")
+        names = (
+            "rows", "scored", "failed", "repaired", "resumed", "seen", "duplicate_ids", "duplicate_example", "calls",
+            "cached_calls",
+        )  # fmt: skip
         return {name: getattr(self, name) for name in names} | {
             "seconds": round(self.seconds, 2),
             "failures": [{"id": i, "reason": r} for i, r in self.failures],
@@ -72,9 +94,22 @@ class Sink(Protocol):
         """The complete rows that are there, as they were written."""
         ...
 
-    def write(self, record: Mapping[str, Any]) -> None: ...
+    def write(self, record: Mapping[str, Any]) -> None:
+        """Raises OptionError where the file cannot be written. A half row at its end is taken away by the next run."""
+        ...
 
     def close(self) -> None: ...
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OptionError(
+            f"{path} cannot be written: {error.strerror or error}; the rows in it are kept, the same command goes on "
+            "from there"
+        ) from None
 
 
 class JsonlSink:
@@ -112,11 +147,14 @@ class JsonlSink:
                 yield record
 
     def write(self, record: Mapping[str, Any]) -> None:
-        self._file.write(json.dumps(record, ensure_ascii=False, default=str) + "\n")
-        self._file.flush()
+        line = json.dumps(finite(record), ensure_ascii=False, allow_nan=False, default=str)
+        with _writing(self.path):
+            self._file.write(line + "\n")
+            self._file.flush()
 
     def close(self) -> None:
-        self._file.close()
+        with _writing(self.path):
+            self._file.close()
 
 
 class CsvSink:
@@ -144,8 +182,8 @@ class CsvSink:
             for row in rows:
                 failure = row["judge_failure"] or None
                 yield {
-                    **{name: cell for name, cell in row.items() if name not in self.COLUMNS},
-                    "id": row["judge_id"],
+                    **{unguarded(k): unguarded(v) for k, v in row.items() if k not in self.COLUMNS},
+                    "id": unguarded(row["judge_id"]),
                     "judge": row["judge"],
                     "seen": row["judge_seen"] == "yes",
                     "verdict": {"failure": failure, "repaired": row["judge_repaired"] == "yes"},
@@ -155,11 +193,12 @@ class CsvSink:
         verdict = record["verdict"]
         flat = {k: v for k, v in record.items() if k not in ("verdict", "judge", "seen")}
         if self._writer is None:
-            columns = self._header or [*(name for name in flat if name not in self.COLUMNS), *self.COLUMNS]
+            columns = self._header or [*(k for k in map(_cell, flat) if k not in self.COLUMNS), *self.COLUMNS]
             self._writer = csv.DictWriter(self._file, columns, extrasaction="ignore")
             if self._header is None:
-                self._writer.writeheader()
-        elif late := [name for name in flat if name not in self._writer.fieldnames]:
+                with _writing(self.path):
+                    self._writer.writeheader()
+        elif late := [name for name in flat if _cell(name) not in self._writer.fieldnames]:
             raise OptionError(
                 f"row {record['id']!r} has {late[0]!r}, which the first row does not have: a .csv cannot take it; "
                 "name the output .jsonl"
@@ -173,15 +212,18 @@ class CsvSink:
             "judge_id": record["id"],
             "judge": record["judge"],
         }
-        self._writer.writerow({k: _cell(v) for k, v in flat.items()})
-        self._file.flush()
+        with _writing(self.path):
+            self._writer.writerow({_cell(k): _cell(v) for k, v in flat.items()})
+            self._file.flush()
 
     def close(self) -> None:
-        self._file.close()
+        with _writing(self.path):
+            self._file.close()
 
 
 def _cell(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else value
+    """A value as the cell of a CSV file."""
+    return guarded(_plain(value)) if isinstance(value, str | list | dict) else value
 
 
 def _csv_header(path: Path) -> list[str] | None:
@@ -254,7 +296,7 @@ def score_file(
         raise OptionError(f"{output} is the input; give another -o")
     with alone(output):
         mark = fingerprint(judge)
-        known = set(judge.provenance.get("seen") or ())
+        known = Seen(judge.provenance)
         summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
         rows: Iterator[tuple[Row, dict[str, Any]]] = itertools.islice(iter_rows(source, columns=columns), limit)
         there = output.exists() and not overwrite and output.stat().st_size > 0
@@ -294,7 +336,7 @@ def _onwards(
     rows: Iterator[tuple[Row, dict[str, Any]]],
     output: Path,
     mark: str,
-    known: set[str],
+    known: Seen,
     raw: bool,
     summary: ScoreSummary,
     watch: Watch | None,
@@ -324,7 +366,7 @@ def _again(
     rows: Iterator[tuple[Row, dict[str, Any]]],
     output: Path,
     mark: str,
-    known: set[str],
+    known: Seen,
     raw: bool,
     summary: ScoreSummary,
     watch: Watch | None,
@@ -369,9 +411,11 @@ def _again(
         sink.close()
         beside.replace(output)
     finally:
-        sink.close()
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
+        try:
+            sink.close()
+        finally:  # on a full disk, closing fails as writing did
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
 
 
 def _judged(judge: Judge, rows: Iterator[tuple[Row, dict[str, Any]]]) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
@@ -387,19 +431,13 @@ def _judged(judge: Judge, rows: Iterator[tuple[Row, dict[str, Any]]]) -> Iterato
         yield row, record, verdict
 
 
-def _input(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: (None if isinstance(v, float) and math.isnan(v) else v) for k, v in record.items()}
-
-
-def _record(
-    row: Row, record: Mapping[str, Any], verdict: Verdict, mark: str, known: set[str], raw: bool
-) -> dict[str, Any]:
+def _record(row: Row, record: Mapping[str, Any], verdict: Verdict, mark: str, known: Seen, raw: bool) -> dict[str, Any]:
     return {
-        **_input(record),
+        **finite(record),
         "id": row.id,
         "verdict": verdict.to_dict(raw=raw or verdict.failure is not None),
         "judge": mark,
-        "seen": row_key(row.source, row.output) in known,
+        "seen": known.knows(row.source, row.output),
     }
 
 
@@ -412,14 +450,14 @@ def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] 
         raise OptionError(
             f"{output.name} was written by judge {old['judge']}, this one is {mark}; give another -o, or --overwrite"
         )
-    if new is None or new[0].id != old["id"]:
+    if new is None or _plain(new[0].id) != _plain(old["id"]):
         there = "the end of the input" if new is None else f"{new[0].id!r}"
         raise OptionError(
             f"{output.name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
             "Give another -o, or --overwrite"
         )
     # Ids are often only line numbers: what the row says has to be the same, too.
-    for name, value in _input(new[1]).items():
+    for name, value in finite(new[1]).items():
         if name in old and name not in OURS and _plain(old[name]) != _plain(value):
             raise OptionError(
                 f"{output.name}, row {old['id']!r}: {name!r} is not what the input has; it belongs to another input, "
@@ -431,7 +469,8 @@ def _plain(value: Any) -> str:
     """A value as text that is the same whether it went through JSON, through CSV or through neither."""
     if value is None:
         return ""
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
+    text = json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, list | dict) else str(value)
+    return text.encode("utf-8", SURROGATES).decode()
 
 
 __all__ = ["ScoreSummary", "score_file"]

@@ -19,7 +19,9 @@ from ..errors import LabelsError, OptionError
 from ..optimizers.agreement_scale import Estimate
 from ..optimizers.span_agreement import Scores, SpanAgreement, human_span_agreement, span_agreement
 from ..signatures.values import ErrorSpan, How
-from .evaluation_tables import _console, cell_text, clean, escape
+from .console import wide
+from .evaluation_tables import cell_text, escape
+from .plain import clean
 
 __all__ = ["SpanReport", "evaluate_spans"]
 
@@ -79,7 +81,7 @@ class SpanReport:
             table.add_section()
             for name, scores in _lines(self.human):
                 table.add_row(f"people: {name}", *map(_cell, (scores.precision, scores.recall, scores.f1)))
-        out = _console()
+        out = wide()
         out.print(table)
         out.print(
             f"{_count(found.texts, 'text')}, {_count(found.predicted, 'predicted span')} of which"

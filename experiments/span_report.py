@@ -21,8 +21,9 @@ from markupsafe import Markup, escape
 
 from ..datasets.records import infer_scale
 from ..optimizers.correlation import Vector
-from .evaluation_tables import clean, plain_number
+from .evaluation_tables import plain_number
 from .page import environment
+from .plain import clean
 from .span_rows import GROUNDED, Found, Mean, Piece, Scored, Shown, Side, mean_of, pieces, summarise
 
 PAGE = 25  # rows on a page, and rows that are there without scripts

@@ -29,6 +29,7 @@ from ..optimizers.progress import Progress
 from ..optimizers.report import Plan, json_number
 from ..optimizers.search import brief
 from ..programs import engine
+from ..programs.atomic import write_whole
 from ..programs.judge import Judge
 from ..programs.lm import Connection, LanguageModel, Sampling
 from .runs import CompileRun, column_roles, open_model, open_others
@@ -245,9 +246,7 @@ class Journal:
                 journal._read()
             elif results.exists():
                 raise OptionError(f"{folder} has results but no config.yaml; name another folder, or give --overwrite")
-            beside = folder / ".config.yaml.new"
-            beside.write_text(study.config.to_yaml(study.facts()), encoding="utf-8")
-            beside.replace(config)
+            write_whole(config, study.config.to_yaml(study.facts()))
         except OSError as error:
             raise OptionError(f"-o {folder} cannot be written: {error.strerror or error}") from None
         return journal

@@ -204,7 +204,7 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
     from . import study_tables as tables
     from .alone import alone
     from .console import err, out, print_json
-    from .evaluation_tables import clean
+    from .plain import clean
     from .runs import quiet
     from .study import Journal, Study, run_study
     from .study_analysis import analyse
@@ -340,7 +340,7 @@ class Show:
 
     def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
         from .console import duration
-        from .evaluation_tables import clean
+        from .plain import clean
 
         while self.steps < self.planned[self.number]:  # plans are upper bounds
             self.step()

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from ..errors import OptionError
+from ..programs.atomic import write_whole
 from .console import duration
-from .console import out as terminal
-from .evaluation_tables import clean, escape, p_value, plain_number, tex
+from .console import wide as table_console
+from .evaluation_tables import escape, p_value, plain_number, tex
+from .plain import clean
 from .study_analysis import Analysis, Gap, Line
 from .study_config import Size
 
@@ -58,8 +59,7 @@ def heading(found: Analysis) -> str:
 
 
 def show(found: Analysis) -> None:
-    # A pipe or a log has no width: tables there are as wide as they need to be.
-    out = terminal if terminal.is_terminal else Console(width=160, highlight=False)
+    out = table_console()
     wide, several = out.width >= 130, len(found.sizes()) > 1
     # On a narrow terminal a gap's interval and p stand below each other, and tables.md has the rest.
     gaps = ("baseline", "best") if out.width >= 96 else ("baseline",)
@@ -242,7 +242,7 @@ def write(found: Analysis, folder: Path) -> list[Path]:
     made = [folder / "tables.md", folder / "tables.tex"]
     try:
         for path, text in zip(made, (markdown(found), latex(found)), strict=True):
-            path.write_text(text, encoding="utf-8", errors="backslashreplace")
+            write_whole(path, text)
         if any(line.records for line in found.lines):
             made += draw(found, folder)
     except OSError as error:
@@ -255,8 +255,9 @@ def write(found: Analysis, folder: Path) -> list[Path]:
 
 def draw(found: Analysis, folder: Path) -> list[Path]:
     """A curve over the number of labels with its bands; Q against calls for optimizers; else Q of each line."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
+
+    from .page import write_figure
 
     several = len(found.sizes()) > 1
     count = len(found.names())
@@ -270,9 +271,8 @@ def draw(found: Analysis, folder: Path) -> list[Path]:
         _dots(axes, found)
     axes.set_title(_literal(heading(found)), fontsize=8, wrap=True)
     paths = [folder / "figure.png", folder / "figure.svg"]
-    with rc_context({"svg.hashsalt": "judgesmith"}):  # the same numbers give the same file
-        for path in paths:
-            figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
+    for path in paths:
+        write_figure(path, figure)
     return paths
 
 

@@ -141,7 +141,6 @@ class TestColumns:
         ("record", "scores", "ratings"),
         [
             ({"score": 4}, {"overall": 4.0}, {}),
-            ({"score": True}, {"overall": 1.0}, {}),
             ({"score": [4, 5, 3]}, {"overall": 4.0}, {"overall": (4.0, 5.0, 3.0)}),  # (4 + 5 + 3) / 3
             ({"score": "[4, 5]"}, {"overall": 4.5}, {"overall": (4.0, 5.0)}),
             ({"score": {"ann": 2, "bob": 3}}, {"overall": 2.5}, {"overall": (2.0, 3.0)}),

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
-from judgesmith.experiments.evaluation_tables import clean
+from judgesmith.experiments.plain import clean
 from judgesmith.experiments.report_commands import register
 from judgesmith.experiments.span_report import PAGE, as_script, render
 from judgesmith.experiments.span_rows import Found, mean_of, pieces, read_scored, summarise
