@@ -1,0 +1,330 @@
+"""`judgesmith score` against everything that fails: the server, the process, the disk, the clock, a second process."""
+
+import csv
+import errno
+import io
+import json
+import re
+import signal
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import pytest
+from misbehaving_server import Say, Server
+
+ROW = re.compile(r"\brow(\d+)\b")
+SOON = {"Retry-After": "0.01"}
+
+
+def completion(text: str) -> Say:
+    return Say(body=json.dumps({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}).encode())
+
+
+def said(n: int) -> Say:
+    return completion(f"Explanation: It is row{n}.\nScore: {n % 101}")
+
+
+class Sick:
+    """A server that fails in every way it can until it is well: some rows at their first request, some at each."""
+
+    PASSING = (
+        Say(429, b"slow down", SOON),
+        Say(500, b"oops", SOON),
+        Say(body=b"<html>bad gateway</html>"),
+        Say(cut=30),
+        Say(reset=True),
+        Say(hang_up=True),
+        Say(wait=30),
+    )
+    LASTING = (
+        completion("I like turtles."),
+        completion("Score: 5000"),
+        Say(400, b"refused"),
+        Say(503, b"down", SOON),
+        Say(body=b'{"choices": [' + b"[" * 100_000, headers=SOON),
+    )
+
+    def __init__(self) -> None:
+        self.well = False
+        self.asked: Counter[int] = Counter()
+        self.server = Server(self.behave)
+
+    def behave(self, _: int, body: dict[str, Any]) -> Say:
+        texts = [message["content"] for message in body["messages"]]
+        if "2 + 2 =" in texts[-1]:
+            return completion("4")
+        n = int(next(found[1] for text in reversed(texts) if (found := ROW.search(text))))
+        self.asked[n] += 1
+        if self.well:
+            return said(n)
+        # One row in a hundred fails for good, seven at first; lasting faults without a wait of their own are rarer.
+        if n % 100 == 50:
+            return self.LASTING[n // 100 % len(self.LASTING)]
+        if n % 100 in (3, 13, 23, 33, 43, 53, 63) and self.asked[n] == 1:
+            return self.PASSING[n // 100 % len(self.PASSING)]
+        return said(n)
+
+
+@pytest.fixture
+def sick() -> Iterator[Sick]:
+    made = Sick()
+    yield made
+    made.server.close()
+
+
+def write_rows(path: Path, rows: int) -> Path:
+    path.write_text("".join(json.dumps({"id": f"i{n}", "output": f"This is row{n}."}) + "\n" for n in range(rows)))
+    return path
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def whole(path: Path, rows: int) -> None:
+    """Every row once, in its order, with its own score."""
+    if path.suffix == ".csv":
+        with path.open(newline="") as file:
+            found = [(row["id"], float(row["judge_score"])) for row in csv.DictReader(file)]
+    else:
+        found = [(row["id"], row["verdict"]["score"]) for row in lines(path)]
+    assert found == [(f"i{n}", n % 101) for n in range(rows)]
+
+
+def line_count(path: Path) -> int:
+    return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+#: The command with the model's price known: looking it up imports LiteLLM, which takes longer than a thousand rows.
+PRICED = """
+from judgesmith.experiments.cli import main
+from judgesmith.programs import lm
+lm._RATES["openai/fake"] = None
+main()
+"""
+
+
+def test_ten_thousand_rows_survive_the_server_and_five_kills(
+    sick: Sick, spawn: Any, until: Any, judge_file: Path, tmp_path: Path
+) -> None:
+    rows, out = write_rows(tmp_path / "rows.jsonl", 10_000), tmp_path / "out.jsonl"
+
+    def score(*more: str) -> Any:
+        return spawn(
+            "score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json",
+            "--concurrency", 128, "--timeout", 2, *more, code=PRICED,
+        )  # fmt: skip
+
+    def kill_when(process: Any, ready: Callable[[], bool]) -> None:
+        until(lambda: ready() or process.poll() is not None, seconds=120)
+        process.kill()
+        process.communicate(timeout=20)
+        assert process.returncode == -signal.SIGKILL
+
+    for reached in (700, 2500, 5000, 8000):
+        kill_when(score(), lambda: line_count(out) >= reached)  # noqa: B023
+        assert reached <= line_count(out) < 10_000
+    process = score()
+    told, complained = process.communicate(timeout=300)
+    assert "Traceback" not in complained
+    assert process.returncode == 1
+    summary = json.loads(told)
+    assert (summary["rows"], summary["failed"]) == (10_000, 100)
+    written = lines(out)
+    assert [row["id"] for row in written] == [f"i{n}" for n in range(10_000)]
+    failed = [n for n, row in enumerate(written) if row["verdict"]["failure"]]
+    assert failed == list(range(50, 10_000, 100))
+    assert all(written[n]["verdict"]["score"] is None for n in failed)
+    before = out.read_bytes()
+
+    sick.well = True
+    asked = sick.asked.total()
+    kill_when(score("--retry-failed"), lambda: sick.asked.total() >= asked + 30)
+    assert out.read_bytes() == before
+    process = score("--retry-failed")
+    told, complained = process.communicate(timeout=300)
+    assert (process.returncode, json.loads(told)["failed"]) == (0, 0), complained
+    whole(out, 10_000)
+    # What had been answered was not asked again: apart from the failed rows, what was under way at a kill.
+    extra = sum(number - 1 for n, number in sick.asked.items() if n % 100 != 50)
+    assert extra <= 700 + 5 * 4 * 128
+
+
+# -- the disk
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk that is full from its `room`-th write on, of which it still takes a half."""
+
+    room = 0
+
+    def write(self, data: Any, /) -> int:
+        kind = type(self)
+        kind.room -= 1
+        if kind.room > 0:
+            return super().write(data)
+        if kind.room == 0 and len(data) > 1:
+            return super().write(bytes(data[: len(data) // 2]))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """disk(7): from the seventh write to an output on, there is no room. disk(10**9): there is."""
+    real = Path.open
+
+    def opened(self: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        if mode not in ("a", "w") or "out" not in self.name:
+            return real(self, mode, *rest, **options)
+        return io.TextIOWrapper(io.BufferedWriter(FullDisk(self, mode)), **options)
+
+    monkeypatch.setattr(Path, "open", opened)
+
+    def room(writes: int) -> None:
+        FullDisk.room = writes
+
+    room(10**9)
+    return room
+
+
+@pytest.fixture
+def score(sick: Sick, cli: Any, judge_file: Path, tmp_path: Path) -> Callable[..., Any]:
+    """score(out): sixty rows, at a server that is well."""
+    sick.well = True
+    rows = write_rows(tmp_path / "rows.jsonl", 60)
+
+    def run(out: Path, *more: object) -> Any:
+        return cli("score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json", *more)
+
+    return run
+
+
+def no_room(done: Any) -> None:
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.strip().splitlines()) == 1
+    assert "No space left on device" in done.err
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+@pytest.mark.parametrize("room", range(0, 60, 10))
+def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
+    name: str, room: int, score: Any, disk: Any, sick: Sick, tmp_path: Path
+) -> None:
+    out = tmp_path / name
+    disk(room)
+    no_room(score(out))
+    disk(10**9)
+    done = score(out)
+    assert (done.code, done.json["rows"], done.json["failed"]) == (0, 60, 0)
+    assert done.json["resumed"] >= room - 3  # the header of a .csv, and the row that was cut
+    assert max(sick.asked.values()) <= 2  # those that were under way
+    whole(out, 60)
+
+
+@pytest.mark.parametrize("room", range(0, 60, 10))
+def test_a_full_disk_while_failed_rows_are_tried_again_leaves_the_output_as_it_was(
+    room: int, score: Any, disk: Any, sick: Sick, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.jsonl"
+    sick.well = False
+    assert score(out).code == 1
+    before = out.read_bytes()
+    sick.well = True
+    disk(room)
+    no_room(score(out, "--retry-failed"))
+    assert out.read_bytes() == before
+    assert not list(tmp_path.glob(".out*"))
+    disk(10**9)
+    assert score(out, "--retry-failed").code == 0
+    whole(out, 60)
+
+
+def test_a_cache_on_a_full_disk_costs_the_cache_alone(
+    score: Any, sick: Sick, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from judgesmith.programs.cache import CallCache
+
+    opened = CallCache._open
+
+    def small(self: CallCache) -> None:
+        opened(self)
+        (pages,) = self._db.execute("PRAGMA page_count").fetchone()
+        self._db.execute(f"PRAGMA max_page_count = {pages + 2}")
+
+    monkeypatch.setattr(CallCache, "_open", small)
+    out = tmp_path / "out.jsonl"
+    done = score(out)
+    assert done.code == 0
+    assert done.err.count("calls go on without it") <= 1
+    whole(out, 60)
+
+
+# -- several processes, and the clock
+
+
+def test_two_processes_on_one_output(sick: Sick, spawn: Any, until: Any, judge_file: Path, tmp_path: Path) -> None:
+    """The second is refused while the first is there, which is not disturbed."""
+    rows, out = write_rows(tmp_path / "rows.jsonl", 300), tmp_path / "out.jsonl"
+    well, refused = sick.server.behave, threading.Event()
+
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        if number > 100:
+            refused.wait(60)
+        return well(number, body)
+
+    sick.well = True
+    sick.server.behave = behave
+    arguments = ("score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json")
+    first = spawn(*arguments)
+    until(lambda: line_count(out) > 0)
+    second = spawn(*arguments)
+    told, complained = second.communicate(timeout=60)
+    assert (second.returncode, told) == (2, "")
+    assert "another process is writing there" in complained
+    refused.set()
+    told, complained = first.communicate(timeout=60)
+    assert (first.returncode, complained.count("Traceback")) == (0, 0)
+    whole(out, 300)
+
+
+def test_two_processes_on_one_cache(sick: Sick, spawn: Any, judge_file: Path, tmp_path: Path) -> None:
+    rows = write_rows(tmp_path / "rows.jsonl", 300)
+    outs = [tmp_path / f"out{number}.jsonl" for number in (1, 2)]
+    sick.well = True
+    processes = [
+        spawn("score", rows, "--judge", judge_file, "--api-base", sick.server.base, "-o", out, "--json") for out in outs
+    ]
+    summaries = []
+    for process in processes:
+        told, complained = process.communicate(timeout=120)
+        assert (process.returncode, complained.count("fails")) == (0, 0), complained
+        summaries.append(json.loads(told))
+    for out in outs:
+        whole(out, 300)
+    assert sum(s["calls"] for s in summaries) == len(sick.server.bodies)
+    assert all(s["calls"] + s["cached_calls"] == 302 for s in summaries)  # with the probe's two
+
+
+@pytest.mark.parametrize("jump", [-86_400, 86_400])
+def test_a_clock_that_jumps_by_a_day(
+    jump: int, score: Any, sick: Sick, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """In the middle of the run, with a server that says by the hour when to try again."""
+    now, real = time.time(), time.time
+    soon = {"Retry-After": formatdate(now + 1, usegmt=True), "Date": formatdate(now, usegmt=True)}
+    monkeypatch.setattr(time, "time", lambda: real() + (jump if sick.asked.total() > 20 else 0))
+    well = sick.server.behave
+
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        answer = well(number, body)
+        return Say(429, b"later", soon) if sick.asked.total() % 10 == 5 else answer
+
+    sick.server.behave = behave
+    out = tmp_path / "out.jsonl"
+    assert score(out).code == 0
+    whole(out, 60)
