@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from parrot import parrot
 
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.experiments import runs
@@ -22,26 +23,9 @@ from judgesmith.programs.combination import Combination
 from judgesmith.programs.committee import Committee, Norm
 from judgesmith.programs.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.lm import Connection, LanguageModel
 from judgesmith.programs.openlgauge import OpeNLGauge
 from judgesmith.programs.pairwise import PairwiseDirectScorer
-from judgesmith.programs.transport import Reply, Request
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
-
-
-class Parrot:
-    """Says the same to everything."""
-
-    async def send(self, request: Request) -> Reply:
-        return Reply("Score: 3", prompt_tokens=1, completion_tokens=1)
-
-    async def close(self) -> None:
-        return None
-
-
-def parrot() -> LanguageModel:
-    return LanguageModel("openai/parrot", Parrot(), identity="parrot", connection=Connection(cache=False, attempts=1))
-
 
 PROVENANCE: dict[str, Any] = {
     "created": "2026-01-01T00:00:00Z",

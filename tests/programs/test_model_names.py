@@ -10,17 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from parrot import parrot
 
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.programs import artifact, engine, lm, local
 from judgesmith.programs.committee import Committee, Norm
 from judgesmith.programs.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.lm import Connection, language_model
 from judgesmith.programs.model_names import LISTED, check_chosen, is_listed, recorded
 from judgesmith.programs.openlgauge import OpeNLGauge
 from judgesmith.programs.pairwise import PairwiseDirectScorer
-from judgesmith.programs.transport import Reply, Request
+from judgesmith.programs.transport import Request
 from judgesmith.signatures.values import Criterion
 
 _ORDINARY = """
@@ -197,6 +198,8 @@ def network(monkeypatch: pytest.MonkeyPatch, providers: list[str]) -> Network:
     }  # fmt: skip
     for name, value in own.items():
         monkeypatch.setenv(name, value)
+    for delay in ("INITIAL_RETRY_DELAY", "MAX_RETRY_DELAY"):
+        monkeypatch.setattr(f"openai._base_client.{delay}", 0.0)
     return Network(monkeypatch)
 
 
@@ -256,20 +259,6 @@ def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
 
 
 # Every text of a file
-
-
-class Parrot:
-    """Says the same to everything, and that is no judgement."""
-
-    async def send(self, request: Request) -> Reply:
-        return Reply("No.", prompt_tokens=1, completion_tokens=1)
-
-    async def close(self) -> None:
-        return None
-
-
-def parrot() -> LanguageModel:
-    return LanguageModel("openai/parrot", Parrot(), identity="parrot", connection=Connection(cache=False, attempts=1))
 
 
 def judges() -> Iterator[Judge]:
@@ -364,7 +353,7 @@ def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(name: str
 
 def test_the_users_model_stands_in_for_one_that_the_file_may_not_choose(tmp_path: Path) -> None:
     judge = ActiveCritic("coarse", task="Summaries.")
-    judge.set_lm(LanguageModel("petals/some/model", Parrot(), identity="x", connection=Connection(cache=False)))
+    judge.set_lm(parrot("petals/some/model"))
     judge.save(tmp_path / "judge.json")
     assert json.loads((tmp_path / "judge.json").read_text())["lm"]["model"] == "petals/some/model"
     with pytest.raises(ArtifactError, match=r"'petals/some/model', which no file may choose; give it with --lm MODEL"):

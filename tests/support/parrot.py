@@ -1,0 +1,16 @@
+"""A model that says the same to everything."""
+
+from judgesmith.programs.lm import Connection, LanguageModel
+from judgesmith.programs.transport import Reply, Request
+
+
+class Parrot:
+    async def send(self, request: Request) -> Reply:
+        return Reply("Score: 3", prompt_tokens=1, completion_tokens=1)
+
+    async def close(self) -> None:
+        return None
+
+
+def parrot(name: str = "openai/parrot") -> LanguageModel:
+    return LanguageModel(name, Parrot(), identity="parrot", connection=Connection(cache=False, attempts=1))
