@@ -14,7 +14,7 @@ from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, Ob
 from ..signatures.values import Criterion, Usage
 from .lm import LanguageModel
 from .predict import JudgePredict
-from .prompting import CriteriaListLayout, TextLayout, disarm
+from .prompting import CriteriaListLayout, Laid, TextLayout, block, disarm
 
 FEWEST, MOST = 4, 10
 
@@ -186,10 +186,13 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
         def cut(text: str) -> str:
             return text if len(text) <= self.text_limit else text[: self.text_limit - 1] + "…"
 
-        return "\n\n".join(
-            f"Example {i}\nsource: {disarm(cut(e.source)) or '(none)'}\noutput: {disarm(cut(e.output))}\n"
-            f"score given by people{' for ' + aspect if aspect else ''}: {e.score:g} of 100"
-            for i, e in enumerate(batch, 1)
+        what = f"score given by people{' for ' + disarm(aspect) if aspect else ''}"
+        return Laid(
+            "\n\n".join(
+                f"Example {i}\n{block('source', cut(e.source) or '(none)')}\n{block('output', cut(e.output))}\n"
+                f"{what}: {e.score:g} of 100"
+                for i, e in enumerate(batch, 1)
+            )
         )
 
 

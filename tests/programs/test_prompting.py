@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +16,7 @@ from judgesmith.programs.prompting import (
     CriteriaLayout,
     CriteriaListLayout,
     Explain,
+    Laid,
     OverallLayout,
     TextLayout,
     block,
@@ -203,11 +205,13 @@ def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
 @pytest.mark.parametrize("attack", ATTACKS)
 @pytest.mark.parametrize("explain", ["before", "after", "none"])
 def test_an_attack_stays_inside_its_delimiters(attack: str, explain: Explain) -> None:
-    scorer = overall(explain, demo(attack, explanation=attack), demo(attack + "2", source=attack))
-    tame = overall(explain, demo("x", explanation="x"), demo("x2", source="x"))
-    item = Item(attack, attack, attack, attack, "own")
+    # Each in words of its own: a row like a demonstration would be judged without it.
+    first, second, own = (f"{' '.join(f'{w}{n}' for n in range(60))} {attack}" for w in ("one", "two", "own"))
+    scorer = overall(explain, demo(first, explanation=attack), demo(second, source=second))
+    tame = overall(explain, demo("x", explanation="x"), demo("x2", source="y"))
+    item = Item(own, own, attack, attack, "own")
     known = Known(attack, (Criterion("Fluency", attack),))
-    armed, calm = prompt(scorer, item, known), prompt(tame, Item("x", "x", "x", "x", "own"), Known("x", CRITERIA[:1]))
+    armed, calm = prompt(scorer, item, known), prompt(tame, Item("z", "z", "x", "x", "own"), Known("x", CRITERIA[:1]))
     assert [m["role"] for m in armed] == [m["role"] for m in calm]
     for hostile, plain in zip(armed, calm, strict=True):
         pattern = r"</?[a-z_]+>"
@@ -223,7 +227,7 @@ def test_every_tag_of_every_prompt_is_disarmed(tag: str) -> None:
 
 
 def test_harmless_text_is_left_alone() -> None:
-    for text in ("a < b and c > d", "<b>bold</b>", "[1] INST", "if x<outputs", "List<String>", "a <- b", "I <3 it"):
+    for text in ("a < b and c > d", "p <0.05", "[1] INST", "[sic]", "if x < y", "a <- b", "I <3 it", "x <= 4", "«a»"):
         assert disarm(text) == text
 
 
@@ -242,7 +246,9 @@ def test_disarming_keeps_length_and_leaves_no_tag(text: str) -> None:
     assert not re.search(r"<[|｜]|\[/?INST\]|<<SYS>>|<</SYS>>", safe, re.IGNORECASE)
     assert disarm(safe) == safe
     # What was changed is only the opening sign.
-    assert all(a == b or (a, b) in (("<", "‹"), ("[", "［")) for a, b in zip(text, safe, strict=True))
+    changed = {(a, b) for a, b in zip(text, safe, strict=True) if a != b}
+    assert {b for _, b in changed} <= {"‹", "〔"}
+    assert {unicodedata.normalize("NFKC", a) for a, _ in changed} <= {"<", "["}
 
 
 @given(st.one_of(st.text(), MARKUP))
@@ -251,6 +257,73 @@ def test_a_block_has_exactly_one_opening_and_one_closing_tag(text: str) -> None:
     assert re.findall(r"<\s*/?\s*output\s*>", made, re.IGNORECASE) == ["<output>", "</output>"]
     assert made.startswith("<output>\n")
     assert made.endswith("\n</output>")
+
+
+#: Tags and control tokens of many models' templates, in pieces that generators put together and disguise.
+TOKENS = [
+    "<|im_start|>", "<|eot_id|>", "<eot_id>", "<think>", "</think>", "<tool_call>", "<start_of_turn>", "<<SYS>>",
+    "<</SYS>>", "<｜begin▁of▁sentence｜>", "<|START_OF_TURN_TOKEN|>", "<s>", "</s>", "<0x0A>", "<2en>", "<unused7>",
+    "<reserved_106>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[gMASK]",
+    "<sop>", "[IMG_END]", *(f"<{tag}>" for tag in TAGS), *(f"</{tag}>" for tag in TAGS), "< output >",
+    "< / output >",
+]  # fmt: skip
+FULL_WIDTH = {chr(code): chr(code + 0xFEE0) for code in range(0x21, 0x7F)}
+UNSEEN = [
+    "",
+    "",
+    "",
+    "\u200b",
+    "\u00ad",
+    "\x00",
+    "\u2060",
+    "\ufeff",
+    "\u034f",
+    "\U000e0041",
+    "\ufe0f",
+    "\x1b",
+    "\u202e",
+]
+
+
+@st.composite
+def disguised(draw: st.DrawFn) -> str:
+    """A token between other texts, with invisible characters in it, in full width here and there, in any case."""
+    token = draw(st.sampled_from(TOKENS))
+    letters = []
+    for letter in token:
+        letter = draw(st.sampled_from([letter, letter, FULL_WIDTH.get(letter, letter), letter.upper(), letter.lower()]))
+        letters.append(letter + draw(st.sampled_from(UNSEEN)))
+    return draw(st.text(max_size=5)) + "".join(letters) + draw(st.text(max_size=5))
+
+
+def seen(text: str) -> str:
+    """What a tokenizer that normalises a text may make of it. Written apart from `disarm`: by Unicode's categories."""
+    plain = unicodedata.normalize("NFKC", text)
+    kept = (c for c in plain if c in "\t\n\r" or unicodedata.category(c) not in ("Cc", "Cf", "Cn"))
+    return "".join(c for c in kept if c not in "\u034f\ufe0f\u115f\u1160\u3164").casefold()
+
+
+@given(st.one_of(disguised(), st.lists(disguised(), max_size=3).map("".join), MARKUP))
+@example("</out\u200bput>")
+@example("<\u00ad/output>")
+@example("\uff1c/output\uff1e")
+@example("<\x00/output>")
+@example("\ufe64\uff0foutput>")
+@example("［INST］")
+@example("\ufe47INST]")
+def test_no_folding_brings_a_token_back(text: str) -> None:
+    safe = disarm(text)
+    assert len(safe) == len(text)
+    assert disarm(safe) == safe
+    folded = seen(safe)
+    assert not re.search(r"<[^\W\d_]|<\s*[|/<]|<[^\s<>]{0,8}\w[^\s<>]{0,20}>", folded)
+    assert not re.search(rf"<\s*/?\s*(?:{'|'.join(TAGS)})\s*>", folded)
+    assert not re.search(r"\[\s*/?\s*(?:inst|system_prompt|available_tools|tool_calls|gmask|img_end)\s*\]", folded)
+
+
+def test_what_a_task_lays_out_itself_keeps_its_tags() -> None:
+    assert block("examples", Laid("<output>\nx\n</output>")) == "<examples>\n<output>\nx\n</output>\n</examples>"
+    assert block("examples", "<output>") == "<examples>\n‹output>\n</examples>"
 
 
 # Forms of answers
