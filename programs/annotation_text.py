@@ -209,7 +209,8 @@ def _location_lines(value: str, output: str) -> tuple[str, str]:
         while count < len(lines) and is_row(lines[0]) and is_row(lines[count]):
             count += 1
     first = lines[0].strip(" \t*_")
-    if count == 1 and first[:1] in '"“„«「' and not QUOTED.match(first):
+    opened = first != "" and first[0] in '"“„«「'
+    if count == 1 and opened and not QUOTED.match(first):
         closing = {'"': '"', "“": "”", "„": "“”", "«": "»", "「": "」"}[first[0]]
         for index, line in enumerate(lines[1:20], 1):
             if any(mark in line for mark in closing):
@@ -220,7 +221,7 @@ def _location_lines(value: str, output: str) -> tuple[str, str]:
         while count < min(len(lines), 20) and plain("\n".join(lines[: count + 1])) in within:
             count += 1
     words = "\n".join(lines[:count])
-    if count > 1 and not is_row(lines[0]) and first[:1] in '"“„«「':
+    if count > 1 and not is_row(lines[0]) and opened:
         words = words.strip().strip('"“”„«»「」')
     return words, "\n".join(lines[count:])
 

@@ -23,10 +23,10 @@ QUOTED = re.compile(
     r"""|＂([^＂\n]+)＂|‹([^‹›\n]+)›|‘((?:[^‘’\n]|(?<=\w)’(?=\w))+)’|(?<!\w)'((?:[^'\n]|(?<=\w)'(?=\w))+)'(?!\w)"""
     r"""|``([^`\n]+?)''|`([^`\n]+)`"""
 )
-ELLIPSIS = re.compile(r"\s*(?:[\[(]\s*(?:\.{3,6}|…+)\s*[\])]|\.{3,6}|…+|⋯+)\s*")
+ELLIPSIS = re.compile(r"(?<!\s)\s*+(?:[\[(]\s*(?:\.{3,6}|…+)\s*[\])]|\.{3,6}|…+|⋯+)\s*")
 _JOIN = re.compile(
-    r"\s*(?:\([^()\n]*\))?\s*(?:,|;|/|&|\+|\||、|，|；)?\s*"
-    r"(?:\b(?:and|or|vs\.?|und|oder|et|ou|y|e|o|i|a|en|of|ve|và|dan|и|или)\b|和|与|與|及|或|と)?\s*(?:also\s+)?",
+    r"\s*+(?:\([^()\n]*\)\s*+)?(?:(?:,|;|/|&|\+|\||、|，|；)\s*+)?"
+    r"(?:\b(?:and|or|vs\.?|und|oder|et|ou|y|e|o|i|a|en|of|ve|và|dan|и|или)\b\s*+|(?:和|与|與|及|或|と)\s*+)?(?:also\s+)?",
     re.IGNORECASE,
 )
 _REACH = re.compile(rf"{ELLIPSIS.pattern}|\s*(?:-+>|→|to|through|until|bis|jusqu'à|hasta|到|至)\s*", re.IGNORECASE)

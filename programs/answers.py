@@ -7,25 +7,32 @@ caller asks once more and then gives up with NaN. Nothing here guesses.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
 
 import json_repair
 
 from ..signatures.values import Criterion, CriterionScore, Scale
 from .transport import Reply, TokenChoice
 
+#: Of JSON that has to be repaired: characters and levels of brackets.
+_LONGEST, _DEEPEST = 20_000, 8
+#: What may stand between a number and what sets it apart.
+_AROUND = "\"'*_`" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?)"
 #: What stands behind a number: the top of its scale or a percentage sign. Never the rest of a longer number ("4,5") or
 #: of a range ("3-4", "3 or 4").
 AFTER = r"""(?!\d|[.,]\d|e[-+]?\d|[ \t]*(?:[-–—]|\bto\b|\bor\b|\band\b)[ \t]*(?:an?\b[ \t]*)?\d)
-    (?:["'*_`)\]}]*\s*\(?\s*(?:/|\b(?:out\ )?of\b|\bon\ a\ scale\ (?:of|from)\ \d+\s*(?:to\b|[-–]))
+    (?:["'*_`)\]}]*+\s*+(?:\(\s*+)?(?:/|\b(?:out\ )?of\b|\bon\ a\ scale\ (?:of|from)\ \d+\s*(?:to\b|[-–]))
     \s*["'*_`(\[]*(?P<top>\d+))?(?P<percent>\s*(?:%|percent\b))?"""
 #: "Score: 4", "**Score**: 4", '"score": "4"', "overall rating = 4/5", "Score - 4 out of 5".
 LABELLED = re.compile(
-    rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*\([^)\n]*\))?["'*_`]*\s*(?::|=|-|–|is\b)\s*["'*_`(\[<]*\s*
+    rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*+\([^)\n]{{0,80}}\))?["'*_`]*\s*+(?::|=|-|–|is\b)[\s"'*_`(\[<]*+
     {NUMBER}{AFTER}""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -39,14 +46,9 @@ SPOKEN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 BARE = re.compile(rf"""^(?:[^\w.+-]|_|[-+.](?!\d))*{NUMBER}{AFTER}[\W_]*$""", re.IGNORECASE | re.VERBOSE)
-#: A number that ends a criterion's text and is set apart from it: "fine. 4", "fine (4/5)", "fine – 4".
-LAST = re.compile(
-    rf"""(?:^|[\n(\[|:;]|(?<!\d)[.!?,]\s|(?<!\d)\s[-–—]\s)["'*_`\s]*{NUMBER}{AFTER}[\W_]*$""",
-    re.IGNORECASE | re.VERBOSE,
-)
-EXPLANATION = re.compile(
-    r"""["'*_`#\s]*(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I
-)
+#: A number that ends a text.
+_ENDING = re.compile(rf"(?<!\d){NUMBER}{AFTER}[\W_]*$", re.IGNORECASE | re.VERBOSE)
+EXPLANATION = re.compile(r"""(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,20 +175,12 @@ def read_criteria(
     text = reply.text
     if not text.strip():
         return ReadCriteria(problem="the answer is empty")
-    places: list[tuple[int, int, str]] = []
-    for criterion in criteria:
-        name = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", criterion.name)))
-        label = rf"""[\s\W\d]*?{name}["'*_`]*\s*[:={{-]"""
-        # A name at the start of a line before one inside it, which may belong to another criterion's explanation.
-        found = re.search(rf"(?:^|\n){label}", text, re.I) or re.search(rf"[{{,;]{label}", text, re.I)
-        if found:
-            places.append((found.start(), found.end(), criterion.name))
-    places.sort()
+    places = sorted((*place, c.name) for c in criteria if (place := _label(text, c.name)))
     scores: dict[str, CriterionScore] = {}
     for index, (_, start, name) in enumerate(places):
         end = places[index + 1][0] if index + 1 < len(places) else len(text)
         segment = text[start:end]
-        match = LABELLED.search(segment) or BARE.match(segment) or LAST.search(segment)
+        match = LABELLED.search(segment) or BARE.match(segment) or _last(segment)
         value = _on_scale(match, scale) if match else None
         if match is None or value is None or _cut(reply, start + match.end("number"), scale):
             continue
@@ -214,13 +208,10 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
     Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read.
     """
     pairs: list[tuple[str, str]] = []
-    body = re.sub(r"^```\w*\s*|\s*```\s*$", "", text.strip())
+    body = unfenced(text)
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
     if start >= 0:
-        try:
-            data = json_repair.loads(body[start:])
-        except (ValueError, RecursionError):
-            data = None
+        data = _repaired(body[start:])
         if isinstance(data, dict) and isinstance(data.get("criteria"), list | dict):
             data = data["criteria"]
         if isinstance(data, dict) and isinstance(data.get("name"), str) and "definition" in data:
@@ -239,8 +230,8 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
     if not pairs:
         for line in body.splitlines():
             entry_line = re.match(
-                r"^\s*(?:[-*•]|\d+[.)])?\s*[\"'*_`]*([^\W\d_][^:：*_`\"]{1,48}?)[\"'*_`]*\s*(?:：|[:–-][\"'*_`]*\s)\s*(.+)",
-                line,
+                r"(?:[-*•]|\d+[.)])?\s*[\"'*_`]*([^\W\d_][^:：*_`\"]{1,48}?)[\"'*_`]*\s*(?:：|[:–-][\"'*_`]*\s)\s*(.+)",
+                line.strip(),
             )
             if entry_line:
                 pairs.append((entry_line[1], entry_line[2]))
@@ -251,6 +242,64 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
         if re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning and name.casefold() not in kept:
             kept[name.casefold()] = Criterion(name, meaning)
     return list(kept.values())[:most]
+
+
+def unfenced(text: str) -> str:
+    """A text without a code fence around it."""
+    text = text.strip()
+    if opening := re.match(r"```\w*\s*", text):
+        text = text[opening.end() :]
+    return text.removesuffix("```").rstrip()
+
+
+def _repaired(text: str) -> Any:
+    """JSON as far as it can be made out, None where it cannot. Repair takes time that grows faster than its input, most
+    of all with the depth of what is left open: answers that are far longer or deeper than any list are not repaired."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        pass
+    text = text[:_LONGEST]
+    depth = accumulate(1 if sign in "{[(" else -1 for sign in re.findall(r"[][{}()]", text))
+    if max(depth, default=0) > _DEEPEST:
+        return None
+    try:
+        return json_repair.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _label(text: str, name: str) -> tuple[int, int] | None:
+    """Where a criterion's part of an answer begins, and where its text does: behind `Name:`. A name at the start of a
+    line goes before one inside it, which may belong to another criterion's explanation."""
+    spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
+    marks = [m.span() for m in re.finditer(r"[\W\d]+", text)]  # what may stand before a name
+    inside: tuple[int, int] | None = None
+    at = 0
+    for found in re.finditer(rf"""{spaced}["'*_`]*+\s*+[:={{-]""", text, re.IGNORECASE):
+        while at < len(marks) and marks[at][1] < found.start():
+            at += 1
+        start = min(marks[at][0], found.start()) if at < len(marks) else found.start()
+        line = 0 if start == 0 else text.find("\n", start, found.start())
+        if line >= 0:
+            return line, found.end()
+        divider = re.compile("[{,;]").search(text, start, found.start())
+        if divider and inside is None:
+            inside = divider.start(), found.end()
+    return inside
+
+
+def _last(text: str) -> re.Match[str] | None:
+    """A number that ends a criterion's text and is set apart from it: "fine. 4", "fine (4/5)", "fine – 4"."""
+    for found in _ENDING.finditer(text):
+        before = text[: found.start("number")]
+        apart = before.rstrip(_AROUND)
+        gap = before[len(apart) :]
+        ends = apart[-1:] in set("([|:;") or (gap[:1].isspace() and re.search(r"(?:^|\D)[.!?,]$", apart[-2:]))
+        dash = gap[:1].isspace() and re.search(r"(?:^|\D)\s[-–—]$", apart[-3:])
+        if not apart or "\n" in gap or ends or dash:
+            return found
+    return None
 
 
 def _on_scale(match: re.Match[str], scale: Scale) -> float | None:
@@ -288,9 +337,7 @@ def _explanation(text: str, score: re.Match[str]) -> str:
         words = after[label.end() :]
     else:
         words = before if re.search(r"\w{3}", before) else after
-    words = re.sub(r"[\s\"'*_`{}\[\],:|-]+$", "", words)
-    words = re.sub(r"^[\s\"'*_`{}\[\],:|/-]+", "", words)
-    return " ".join(words.split())
+    return " ".join(words.split()).rstrip(" \"'*_`{}[],:|-").lstrip(" \"'*_`{}[],:|/-")
 
 
 def _without_thoughts(text: str) -> str:

@@ -43,10 +43,17 @@ class StepsLayout(TextLayout):
         return found
 
 
+#: A numbered line; its words may stand on the next one.
+_STEP = re.compile(
+    r"^[^\S\n]*+(?:[*_#>-]++[^\S\n]*+){0,4}(?:step\s{0,3})?\d{1,2}\s{0,3}[.):]++[\s*_]*+(\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
 def numbered(text: str) -> str:
     """The steps of a text, numbered anew, at most ten; all of a text that has no numbers, on one line."""
     text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
-    steps = re.findall(r"^[\s*_#>-]*(?:step\s*)?\d{1,2}\s*[.):]+[\s*_]*(\S.*)$", text, re.IGNORECASE | re.MULTILINE)
+    steps = _STEP.findall(text)
     lines = [" ".join(step.replace("**", "").split()) for step in steps[:10]] if len(steps) > 1 else []
     made = "\n".join(f"{i}. {line}" for i, line in enumerate(lines, start=1)) or " ".join(text.split())
     return made[:LONGEST_STEPS]

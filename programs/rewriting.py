@@ -104,7 +104,10 @@ class _Again(TextLayout):
 
 def bare(answer: str) -> str:
     """An answer without tags, quotation marks or an introduction around it."""
-    text = re.sub(r"^<(\w+)>\s*(.*?)\s*</\1>$", r"\2", answer.strip(), flags=re.DOTALL)
+    text = answer.strip()
+    tag = re.match(r"<(\w+)>", text)
+    if tag and text.endswith(closing := f"</{tag[1]}>"):
+        text = text[tag.end() : -len(closing)].strip()
     text = re.sub(r"^(?:here is|here's|sure|certainly)\b[^\n]{0,80}:\s*", "", text, flags=re.IGNORECASE)
     for opening, closing in (('"', '"'), ("“", "”")):
         inside = text[1:-1]
@@ -135,9 +138,10 @@ def check(kind: Rewriting, before: str, after: str, amount: Amount = "minor") ->
         return "" if named and new else "no name, number or term was replaced"
     if _numbers(before) != _numbers(after):
         return "its numbers are others"
-    names = [word for word in _words(before)[1:] if word[:1].isupper()]
-    lost = [word for word in names if word not in set(_words(after)) and word.casefold() not in after.casefold()]
-    return f"the name {lost[0]!r} was lost" if lost else ""
+    there, folded = set(_words(after)), after.casefold()
+    names = dict.fromkeys(word for word in _words(before)[1:] if word[:1].isupper())
+    lost = next((word for word in names if word not in there and word.casefold() not in folded), None)
+    return f"the name {lost!r} was lost" if lost else ""
 
 
 def _words(text: str) -> list[str]:

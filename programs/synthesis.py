@@ -276,9 +276,13 @@ _EAST_ASIAN = {"CJK", "HIRAGANA", "KATAKANA"}
 def bare(text: str, noun: str) -> str:
     """A model's text without what wraps it: thoughts, tags, a code fence, an announcement, a label, quotation marks."""
     text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
-    tagged = re.search(r"<output>\s*(\w[\s\S]*?)\s*(?:</?output>|$)", text)
-    text = tagged[1] if tagged else text
-    text = re.sub(r"^\s*(?:```\w*|</?output>)\s*|\s*(?:```|</?output>)\s*$", "", text).strip()
+    if tagged := re.search(r"<output>\s*+(?=\w)", text):
+        text = re.split(r"</?output>", text[tagged.end() :], maxsplit=1)[0]
+    text = re.sub(r"^(?:```\w*|</?output>)", "", text.strip()).strip()
+    for wrapping in ("```", "</output>", "<output>"):
+        if text.endswith(wrapping):
+            text = text.removesuffix(wrapping).strip()
+            break
     announced = _OPENING.match(text)
     if announced and announced["end"]:
         text = text[announced.end() :].lstrip("*_ \n")
