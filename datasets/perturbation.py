@@ -60,7 +60,7 @@ PERTURBATIONS: Mapping[str, Perturbation] = {
         facts.Negation(), facts.Numbers(), facts.Omission(), facts.Irrelevant(), facts.Speakers(),
         invariances.Style(), invariances.Case(), invariances.Synonyms(), invariances.Formatting(), invariances.Longer(),
         attacks.RequestAttack(), attacks.SystemAttack(), attacks.DemonstrationAttack(), attacks.TagAttack(),
-        attacks.HiddenAttack(), attacks.ControlAttack(),
+        attacks.DisguisedTagAttack(), attacks.TokenAttack(), attacks.HiddenAttack(), attacks.ControlAttack(),
     )
 }  # fmt: skip
 
