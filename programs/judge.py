@@ -16,6 +16,7 @@ from . import engine
 from .calibration import Calibration
 from .lm import Connection, LanguageModel, language_model
 from .predict import JudgePredict
+from .suspicion import suspicious
 from .task import TaskKnowledge
 from .transport import Message
 
@@ -185,7 +186,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
         if not item.output.strip():
             return Verdict.failed("the output is empty")
         try:
-            verdict = await self.ajudge(item, lm)
+            verdict = replace(await self.ajudge(item, lm), suspicious=suspicious(item))
         except CallError as error:
             return Verdict.failed(str(error), usage=getattr(error, "usage", None), raw=getattr(error, "raw", ()))
         if verdict.failure is not None or math.isnan(verdict.percent):

@@ -27,6 +27,7 @@ from .comparison import LOW_SHARE, Compared, Form, Order, PairwiseComparer, Read
 from .direct import OneAspectJudge
 from .lm import LanguageModel
 from .predict import JudgePredict
+from .suspicion import suspicious
 from .transport import Message
 
 T = TypeVar("T")
@@ -271,7 +272,10 @@ class PairS(OneAspectJudge):
         following = 0
         found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
         for places, verdicts in zip(documents.values(), found, strict=True):
-            there.update(zip(places, verdicts, strict=True))
+            there.update(
+                (place, replace(verdict, suspicious=suspicious(items[place])))
+                for place, verdict in zip(places, verdicts, strict=True)
+            )
             while following in there:
                 yield there.pop(following)
                 following += 1

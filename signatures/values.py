@@ -134,8 +134,9 @@ class Verdict:
     percent: the judge's raw score in [0, 100] before calibration. criteria: by name, where the method gives them.
     errors: error spans, where the method gives them. opinions: by annotator, where several judged. spread: the standard
     deviation of their scores on the user's scale, NaN for fewer than two. repaired: the answer did not have the asked
-    form but was unambiguous. notes: what else a reader should know (a fallback taken, explanation missing). raw: the
-    model's texts.
+    form but was unambiguous. notes: what else a reader should know (a fallback taken, explanation missing). suspicious:
+    what in the output, or in what was shown with it, addresses a judge and could have moved the score; None where
+    nothing does. raw: the model's texts.
     """
 
     score: float
@@ -148,6 +149,7 @@ class Verdict:
     failure: str | None = None
     repaired: bool = False
     notes: tuple[str, ...] = ()
+    suspicious: str | None = None
     usage: Usage = field(default_factory=Usage)
     raw: tuple[str, ...] = ()
 
@@ -168,6 +170,7 @@ class Verdict:
             "failure": self.failure,
             "repaired": self.repaired,
             "notes": list(self.notes),
+            "suspicious": self.suspicious,
         }
         if self.opinions:
             data["spread"] = _number(self.spread)
