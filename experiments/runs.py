@@ -30,6 +30,7 @@ from ..programs.lm import Connection, LanguageModel, Sampling, is_local, languag
 from ..programs.local import embedded
 from ..programs.model_files import find_model, installed, model_path
 from ..programs.model_files import list_models as catalog
+from ..programs.model_names import check_listed
 from ..programs.neighbours import Neighbours
 from ..programs.ollama_models import list_ollama, pull_ollama
 from ..programs.task import TaskInference
@@ -218,7 +219,7 @@ def compile_judge(run: CompileRun) -> int:
         _check_writable(run.output, run.labels, Path(run.heldout), run.criteria, run.storage)
         if run.plots is not None and run.plots.exists() and not run.plots.is_dir():
             raise OptionError(f"--plots {run.plots} is no folder; name one, it is made where it is missing")
-        artifact.check_listed(judge.models())
+        check_listed(judge.models())
         log = None if run.mlflow is None else ExperimentLog(run.mlflow)
         sampling = Sampling(run.temperature, run.max_tokens)
         lm = open_model(run.lm, run.connection, sampling)
@@ -316,7 +317,7 @@ def new_judge(options: JudgeOptions, output: Path, lm: str | None, scale: tuple[
         if scale is not None:
             judge.scale = Scale(*scale)
         _check_writable(output, options.criteria)
-        artifact.check_listed(judge.models())
+        check_listed(judge.models())
         judge.set_lm(open_model(lm))
         judge.save(output)
         out.print(
