@@ -385,8 +385,8 @@ def _whole(digits: str) -> int:
 
 
 def _depth_within(data: Any, most: int = DEEPEST) -> bool:
-    level = [data]
-    for _ in range(most):
+    level: list[Any] = [[data]]
+    for _ in range(most + 1):
         inner = (part.values() if isinstance(part, dict) else part for part in level)
         level = [value for values in inner for value in values if isinstance(value, dict | list | tuple)]
         if not level:
@@ -425,7 +425,7 @@ def read(path: str | Path) -> Artifact:
             object_pairs_hook=_unique,
         )
         json.dumps(data, ensure_ascii=False).encode()  # refuses half a surrogate pair, which could not be saved again
-        if not _depth_within([data]):
+        if not _depth_within(data):
             raise ValueError(f"it is nested deeper than {DEEPEST} levels")
     except FileNotFoundError:
         raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None

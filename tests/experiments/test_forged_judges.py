@@ -292,3 +292,16 @@ def test_the_base_of_the_forgeries_loads(tmp_path: Path) -> None:
     for judge in JUDGES:
         (tmp_path / "judge.json").write_text(json.dumps(judge))
         assert artifact.to_dict(artifact.load(tmp_path / "judge.json", lm=parrot()))["provenance"] == PROVENANCE
+
+
+def test_the_deepest_provenance_that_is_saved_is_read(tmp_path: Path) -> None:
+    judge = ActiveCritic()
+    part: list[Any] = []
+    for _ in range(artifact.DEEPEST - 3):  # inside {"provenance": {"x": …}}
+        part = [part]
+    judge.provenance = {"x": part}
+    judge.save(tmp_path / "judge.json")
+    assert artifact.load(tmp_path / "judge.json", lm=parrot()).provenance == judge.provenance
+    judge.provenance = {"x": [part]}
+    with pytest.raises(ArtifactError, match="nested deeper than 32 levels"):
+        judge.save(tmp_path / "judge.json")
