@@ -28,8 +28,8 @@ lint: $(BIN)/judgesmith
 	cd $(VENV)/typing && MYPYPATH=. "$(abspath $(BIN))/mypy" --config-file "$(CURDIR)/pyproject.toml" -p judgesmith
 
 bench: $(BIN)/judgesmith
-	$(BIN)/python experiments/bench_scoring.py
-	$(BIN)/python experiments/bench_pairwise.py
+	$(BIN)/python experiments/bench/scoring.py
+	$(BIN)/python experiments/bench/pairwise.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

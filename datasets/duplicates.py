@@ -5,7 +5,7 @@ leads to the next until everything is one group and nothing can be held out. So 
 both texts always stay together, while a source alone, or an output of more than a few words alone, puts no more than
 `SHARE` of all documents into one group. What would put more is no duplicate but a template or a stock answer ("I cannot
 answer this question"): of a template only equal texts are joined, a stock answer joins nothing, and it is said. Prompts
-need no such limit: a demonstration that is like the judged row is always left out (`programs.predict`).
+need no such limit: a demonstration that is like the judged row is always left out (`programs.prompting.predict`).
 """
 
 from __future__ import annotations

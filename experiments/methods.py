@@ -9,15 +9,15 @@ from typing import Any
 
 from ..errors import OptionError
 from ..optimizers.compiling import OVERALL
-from ..programs.answers import read_criteria_list
+from ..programs.active_critic.critic import ActiveCritic
 from ..programs.aspects import aspects
-from ..programs.critic import ActiveCritic
-from ..programs.direct import DirectScorer
-from ..programs.geval import GEval
+from ..programs.comparing.pairs import PairS
+from ..programs.comparing.pairwise import PairwiseDirectScorer
 from ..programs.judge import Judge
-from ..programs.openlgauge import OpeNLGauge
-from ..programs.pairs import PairS
-from ..programs.pairwise import PairwiseDirectScorer
+from ..programs.openlgauge.judge import OpeNLGauge
+from ..programs.pointwise.direct import DirectScorer
+from ..programs.pointwise.geval import GEval
+from ..programs.prompting.answers import read_criteria_list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

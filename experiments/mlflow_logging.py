@@ -25,7 +25,7 @@ from ..errors import JudgesmithError, MissingExtraError, OptionError
 from ..optimizers.report import CompileReport
 from ..programs import artifact
 from ..programs.judge import Judge
-from ..programs.lm import Connection, LanguageModel, language_model
+from ..programs.models.lm import Connection, LanguageModel, language_model
 from ..signatures.values import Verdict
 
 INSTALL = "pip install 'judgesmith[mlflow]'"

@@ -20,20 +20,20 @@ from ..datasets.records import Labels
 from ..errors import ModelError, OptionError
 from ..optimizers.by_name import optimizer_by_name
 from ..optimizers.compiling import Compiler
-from ..optimizers.optuna_search import OptunaSearch
 from ..optimizers.report import Budget
+from ..optimizers.search.optuna import OptunaSearch
 from ..programs import artifact
-from ..programs.committee import Committee
-from ..programs.critic import ActiveCritic
+from ..programs.active_critic.critic import ActiveCritic
+from ..programs.active_critic.task import TaskInference
+from ..programs.ensemble import Committee
 from ..programs.judge import Judge
-from ..programs.lm import Connection, LanguageModel, Sampling, is_local, language_model
-from ..programs.local import embedded
-from ..programs.model_files import find_model, installed, model_path
-from ..programs.model_files import list_models as catalog
-from ..programs.model_names import check_listed
-from ..programs.neighbours import Neighbours
-from ..programs.ollama_models import list_ollama, pull_ollama
-from ..programs.task import TaskInference
+from ..programs.models.files import find_model, installed, model_path
+from ..programs.models.files import list_models as catalog
+from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local, language_model
+from ..programs.models.local import embedded
+from ..programs.models.names import check_listed
+from ..programs.models.ollama import list_ollama, pull_ollama
+from ..programs.prompting.neighbours import Neighbours
 from ..signatures.values import Item, Scale
 from .console import Watch, duration, err, number, out, print_json, show_plan, show_report, show_verdict, training_q
 from .methods import JudgeOptions

@@ -20,9 +20,9 @@ from ..datasets.records import Row
 from ..datasets.spreadsheets import guarded, unguarded
 from ..errors import OptionError
 from ..optimizers.seen import Seen
-from ..programs import engine
 from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
+from ..programs.models import engine
 from ..signatures.values import Item, Verdict
 from .alone import alone
 from .console import Watch

@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 
 from ..datasets.duplicates import shared
-from ..datasets.perturbation import PERTURBATIONS, Amounts, Degree, Pair, Perturbation, Text, pairs_of
+from ..datasets.perturbations.registry import PERTURBATIONS, Amounts, Degree, Pair, Perturbation, Text, pairs_of
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, group_folds
 from ..errors import LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..signatures.values import Scale
-from .correlation import Level
-from .discernment import OUR_WEIGHTS
+from .agreement.correlation import Level
+from .agreement.discernment import OUR_WEIGHTS
 from .examples import Scored, clearly, difference, examples_of, score_rows
 from .progress import Progress, Silent
-from .search import SearchRecord
+from .search.base import SearchRecord
 
 #: How much of an output's way up from the worst score its copy keeps. Ours, written down before it was tried.
 KEPT: Mapping[Degree, float] = {"minor": 0.75, "major": 0.4, "only": 0.25}

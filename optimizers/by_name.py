@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from ..errors import OptionError
-from ..programs.critic import Variant
-from .adapters import GEPASearch, MIPROSearch, SIMBASearch
-from .few_shot import KnnFewShot, LabeledFewShot, NoSearch
-from .optuna_search import OptunaSearch
-from .racing import Racing
-from .random_search import CorrelationRandomSearch
-from .search import Anchor, DemonstrationSearch
-from .zepo import ZEPO
+from ..programs.active_critic.critic import Variant
+from .dspy.searches import GEPASearch, MIPROSearch, SIMBASearch
+from .search.base import Anchor, DemonstrationSearch
+from .search.few_shot import KnnFewShot, LabeledFewShot, NoSearch
+from .search.optuna import OptunaSearch
+from .search.racing import Racing
+from .search.random import CorrelationRandomSearch
+from .search.zepo import ZEPO
 
 OptimizerName = Literal["random-search", "optuna", "mipro", "gepa", "simba", "labeled-few-shot", "knn", "zepo", "none"]
 

@@ -16,28 +16,28 @@ import numpy as np
 from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
-from ..programs import engine
+from ..programs.active_critic.critic import ActiveCritic
+from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.calibration import Calibration
-from ..programs.committee import Committee
-from ..programs.critic import ActiveCritic
+from ..programs.ensemble import Committee
 from ..programs.judge import Judge
-from ..programs.lm import Connection, LanguageModel, Sampling, language_model, price
-from ..programs.prompting import Explain, Reading
-from ..programs.task import Inference, Labelled, TaskInference
-from ..programs.transport import Reply
+from ..programs.models import engine
+from ..programs.models.lm import Connection, LanguageModel, Sampling, language_model, price
+from ..programs.models.transport import Reply
+from ..programs.prompting.layouts import Explain, Reading
 from ..signatures.values import Scale
+from .agreement.correlation import Level
 from .augmentation import people_only, try_augmentation, with_copies
 from .by_name import OptimizerName, optimizer_by_name
-from .committee import form_committee, refuse_committee
-from .correlation import Level
 from .examples import agreement, examples_of, score_rows
-from .few_shot import NoSearch
 from .findings import Findings, Measured
+from .fitting.ensemble import form_committee, refuse_committee
+from .fitting.refinement import refine
 from .progress import Progress, Silent
-from .random_search import CorrelationRandomSearch
-from .refinement import refine
 from .report import Budget, CompileReport, Fitted, FormTrial, Plan
-from .search import DemonstrationSearch, unfit
+from .search.base import DemonstrationSearch, unfit
+from .search.few_shot import NoSearch
+from .search.random import CorrelationRandomSearch
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from ..datasets.duplicates import shared
 from ..datasets.records import Labels, Row
 from ..errors import LeakError
-from ..programs import engine
 from ..programs.judge import Judge
+from ..programs.models import engine
 from ..signatures.values import Item, Scale, Verdict
-from .correlation import CorrelationSum, Level, Objective, signature
+from .agreement.correlation import CorrelationSum, Level, Objective, signature
+from .agreement.resampling import bootstrap_q
+from .agreement.significance import Difference, paired_bootstrap
 from .progress import Progress
-from .resampling import bootstrap_q
-from .significance import Difference, paired_bootstrap
 
 Vector = NDArray[np.float64]
 

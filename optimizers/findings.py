@@ -13,9 +13,9 @@ import numpy as np
 
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
-from ..programs.lm import Capabilities
+from ..programs.models.lm import Capabilities
 from ..signatures.values import Scale, Usage, Verdict
-from .correlation import Level
+from .agreement.correlation import Level
 from .examples import Agreement, Scored, agreement, difference, examples_of
 from .report import CompileReport, Fitted, FormTrial, json_number
 from .seen import marks

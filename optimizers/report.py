@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..errors import OptionError
+from ..programs.active_critic.task import Inference
 from ..programs.judge import Judge
-from ..programs.prompting import Explain, Reading
-from ..programs.task import Inference
+from ..programs.prompting.layouts import Explain, Reading
 from ..signatures.values import Usage
 from .augmentation import Trial
 from .examples import Agreement
-from .refinement import Refinement
-from .search import SearchRecord
+from .fitting.refinement import Refinement
+from .search.base import SearchRecord
 
 
 @dataclass(frozen=True, slots=True)

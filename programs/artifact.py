@@ -19,21 +19,21 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from ..errors import ArtifactError, JudgesmithError, OptionError
 from ..signatures.values import Criterion, CriterionScore, Scale
+from .active_critic.combination import Combination
+from .active_critic.critic import ActiveCritic
 from .atomic import write_whole
 from .calibration import Calibration
-from .combination import Combination
-from .committee import LEAST_SD, MOST, Committee, Norm
-from .critic import ActiveCritic
-from .direct import DirectScorer
-from .geval import GEval
+from .comparing.pairs import PairS
+from .comparing.pairwise import PairwiseDirectScorer
+from .ensemble import LEAST_SD, MOST, Committee, Norm
 from .judge import Judge
-from .lm import Connection, LanguageModel, Sampling, language_model
-from .model_names import ListedName, ShownName, check_chosen, check_listed, recorded
-from .neighbours import MOST_SHOWN, Neighbours
-from .openlgauge import Member, OpeNLGauge
-from .pairs import PairS
-from .pairwise import PairwiseDirectScorer
-from .predict import JudgePredict
+from .models.lm import Connection, LanguageModel, Sampling, language_model
+from .models.names import ListedName, ShownName, check_chosen, check_listed, recorded
+from .openlgauge.judge import Member, OpeNLGauge
+from .pointwise.direct import DirectScorer
+from .pointwise.geval import GEval
+from .prompting.neighbours import MOST_SHOWN, Neighbours
+from .prompting.predict import JudgePredict
 
 FORMAT = "judgesmith.judge/1"
 LARGEST = 16 * 1024 * 1024

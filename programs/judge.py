@@ -12,13 +12,13 @@ import dspy
 
 from ..errors import CallError, ModelError, OptionError
 from ..signatures.values import Criterion, Item, Scale, Verdict
-from . import engine
+from .active_critic.task import TaskKnowledge
 from .calibration import Calibration
-from .lm import Connection, LanguageModel, language_model
-from .predict import JudgePredict
-from .suspicion import suspicious
-from .task import TaskKnowledge
-from .transport import Message
+from .models import engine
+from .models.lm import Connection, LanguageModel, language_model
+from .models.transport import Message
+from .prompting.predict import JudgePredict
+from .prompting.suspicion import suspicious
 
 
 class Judge(dspy.Module):  # type: ignore[misc]

@@ -18,9 +18,9 @@ from rapidfuzz.distance import Indel
 from ..errors import CallError
 from ..signatures.rewriting import BreakGrammar, Rephrase, ReplaceEntities
 from ..signatures.values import Usage
-from .lm import LanguageModel
-from .predict import JudgePredict
-from .prompting import TextLayout
+from .models.lm import LanguageModel
+from .prompting.layouts import TextLayout
+from .prompting.predict import JudgePredict
 
 Rewriting = Literal["entities", "grammar", "rephrase"]
 Amount = Literal["minor", "major"]

@@ -1,6 +1,7 @@
 """Signatures of OpeNLGauge: an annotator marks the errors of one kind, a supervisor merges what several found.
 
-The instructions are ours; rules, steps and the form of answers depend on options and stand in `programs.annotation`.
+The instructions are ours; rules, steps and the form of answers depend on options and stand in
+`programs.openlgauge.annotation`.
 """
 
 import dspy

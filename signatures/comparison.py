@@ -1,6 +1,7 @@
 """The signature of a pairwise comparison (direct scoring with synthetic comparisons, §2.2). The instructions are ours.
 
-Which of the two outputs comes first and which words answer is no part of it: `programs.comparison` lays that out.
+Which of the two outputs comes first and which words answer is no part of it:
+`programs.comparing.comparison` lays that out.
 """
 
 import dspy

@@ -1,5 +1,6 @@
 """Signatures of G-Eval (Liu et al. 2023): evaluation steps written once, then a score by them. The instructions are
-ours; the steps are no field, since every row has the same: `programs.geval` shows them before the form of the answer.
+ours; the steps are no field, since every row has the same: `programs.pointwise.geval` shows them before the
+form of the answer.
 """
 
 import dspy

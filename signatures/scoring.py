@@ -1,7 +1,7 @@
 """Scoring signatures of Active-Critic (§4.2): several criteria in one call (McS-E), and the overall score (OS-E).
 
 The instructions are ours. How an answer is laid out (with or without explanations, on which digits) is not part of a
-signature: `programs.prompting` adds it.
+signature: `programs.prompting.layouts` adds it.
 """
 
 import dspy

@@ -8,24 +8,30 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src/judgesmith"
 ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
+#: Modules of src/judgesmith that every room may import.
+SHARED = ("errors", "likeness", "parts")
 #: What a room may import beside itself.
 ARROWS = {
     "errors": set(),
     "likeness": set(),
+    "parts": {"errors"},
     "signatures": {"errors"},
-    "datasets": {"errors", "likeness"},
-    "programs": {"errors", "likeness", "signatures"},
-    "optimizers": {"errors", "likeness", "signatures", "programs", "datasets"},
-    "experiments": {"errors", "signatures", "programs", "optimizers", "datasets"},
+    "datasets": set(SHARED),
+    "programs": {*SHARED, "signatures"},
+    "optimizers": {*SHARED, "signatures", "programs", "datasets"},
+    "experiments": {*SHARED, "signatures", "programs", "optimizers", "datasets"},
+    "cli": {*SHARED, "signatures", "programs", "optimizers", "datasets", "experiments"},
 }
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|mnt|opt)/\w|[A-Z]:\\\\?Users")
 
 
 def sources() -> list[tuple[str, Path]]:
-    """(room, file) for every Python file that is shipped; `errors` and `likeness` stand for src/judgesmith."""
+    """(room, file) for every Python file; the shared modules and `cli` are in src/judgesmith."""
     found = [(room, path) for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
-    return [*found, *((name, ROOT / f"src/judgesmith/{name}.py") for name in ("errors", "likeness"))]
+    found += [("cli", path) for path in sorted((PACKAGE / "cli").rglob("*.py"))]
+    return [*found, *((name, PACKAGE / f"{name}.py") for name in SHARED)]
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str, list[str], int]]:
@@ -40,9 +46,9 @@ def imports(tree: ast.AST) -> Iterator[tuple[int, str, list[str], int]]:
 
 def reached(room: str, path: Path, dots: int, module: str, names: list[str]) -> set[str]:
     """The rooms that a relative import reaches; "package" is judgesmith itself."""
-    depth = (
-        0 if room in ("errors", "likeness") else len(path.relative_to(ROOT / room).parts)
-    )  # folders up to the room, the file's incl.
+    home = PACKAGE / "cli" if room == "cli" else ROOT / room
+    # Folders up to the room, the file's own included.
+    depth = 0 if room in SHARED else len(path.relative_to(home).parts)
     if dots <= depth:
         return {room}
     assert dots == depth + 1, f"{path}: too many dots"
@@ -53,7 +59,7 @@ def problems(room: str, path: Path, source: str) -> list[str]:
     """What is wrong with a file's imports and calls."""
     found = []
     tree = ast.parse(source)
-    study = room == "experiments" and path.name.startswith("bench_")
+    study = room == "experiments" and path.relative_to(ROOT).parts[1] in ("bench", "papers", "peers")
     for dots, module, names, line in imports(tree):
         where = f"{path.relative_to(ROOT)}:{line}"
         top = module.split(".")[0]
@@ -70,7 +76,7 @@ def problems(room: str, path: Path, source: str) -> list[str]:
                 found.append(f"{where}: {room} imports {others}")
         elif top in ROOMS:
             found.append(f"{where}: imports the top-level package {top}")
-    if room != "experiments":
+    if room not in ("experiments", "cli"):
         found += [
             f"{path.relative_to(ROOT)}:{node.lineno}: print()"
             for node in ast.walk(tree)
@@ -121,7 +127,7 @@ def test_a_wrong_line_would_be_found(room: str, line: str) -> None:
             "from ..signatures.values import Scale\nfrom . import engine\nfrom ..errors import CallError",
         ),
         ("optimizers", "new.py", "from ..datasets.records import Row\nfrom ..programs import engine"),
-        ("experiments", "bench_new.py", "from judgesmith.programs.lm import price"),
+        ("experiments", "bench/new.py", "from judgesmith.programs.models.lm import price"),
         ("experiments", "new.py", "print('hello')"),
         ("experiments", "new.py", "from .. import __version__"),
         ("datasets", "demo/__init__.py", "from ..records import Row\nfrom ...errors import LabelsError"),

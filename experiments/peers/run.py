@@ -39,11 +39,11 @@ from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import JudgesmithError, LabelsError, OptionError
 from ...optimizers.examples import agreement, examples_of
-from ...programs.lm import is_local
+from ...programs.models.lm import is_local
 from ..alone import alone
-from ..study import PEER, Cell, Journal, Study
-from ..study_active_critic import draw
-from ..study_config import Given, read_yaml
+from ..papers.active_critic import draw
+from ..studies.config import Given, read_yaml
+from ..studies.run import PEER, Cell, Journal, Study
 from .environments import HERE, PEERS, Peer, PeerFailed, interpreter
 from .proxy import CountingProxy, Upstream
 
@@ -223,7 +223,7 @@ def run_once(
 def upstream_of(model: str, api_base: str | None) -> Upstream:
     """Where the model answers. Raises OptionError for a name that is neither local nor given an address."""
     if is_local(model):
-        from ...programs.local import embedded
+        from ...programs.models.local import embedded
 
         endpoint = embedded(model)
         return Upstream(endpoint.base_url + "/v1", endpoint.model_id, endpoint.api_key)

@@ -7,40 +7,40 @@ if TYPE_CHECKING:
     from .datasets.loading import read_labels as read_labels
     from .datasets.records import Labels as Labels
     from .errors import JudgesmithError as JudgesmithError
-    from .experiments.meta import MetaEvaluation as MetaEvaluation
-    from .experiments.meta import meta_evaluate as meta_evaluate
     from .experiments.mlflow_logging import mlflow_scorer as mlflow_scorer
-    from .optimizers.adapters import GEPASearch as GEPASearch
-    from .optimizers.adapters import MIPROSearch as MIPROSearch
-    from .optimizers.adapters import SIMBASearch as SIMBASearch
+    from .optimizers.agreement.correlation import CorrelationSum as CorrelationSum
+    from .optimizers.agreement.correlation import correlate as correlate
+    from .optimizers.agreement.discernment import discernment as discernment
+    from .optimizers.agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
+    from .optimizers.agreement.meta.evaluation import meta_evaluate as meta_evaluate
     from .optimizers.compiling import compile as compile
-    from .optimizers.correlation import CorrelationSum as CorrelationSum
-    from .optimizers.correlation import correlate as correlate
-    from .optimizers.discernment import discernment as discernment
-    from .optimizers.few_shot import KnnFewShot as KnnFewShot
-    from .optimizers.few_shot import LabeledFewShot as LabeledFewShot
-    from .optimizers.optuna_search import OptunaSearch as OptunaSearch
-    from .optimizers.racing import Racing as Racing
-    from .optimizers.random_search import CorrelationRandomSearch as CorrelationRandomSearch
+    from .optimizers.dspy.searches import GEPASearch as GEPASearch
+    from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
+    from .optimizers.dspy.searches import SIMBASearch as SIMBASearch
     from .optimizers.report import Budget as Budget
+    from .optimizers.search.few_shot import KnnFewShot as KnnFewShot
+    from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
+    from .optimizers.search.optuna import OptunaSearch as OptunaSearch
+    from .optimizers.search.racing import Racing as Racing
+    from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
+    from .programs.active_critic.critic import ActiveCritic as ActiveCritic
+    from .programs.active_critic.task import TaskInference as TaskInference
     from .programs.artifact import load as load
     from .programs.aspects import aspects as aspects
-    from .programs.committee import Committee as Committee
-    from .programs.critic import ActiveCritic as ActiveCritic
-    from .programs.direct import DirectScorer as DirectScorer
-    from .programs.geval import GEval as GEval
-    from .programs.grounding import ground as ground
+    from .programs.comparing.pairs import PairS as PairS
+    from .programs.comparing.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
+    from .programs.comparing.pairwise import pairwise_score as pairwise_score
+    from .programs.ensemble import Committee as Committee
     from .programs.judge import Judge as Judge
-    from .programs.lm import Connection as Connection
-    from .programs.lm import LanguageModel as LanguageModel
-    from .programs.lm import Sampling as Sampling
-    from .programs.lm import language_model as language_model
-    from .programs.openlgauge import Member as Member
-    from .programs.openlgauge import OpeNLGauge as OpeNLGauge
-    from .programs.pairs import PairS as PairS
-    from .programs.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
-    from .programs.pairwise import pairwise_score as pairwise_score
-    from .programs.task import TaskInference as TaskInference
+    from .programs.models.lm import Connection as Connection
+    from .programs.models.lm import LanguageModel as LanguageModel
+    from .programs.models.lm import Sampling as Sampling
+    from .programs.models.lm import language_model as language_model
+    from .programs.openlgauge.grounding import ground as ground
+    from .programs.openlgauge.judge import Member as Member
+    from .programs.openlgauge.judge import OpeNLGauge as OpeNLGauge
+    from .programs.pointwise.direct import DirectScorer as DirectScorer
+    from .programs.pointwise.geval import GEval as GEval
     from .signatures.values import Criterion as Criterion
     from .signatures.values import ErrorSpan as ErrorSpan
     from .signatures.values import Scale as Scale
@@ -50,46 +50,46 @@ __version__ = "0.1.0"
 
 #: Public names and where they live. They are imported on first use: DSPy alone takes seconds.
 _PUBLIC = {
-    "ActiveCritic": "programs.critic",
+    "ActiveCritic": "programs.active_critic.critic",
     "Budget": "optimizers.report",
-    "Committee": "programs.committee",
-    "Connection": "programs.lm",
-    "CorrelationRandomSearch": "optimizers.random_search",
-    "CorrelationSum": "optimizers.correlation",
+    "Committee": "programs.ensemble",
+    "Connection": "programs.models.lm",
+    "CorrelationRandomSearch": "optimizers.search.random",
+    "CorrelationSum": "optimizers.agreement.correlation",
     "Criterion": "signatures.values",
-    "DirectScorer": "programs.direct",
+    "DirectScorer": "programs.pointwise.direct",
     "ErrorSpan": "signatures.values",
-    "GEPASearch": "optimizers.adapters",
-    "GEval": "programs.geval",
+    "GEPASearch": "optimizers.dspy.searches",
+    "GEval": "programs.pointwise.geval",
     "Judge": "programs.judge",
     "JudgesmithError": "errors",
-    "KnnFewShot": "optimizers.few_shot",
-    "LabeledFewShot": "optimizers.few_shot",
+    "KnnFewShot": "optimizers.search.few_shot",
+    "LabeledFewShot": "optimizers.search.few_shot",
     "Labels": "datasets.records",
-    "LanguageModel": "programs.lm",
-    "MIPROSearch": "optimizers.adapters",
-    "Member": "programs.openlgauge",
-    "MetaEvaluation": "experiments.meta",
-    "OpeNLGauge": "programs.openlgauge",
-    "OptunaSearch": "optimizers.optuna_search",
-    "PairS": "programs.pairs",
-    "PairwiseDirectScorer": "programs.pairwise",
-    "Racing": "optimizers.racing",
-    "SIMBASearch": "optimizers.adapters",
-    "Sampling": "programs.lm",
+    "LanguageModel": "programs.models.lm",
+    "MIPROSearch": "optimizers.dspy.searches",
+    "Member": "programs.openlgauge.judge",
+    "MetaEvaluation": "optimizers.agreement.meta.evaluation",
+    "OpeNLGauge": "programs.openlgauge.judge",
+    "OptunaSearch": "optimizers.search.optuna",
+    "PairS": "programs.comparing.pairs",
+    "PairwiseDirectScorer": "programs.comparing.pairwise",
+    "Racing": "optimizers.search.racing",
+    "SIMBASearch": "optimizers.dspy.searches",
+    "Sampling": "programs.models.lm",
     "Scale": "signatures.values",
-    "TaskInference": "programs.task",
+    "TaskInference": "programs.active_critic.task",
     "Verdict": "signatures.values",
     "aspects": "programs.aspects",
     "compile": "optimizers.compiling",
-    "correlate": "optimizers.correlation",
-    "discernment": "optimizers.discernment",
-    "ground": "programs.grounding",
-    "language_model": "programs.lm",
+    "correlate": "optimizers.agreement.correlation",
+    "discernment": "optimizers.agreement.discernment",
+    "ground": "programs.openlgauge.grounding",
+    "language_model": "programs.models.lm",
     "load": "programs.artifact",
-    "meta_evaluate": "experiments.meta",
+    "meta_evaluate": "optimizers.agreement.meta.evaluation",
     "mlflow_scorer": "experiments.mlflow_logging",
-    "pairwise_score": "programs.pairwise",
+    "pairwise_score": "programs.comparing.pairwise",
     "read_labels": "datasets.loading",
 }
 

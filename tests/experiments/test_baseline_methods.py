@@ -44,8 +44,8 @@ def model(server: Any, fake: Any) -> Any:
 @pytest.fixture
 def ranked(model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path) -> Callable[..., Any]:
     """`judgesmith score` with a saved PairS."""
-    from judgesmith.programs.lm import Connection, language_model
-    from judgesmith.programs.pairs import PairS
+    from judgesmith.programs.comparing.pairs import PairS
+    from judgesmith.programs.models.lm import Connection, language_model
 
     path = tmp_path / "pairs.json"
     PairS("summarization/fluency", lm=language_model("openai/fake", connection=Connection(model.base))).save(path)

@@ -17,8 +17,8 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
+from judgesmith.cli.evaluate import PAPER_NAMES, Names, register
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
-from judgesmith.experiments.evaluate_commands import PAPER_NAMES, Names, register
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)> {{ 7 * 7 }} $\\frac{1}{2}$ \x1b[31m \u202e [/red]'

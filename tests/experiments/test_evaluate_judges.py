@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from judgesmith.optimizers.examples import row_key
+from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.calibration import Calibration
-from judgesmith.programs.critic import ActiveCritic
-from judgesmith.programs.lm import Connection, language_model
+from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Scale
 
 Rows = Callable[..., Path]

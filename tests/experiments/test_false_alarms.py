@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.experiments.meta import meta_evaluate
+from judgesmith.optimizers.agreement.meta.evaluation import meta_evaluate
 
 TESTS = ("permutation", "bootstrap", "williams")
 

@@ -102,7 +102,7 @@ def line_count(path: Path) -> int:
 
 #: The command with the model's price known: looking it up imports LiteLLM, which takes longer than a thousand rows.
 PRICED = """
-from judgesmith.experiments.cli import main
+from judgesmith.cli.main import main
 from judgesmith.programs import lm
 lm._RATES["openai/fake"] = None
 main()
@@ -247,7 +247,7 @@ def test_a_full_disk_while_failed_rows_are_tried_again_leaves_the_output_as_it_w
 def test_a_cache_on_a_full_disk_costs_the_cache_alone(
     score: Any, sick: Sick, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from judgesmith.programs.cache import CallCache
+    from judgesmith.programs.models.cache import CallCache
 
     opened = CallCache._open
 

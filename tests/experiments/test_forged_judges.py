@@ -15,16 +15,16 @@ from parrot import parrot
 
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.experiments import runs
-from judgesmith.experiments.evaluation_judges import read_judged
+from judgesmith.experiments.evaluation.judges import read_judged
 from judgesmith.experiments.scoring import score_file
 from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.combination import Combination
+from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.calibration import Calibration
-from judgesmith.programs.combination import Combination
-from judgesmith.programs.committee import Committee, Norm
-from judgesmith.programs.critic import ActiveCritic
+from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.openlgauge import OpeNLGauge
-from judgesmith.programs.pairwise import PairwiseDirectScorer
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
 PROVENANCE: dict[str, Any] = {

@@ -19,12 +19,12 @@ from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
 
+from judgesmith.cli import main as command_line
 from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import LabelsError
-from judgesmith.experiments import cli as command_line
 from judgesmith.experiments.console import ShownConsole
-from judgesmith.experiments.page import write_figure
 from judgesmith.experiments.plain import json_text, shown
+from judgesmith.experiments.reports.page import write_figure
 
 Rows = Callable[..., Path]
 
@@ -193,7 +193,7 @@ def test_whatever_reaches_the_entry_point_is_one_line(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_standard_output_is_an_error(spawn: Any) -> None:
-    code = "import os; os.dup2(os.open('/dev/full', 1), 1); from judgesmith.experiments.cli import main; main()"
+    code = "import os; os.dup2(os.open('/dev/full', 1), 1); from judgesmith.cli.main import main; main()"
     process = spawn("aspects", "--json", code=code)
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err.splitlines()) == (2, ["OSError: No space left on device"])

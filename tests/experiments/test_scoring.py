@@ -431,8 +431,8 @@ MEMORY = """
 import json, resource, sys
 from pathlib import Path
 from judgesmith.experiments.scoring import score_file
-from judgesmith.programs.critic import ActiveCritic
-from judgesmith.programs.lm import LanguageModel
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.signatures.values import Verdict
 
 class Parrot(ActiveCritic):

@@ -17,7 +17,7 @@ from judgesmith.datasets.splits import Split, group_folds
 from judgesmith.errors import LeakError, OptionError
 from judgesmith.optimizers.augmentation import KEPT, augment, people_only, refuse_leak, try_augmentation, with_copies
 from judgesmith.optimizers.examples import Scored
-from judgesmith.optimizers.search import SearchRecord
+from judgesmith.optimizers.search.base import SearchRecord
 from judgesmith.signatures.values import Verdict
 
 TOWNS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gum", "Hazel", "Ivy", "Juniper", "Kapok", "Larch")

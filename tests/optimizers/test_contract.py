@@ -10,18 +10,18 @@ import pytest
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, LeakError, OptionError
-from judgesmith.optimizers.adapters import GEPASearch, MIPROSearch, SIMBASearch
 from judgesmith.optimizers.by_name import OptimizerName, optimizer_by_name
 from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.dspy.searches import GEPASearch, MIPROSearch, SIMBASearch
 from judgesmith.optimizers.examples import examples_of
-from judgesmith.optimizers.few_shot import KnnFewShot, LabeledFewShot, NoSearch
-from judgesmith.optimizers.optuna_search import OptunaSearch
-from judgesmith.optimizers.random_search import CorrelationRandomSearch
-from judgesmith.optimizers.search import DemonstrationSearch, SearchRecord, better
-from judgesmith.programs.critic import ActiveCritic
+from judgesmith.optimizers.search.base import DemonstrationSearch, SearchRecord, better
+from judgesmith.optimizers.search.few_shot import KnnFewShot, LabeledFewShot, NoSearch
+from judgesmith.optimizers.search.optuna import OptunaSearch
+from judgesmith.optimizers.search.random import CorrelationRandomSearch
+from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.lm import Connection, LanguageModel, language_model
-from judgesmith.programs.predict import JudgePredict
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.prompting.predict import JudgePredict
 
 Make = Callable[..., DemonstrationSearch]
 # ZEPO has no demonstrations and takes judges that compare; what of this holds for it is in test_zepo.py.

@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import pytest
 from misbehaving_server import MakeServer, Say, Server
 
-from judgesmith.programs.lm import Connection, LanguageModel, Sampling
-from judgesmith.programs.transport import Message, Reply, Request, TokenChoice, Unanswered
+from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
+from judgesmith.programs.models.transport import Message, Reply, Request, TokenChoice, Unanswered
 
 #: What a step answers: a text, a whole reply, or the failure of the call.
 Answered = str | Reply | Unanswered

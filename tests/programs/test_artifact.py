@@ -12,10 +12,10 @@ import pytest
 
 from judgesmith.errors import ArtifactError
 from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import FORMAT, LARGEST, dumps, fingerprint, load, read, save, to_dict
 from judgesmith.programs.calibration import Calibration
-from judgesmith.programs.critic import ActiveCritic
-from judgesmith.programs.lm import LanguageModel, Sampling
+from judgesmith.programs.models.lm import LanguageModel, Sampling
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
@@ -134,7 +134,7 @@ def test_it_is_readable_in_a_diff(path: Path) -> None:
 
 
 def test_neither_address_nor_key_is_saved(path: Path, scripted: MakeScripted) -> None:
-    from judgesmith.programs.lm import Connection, language_model
+    from judgesmith.programs.models.lm import Connection, language_model
 
     lm = language_model(
         "openai/some-model",

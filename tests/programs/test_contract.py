@@ -9,15 +9,15 @@ import pytest
 
 from judgesmith.errors import BudgetError, ModelError, OptionError
 from judgesmith.programs import artifact
-from judgesmith.programs.committee import Committee, Norm
-from judgesmith.programs.critic import ActiveCritic
-from judgesmith.programs.direct import DirectScorer
-from judgesmith.programs.geval import GEval
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.comparing.pairs import PairS
+from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.openlgauge import OpeNLGauge
-from judgesmith.programs.pairs import PairS
-from judgesmith.programs.pairwise import PairwiseDirectScorer
-from judgesmith.programs.transport import Request, Unanswered
+from judgesmith.programs.models.transport import Request, Unanswered
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.signatures.values import Criterion, Item, Scale
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import

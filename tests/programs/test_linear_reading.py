@@ -8,10 +8,21 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgesmith.programs import annotation_text, comparison, geval, grounding, rewriting, structured_input, synthesis
-from judgesmith.programs.prompting import CriteriaLayout, CriteriaListLayout, OverallLayout, TextLayout, disarm
-from judgesmith.programs.suspicion import suspicion
-from judgesmith.programs.transport import Reply
+from judgesmith.programs import rewriting
+from judgesmith.programs.comparing import comparison, synthesis
+from judgesmith.programs.models.transport import Reply
+from judgesmith.programs.openlgauge import grounding
+from judgesmith.programs.openlgauge import text as annotation_text
+from judgesmith.programs.pointwise import geval
+from judgesmith.programs.prompting import structured as structured_input
+from judgesmith.programs.prompting.layouts import (
+    CriteriaLayout,
+    CriteriaListLayout,
+    OverallLayout,
+    TextLayout,
+    disarm,
+)
+from judgesmith.programs.prompting.suspicion import suspicion
 from judgesmith.signatures.values import Criterion
 
 CRITERIA = (Criterion("Fluency", "It reads well."), Criterion("Use of the source", "It is true."))

@@ -12,9 +12,9 @@ import pytest
 from misbehaving_server import MakeServer, Server
 
 from judgesmith.errors import JudgesmithError
-from judgesmith.programs import engine
-from judgesmith.programs.lm import Connection, LanguageModel, language_model
-from judgesmith.programs.transport import _WAYS, Request, _names_a_place
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.models.transport import _WAYS, Request, _names_a_place
 
 #: These begin with a login in a browser, or load a model into this process.
 LEFT_OUT = {"github_copilot", "chatgpt", "petals"}

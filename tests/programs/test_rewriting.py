@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from judgesmith.programs import engine
+from judgesmith.programs.models import engine
 from judgesmith.programs.rewriting import TRIES, Rewriter, Unusable, bare, check
 
 TEXT = "Anna Lopez sold 12 red buses to the town of Oldham on Monday, and the council has agreed."

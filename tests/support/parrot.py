@@ -1,7 +1,7 @@
 """A model that says the same to everything."""
 
-from judgesmith.programs.lm import Connection, LanguageModel
-from judgesmith.programs.transport import Reply, Request
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.models.transport import Reply, Request
 
 
 class Parrot:

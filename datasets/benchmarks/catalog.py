@@ -1,0 +1,533 @@
+"""Sets of outputs with human scores from the literature: what they are, where they are, and their rows.
+
+A set is looked for in the folder that `JUDGESMITH_DATA` names, then in the cache, and is fetched from its origin only
+when that is asked for. A fetched file is used only if its SHA-256 is the pinned one, so no mirror has to be trusted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+import logging
+import math
+import os
+import tempfile
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal
+
+from ...errors import LabelsError
+from ..loading import _open, count_rows, read_labels
+from ..records import OVERALL, Labels
+from .converters import convert
+
+__all__ = [
+    "GITHUB",
+    "BenchmarkCard",
+    "Origin",
+    "Place",
+    "Progress",
+    "benchmark",
+    "cache_dir",
+    "count_here",
+    "data_dir",
+    "list_benchmarks",
+    "load_annotations",
+    "load_benchmark",
+    "load_metrics",
+    "load_references",
+    "load_spans",
+    "load_zscores",
+    "locate",
+    "resolve",
+]
+
+GITHUB = "https://raw.githubusercontent.com"
+"""Where origins are fetched from. A mirror has the same paths: {repository}/{commit}/{path}."""
+
+Progress = Callable[[int, int, str], None]
+"""`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
+
+_PREFIX = "bench/"
+_CONVERSION = 1  # counts up when a converter changes, so that nobody goes on reading what an older one made
+_RETRIES = 1
+_ANSWER_WITHIN = 30.0  # seconds
+_CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One file of a public repository at one commit. `bytes` and `sha256` describe the whole file."""
+
+    repository: str
+    path: str
+    commit: str
+    bytes: int
+    sha256: str
+
+    def url(self, base_url: str = GITHUB) -> str:
+        """The address of the file at GitHub or at a mirror with the same paths."""
+        return f"{base_url.rstrip('/')}/{self.repository}/{self.commit}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkCard:
+    """What has to be known about a set before its numbers mean anything.
+
+    `aspects` maps each aspect to its scale (worst, best), higher is better; -inf where there is no worst end.
+    `rows`, `documents` and `systems` (None where they are not named) are those of the whole set. `aggregation` says how
+    published tables make one number of it. `restriction` is "" or what stands against free use. `origin` is None for a
+    set that cannot be fetched, and `unfetchable` says why. `extras` are the files that may lie beside the rows.
+    """
+
+    name: str
+    title: str
+    task: str
+    aspects: Mapping[str, tuple[float, float]]
+    rows: int
+    documents: int
+    systems: int | None
+    paper: str
+    paper_url: str
+    licence: str
+    licence_note: str
+    restriction: str
+    aggregation: str
+    quirks: tuple[str, ...]
+    extras: tuple[str, ...]
+    origin: Origin | None
+    unfetchable: str
+
+    @property
+    def key(self) -> str:
+        """The name without `bench/`; the set's file is `{key}.jsonl`."""
+        return self.name.removeprefix(_PREFIX)
+
+    def to_json(self) -> dict[str, Any]:
+        """The card as JSON has it: a missing worst end is null."""
+        scales = {
+            aspect: [worst if math.isfinite(worst) else None, best] for aspect, (worst, best) in self.aspects.items()
+        }
+        return asdict(self) | {"aspects": scales}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a set is: in the "folder" of JUDGESMITH_DATA, in the "cache", "fetchable", or "unavailable".
+
+    `path` is the file with its rows, None where it is not here.
+    """
+
+    kind: Literal["folder", "cache", "fetchable", "unavailable"]
+    path: Path | None = None
+
+
+# --- cards -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _cards() -> dict[str, BenchmarkCard]:
+    data = tomllib.loads(files(__package__).joinpath("cards.toml").read_text(encoding="utf-8"))
+    cards = {}
+    for key, entry in data.items():
+        origin = entry.get("origin")
+        cards[key] = BenchmarkCard(
+            name=_PREFIX + key,
+            title=entry["title"],
+            task=entry["task"],
+            aspects={aspect: (float(worst), float(best)) for aspect, (worst, best) in entry["aspects"].items()},
+            rows=entry["rows"],
+            documents=entry["documents"],
+            systems=entry.get("systems"),
+            paper=entry["paper"],
+            paper_url=entry["paper_url"],
+            licence=entry["licence"],
+            licence_note=entry["licence_note"],
+            restriction=entry.get("restriction", ""),
+            aggregation=entry["aggregation"],
+            quirks=tuple(entry["quirks"]),
+            extras=tuple(entry.get("extras", ())),
+            origin=Origin(**origin) if origin else None,
+            unfetchable=entry.get("unfetchable", ""),
+        )
+    return cards
+
+
+def list_benchmarks() -> list[BenchmarkCard]:
+    """The cards of all sets, whether they are here or not."""
+    return list(_cards().values())
+
+
+def benchmark(name: str) -> BenchmarkCard:
+    """The card of a set, by its name with or without `bench/`. Raises LabelsError, with the names that come closest."""
+    key = name.removeprefix(_PREFIX)
+    if key in _cards():
+        return _cards()[key]
+    close = difflib.get_close_matches(key.lower(), _cards(), n=2, cutoff=0.5)
+    meant = f"did you mean {' or '.join(_PREFIX + other for other in close)}? " if close else ""
+    known = ", ".join(card.name for card in list_benchmarks())
+    raise LabelsError(f"{_PREFIX}{key}: there is no such set; {meant}The sets are {known}")
+
+
+# --- where they are --------------------------------------------------------------------------------------------------
+
+
+def data_dir() -> Path | None:
+    """The folder that `JUDGESMITH_DATA` names, None if it is not set. Raises LabelsError if there is no such folder."""
+    named = os.environ.get("JUDGESMITH_DATA")
+    if not named:
+        return None
+    folder = Path(named).expanduser()
+    if not folder.is_dir():
+        raise LabelsError(f"JUDGESMITH_DATA: there is no folder {folder}; mend the path or unset the variable")
+    return folder
+
+
+def cache_dir() -> Path:
+    """The folder of fetched sets: `JUDGESMITH_DATA_CACHE`, or `~/.cache/judgesmith/data`. It need not exist yet."""
+    if folder := os.environ.get("JUDGESMITH_DATA_CACHE"):
+        return Path(folder).expanduser()
+    return Path.home() / ".cache" / "judgesmith" / "data"
+
+
+def locate(name: str) -> Place:
+    """Where a set is. Fetches and writes nothing. Raises LabelsError if the name or the folder does not exist."""
+    card = benchmark(name)
+    folder = data_dir()
+    if folder is not None and (folder / f"{card.key}.jsonl").is_file():
+        return Place("folder", folder / f"{card.key}.jsonl")
+    if card.origin is None:
+        return Place("unavailable")
+    if _converted(card).is_file():
+        return Place("cache", _converted(card))
+    return Place("fetchable")
+
+
+def count_here(name: str) -> int | None:
+    """How many rows the set has here: fewer than its card says where only a part is. None where it is not here."""
+    place = locate(name)
+    return None if place.path is None else count_rows(place.path)
+
+
+def resolve(name: str, *, fetch: bool = False, base_url: str | None = None, progress: Progress | None = None) -> Path:
+    """The path of a set's rows, as JSONL that `read_labels` reads.
+
+    fetch: True fetches the set from its origin if it is not here; read `benchmark(name).licence` first. False never
+        touches the network.
+    base_url: a mirror of GITHUB.
+    progress: told of every piece that arrives.
+    Raises LabelsError if the set is unknown, is not here and cannot or may not be fetched, or if the origin does not
+    deliver the pinned file; nothing is kept of a wrong one.
+    """
+    card = benchmark(name)
+    place = locate(name)
+    if place.path is not None:
+        return place.path
+    beside = f"set JUDGESMITH_DATA to a folder with {card.key}.jsonl"
+    if card.origin is None:
+        raise LabelsError(f"{card.name}: it is not here and cannot be fetched ({card.unfetchable}); {beside}")
+    original = _originals(card.origin) / card.origin.path
+    # The right file may be there already: put there by hand, or kept when a converter changed.
+    if not (original.is_file() and _sha256(original) == card.origin.sha256):
+        if not fetch:
+            raise LabelsError(
+                f"{card.name}: it is not here; fetch it ({card.origin.bytes / 1e6:.1f} MB, licence {card.licence}) with"
+                f" `judgesmith data fetch {card.name}`, or {beside}"
+            )
+        _download(card, card.origin, base_url or GITHUB, progress)
+    rows = convert(card.key, original)
+    path = _converted(card)
+    _write_rows(path, rows)
+    return path
+
+
+def _originals(origin: Origin) -> Path:
+    return cache_dir() / "origins" / origin.repository.replace("/", "_") / origin.commit[:12]
+
+
+def _converted(card: BenchmarkCard) -> Path:
+    return cache_dir() / f"v{_CONVERSION}" / f"{card.key}.jsonl"
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    """All rows or none: another process must never read half a file."""
+    temporary: Path | None = None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as handle:
+            temporary = Path(handle.name)
+            handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+        temporary.chmod(0o644)  # temporary files are their maker's alone, but a cache may be shared
+        temporary.replace(path)
+    except OSError as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        raise _unwritable(path.parent, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> LabelsError:
+    return LabelsError(
+        f"{folder}: cannot be written ({error.strerror or error}); make room, or set JUDGESMITH_DATA_CACHE to another"
+        " folder"
+    )
+
+
+# --- fetching --------------------------------------------------------------------------------------------------------
+
+
+def _download(card: BenchmarkCard, origin: Origin, base_url: str, progress: Progress | None) -> None:
+    """Bring the pinned file into `_originals(origin)`. pooch checks its hash before it takes its place."""
+    import pooch
+    import requests
+
+    pooch.get_logger().setLevel(logging.WARNING)  # it announces every download, and a library prints nothing
+    folder = _originals(origin)
+    source = pooch.create(
+        path=folder,
+        base_url=origin.url(base_url).removesuffix(origin.path),
+        registry={origin.path: f"sha256:{origin.sha256}"},
+        retry_if_failed=_RETRIES,
+    )
+    bar = _Received(origin.bytes, f"{card.name} from {origin.url(base_url)}", progress)
+    loader = pooch.HTTPDownloader(
+        progressbar=bar, chunk_size=_CHUNK, timeout=_ANSWER_WITHIN, headers={"Accept-Encoding": "identity"}
+    )
+    try:
+        source.fetch(origin.path, downloader=loader)
+    # requests' errors are OSErrors too, so they stand first; a ValueError is pooch's word for a wrong hash, but also
+    # requests' for an address that makes no sense.
+    except (requests.RequestException, ValueError) as error:
+        raise LabelsError(
+            f"{card.name}: {origin.url(base_url)}: {_reason(error, base_url)}; try again later, name a mirror with"
+            f" --base-url, or put the file (SHA-256 {origin.sha256}) at {folder / origin.path}"
+        ) from None
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _reason(error: Exception, base_url: str) -> str:
+    import requests
+
+    if isinstance(error, requests.HTTPError) and error.response is not None:
+        return f"the server answered {error.response.status_code} {error.response.reason}".rstrip()
+    if isinstance(error, requests.Timeout):
+        return f"no answer within {_ANSWER_WITHIN:g} s"
+    if isinstance(error, requests.exceptions.ChunkedEncodingError):
+        return "the download broke off"
+    if isinstance(error, requests.ConnectionError):
+        return f"no connection to {base_url}"
+    if isinstance(error, requests.RequestException):
+        return f"{type(error).__name__}: {error}"
+    if isinstance(error, _TooLongError):
+        return "the server sends far more than the file has"
+    return "it sent another file than the pinned one (the SHA-256 differs)"
+
+
+class _TooLongError(ValueError):
+    """Stops a server that never ends."""
+
+
+class _Received:
+    """What pooch takes for a progress bar: passes the bytes on to `progress`, and stops a download without an end."""
+
+    def __init__(self, size: int, what: str, progress: Progress | None) -> None:
+        self._size = size
+        self._what = what
+        self._say = progress or (lambda done, total, what: None)
+        self._done = 0
+        self._ended = False
+
+    @property
+    def total(self) -> int:
+        return self._size
+
+    @total.setter
+    def total(self, said: int) -> None:
+        """pooch sets what the server says when a download begins, so also when it begins anew."""
+        self._done, self._ended = 0, False
+
+    def update(self, count: int) -> None:
+        """One more chunk has arrived; the last one counts as full."""
+        if self._ended:
+            return
+        self._done += count
+        if self._done > 2 * self._size + 16 * _CHUNK:
+            raise _TooLongError
+        self._say(min(self._done, self._size), self._size, self._what)
+
+    def reset(self) -> None:
+        """pooch fills the bar once more at the end, which is no news."""
+        self._ended = True
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def load_benchmark(
+    name: str,
+    *,
+    aspect: str | None = None,
+    fetch: bool = False,
+    base_url: str | None = None,
+    progress: Progress | None = None,
+) -> Labels:
+    """The rows of a set with the human scores of one aspect, on the scale of its card.
+
+    aspect: None takes the only one, or "overall".
+    fetch, base_url, progress: see `resolve`.
+    `warnings` say when the file holds only a part of the set. Where the scale has no worst end, the lowest score found
+    stands for it and `scale_given` is False.
+    Raises LabelsError as `resolve` does, for an aspect that the set does not have, and for a damaged file.
+    """
+    card = benchmark(name)
+    aspect = _aspect(card, aspect)
+    worst, best = card.aspects[aspect]
+    bounded = math.isfinite(worst)
+    path = resolve(name, fetch=fetch, base_url=base_url, progress=progress)
+    labels = read_labels(path, aspect=aspect, scale=(worst, best) if bounded else None)
+    warnings = list(labels.warnings)
+    if not bounded:
+        worst = float(labels.scores.min())
+        if labels.scores.max() > best:
+            raise LabelsError(f"{path.name}: aspect {aspect!r}: a score is above {best:g}, the best there is; mend it")
+        warnings = [warning for warning in warnings if "the scale was inferred" not in warning]
+        warnings.append(
+            f"{card.name}: {aspect} has no worst end; the lowest score found, {worst:g}, stands for it in the scale"
+            f" {worst:g}..{best:g}"
+        )
+    if len(labels) != card.rows:
+        warnings.append(
+            f"{card.name}: {len(labels):,} of its {card.rows:,} rows; published numbers are for all of them"
+        )
+    return replace(labels, scale=(worst, best), scale_given=bounded, origin=card.name, warnings=tuple(warnings))
+
+
+def _aspect(card: BenchmarkCard, wanted: str | None) -> str:
+    if wanted is None and (OVERALL in card.aspects or len(card.aspects) == 1):
+        return OVERALL if OVERALL in card.aspects else next(iter(card.aspects))
+    if wanted is None:
+        raise LabelsError(f"{card.name}: there are several aspects ({', '.join(card.aspects)}); pass --aspect NAME")
+    if wanted not in card.aspects:
+        raise LabelsError(
+            f"{card.name}: there is no aspect {wanted!r}; pass --aspect with one of: {', '.join(card.aspects)}"
+        )
+    return wanted
+
+
+def load_zscores(
+    name: str, *, fetch: bool = False, base_url: str | None = None, progress: Progress | None = None
+) -> dict[str, dict[str, float]]:
+    """Row id -> {aspect: score standardised per rater}, which some published tables correlate with (wiki_da).
+
+    fetch, base_url, progress: see `resolve`. Raises LabelsError as it does, and if the set has none.
+    """
+    path = resolve(name, fetch=fetch, base_url=base_url, progress=progress)
+    found = {}
+    for number, record in enumerate(_open(path).records, 1):
+        if "zscores" not in record:
+            raise LabelsError(f"{benchmark(name).name}: the set has no standardised scores; use its scores")
+        where = f"{path.name}, record {number}"
+        found[str(record["id"])] = _numbers(record, "zscores", where)
+    return found
+
+
+# --- what lies beside the rows ---------------------------------------------------------------------------------------
+
+
+def load_metrics(name: str) -> dict[str, dict[str, float]]:
+    """Row id -> {metric: value}, as others scored the rows: automatic metrics and LLM judges.
+
+    Not every row has every metric, and not every metric is better when higher. A null is NaN.
+    Raises LabelsError if the set has no such file, if it is not here, or if it is damaged.
+    """
+    return {key: _numbers(record, "metrics", where) for key, record, where in _beside(name, "metrics", "id")}
+
+
+def load_annotations(name: str, *, crowd: bool = False) -> dict[str, list[dict[str, float]]]:
+    """Row id -> one {aspect: rating} per person. The place in the list does not tell who it was.
+
+    crowd: the crowd workers' ratings instead of the experts' (summeval).
+    Raises LabelsError as `load_metrics` does.
+    """
+    field = "crowd" if crowd else "annotations"
+    return {
+        key: [_numbers({field: rating}, field, where) for rating in _list(record, field, where)]
+        for key, record, where in _beside(name, "annotators", "id")
+    }
+
+
+def load_spans(name: str) -> dict[str, dict[str, Any]]:
+    """Row id -> {"errors": [...], ...}: what people marked, in the set's own terms (see its card for the positions).
+
+    Raises LabelsError as `load_metrics` does.
+    """
+    spans = {}
+    for key, record, where in _beside(name, "spans", "id"):
+        _list(record, "errors", where)
+        spans[key] = {field: value for field, value in record.items() if field != "id"}
+    return spans
+
+
+def load_references(name: str) -> dict[str, list[str]]:
+    """Document -> all its references. Raises LabelsError as `load_metrics` does."""
+    return {
+        key: [str(text) for text in _list(record, "references", where)]
+        for key, record, where in _beside(name, "references", "doc_id")
+    }
+
+
+def _beside(name: str, extra: str, key: str) -> Iterator[tuple[str, dict[str, Any], str]]:
+    """(id, record, where for messages) of every line of `{set}.{extra}.jsonl`."""
+    card = benchmark(name)
+    file = f"{card.key}.{extra}.jsonl"
+    folder = data_dir()
+    path = None if folder is None else folder / file
+    if path is None or not path.is_file():
+        if extra not in card.extras:
+            raise LabelsError(f"{card.name}: the set has no {extra}; it has {', '.join(card.extras) or 'rows only'}")
+        where = "JUDGESMITH_DATA is not set" if folder is None else f"{file} is not in {folder}"
+        raise LabelsError(
+            f"{card.name}: the {extra} are not here ({where}) and are not fetched with the rows; set JUDGESMITH_DATA to"
+            f" a folder with {file}"
+        )
+    seen = set()
+    for number, record in enumerate(_open(path).records, 1):
+        where = f"{file}, record {number}"
+        found = record.get(key)
+        if not isinstance(found, str) or found in seen:
+            what = "is there twice" if isinstance(found, str) else "is missing"
+            raise LabelsError(f"{where}: {key} {f'{found!r} ' if found is not None else ''}{what}; mend the file")
+        seen.add(found)
+        yield found, record, where
+
+
+def _list(record: Mapping[str, Any], field: str, where: str) -> list[Any]:
+    value = record.get(field)
+    if not isinstance(value, list):
+        raise LabelsError(f"{where}: {field!r} must be a list; mend the file")
+    return value
+
+
+def _numbers(record: Mapping[str, Any], field: str, where: str) -> dict[str, float]:
+    value = record.get(field)
+    if not isinstance(value, dict):
+        raise LabelsError(f"{where}: {field!r} must hold objects; mend the file")
+    numbers = {}
+    for name, number in value.items():
+        if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float))):
+            raise LabelsError(f"{where}: {name} is {number!r}, which is no number; mend the file")
+        numbers[name] = math.nan if number is None else float(number)
+    return numbers

@@ -1,0 +1,254 @@
+"""What every perturbation of a text is made of: its declaration, its material, and texts cut into words and sentences.
+
+Source: DHP benchmark, Tables 1 and 2. The perturbations themselves are in `perturbation_rules`, `perturbation_facts`,
+`perturbation_invariances` and `perturbation_attacks`; `perturbation` makes pairs with them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import ClassVar, Literal
+
+import sentencex  # type: ignore[import-untyped,unused-ignore]
+from rapidfuzz.distance import Levenshtein
+
+from ...errors import JudgesmithError, OptionError
+
+Kind = Literal["damage", "invariance", "attack"]
+Level = Literal["character", "word", "sentence"]
+Method = Literal["rules", "lm"]
+Degree = Literal["minor", "major", "only"]  # "only": the perturbation has no degrees
+Need = Literal["others", "wrong", "lm", "english"]
+
+WORD = re.compile(r"\w+(?:['’.,:-]\w+)*")
+_LOWEST = 2.0  # letters that must be left for every one that is changed
+
+
+class Unperturbable(JudgesmithError):
+    """This text cannot be perturbed in this way; the message says why. It is left out and counted, never altered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A good text with what it was made from. group: texts of one group are no "other documents" to each other.
+    references: other good texts for the same source. wrong: a wrong ending or answer that the data has for it."""
+
+    id: str
+    text: str
+    source: str = ""
+    context: str | None = None
+    references: tuple[str, ...] = ()
+    group: str = ""
+    wrong: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Amounts:
+    """How many characters or words are damaged.
+
+    task: one of PAPER, whose k the paper's Table 2 gives for texts of one length, or "relative": about the same shares
+    of any text (3 and 15 % of the letters, 7 and 35 % of the words; 10 of SummEval's 340 characters are 3 %).
+    """
+
+    task: str = "relative"
+
+    def __post_init__(self) -> None:
+        if self.task != "relative" and self.task not in PAPER:
+            raise OptionError(f"amount {self.task!r} is none of relative, {', '.join(PAPER)}")
+
+    def count(self, unit: Literal["character", "word"], degree: Degree, there: int) -> int:
+        """How many of the `there` characters or words to damage, at least 1. Raises Unperturbable for a text so short
+        that less than twice as many are there."""
+        place = 1 if degree == "major" else 0
+        if self.task == "relative":
+            shares = (0.03, 0.15) if unit == "character" else (0.07, 0.35)
+            k = max(1, round(shares[place] * there))
+            if place:  # more than minor, however short the text
+                k = max(k, 1 + max(1, round(shares[0] * there)))
+        else:
+            k = PAPER[self.task][unit == "word"][place]
+        if there < _LOWEST * k or there < 4:
+            raise Unperturbable(f"too short: {there} {'letters or digits' if unit == 'character' else 'words'} for {k}")
+        return k
+
+
+#: Table 2: minor and major k of characters and of consecutive words. The paper deletes words of translations only; for
+#: the other tasks the same shares of their mean lengths are taken. Of story endings it damages 5 letters; 10 is ours.
+PAPER: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
+    "summarization": ((10, 50), (4, 20)),
+    "scientific": ((20, 100), (8, 40)),
+    "story": ((5, 10), (1, 3)),
+    "answer": ((5, 25), (2, 8)),
+    "translation": ((10, 50), (5, 25)),
+}
+
+
+@dataclass(frozen=True)
+class Material:
+    """What a perturbation may use beside the text. others: texts of other documents, in an order that does not
+    depend on the perturbation."""
+
+    own: Text
+    others: Sequence[Text] = ()
+    amounts: Amounts = field(default_factory=Amounts)
+    language: str = "en"
+
+    @property
+    def english(self) -> bool:
+        return self.language.lower().partition("-")[0] == "en"
+
+
+class Perturbation:
+    """One way to change a text.
+
+    name: as users write it; made by rules in place of a language model, it ends with "-rules", made by one, with "-lm".
+    kind: "damage" must lower a score, "invariance" must not, "attack" must not raise it. degrees: ("minor", "major")
+    or ("only",). needs: "others" (texts of other documents), "wrong" (a wrong ending in the data), "lm", "english".
+    paper: whether it is one of DHP's.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    level: ClassVar[Level]
+    kind: ClassVar[Kind] = "damage"
+    method: ClassVar[Method] = "rules"
+    degrees: ClassVar[tuple[Degree, ...]] = ("minor", "major")
+    needs: ClassVar[tuple[Need, ...]] = ()
+    paper: ClassVar[bool] = False
+
+    def base(self, material: Material) -> str:
+        """The text that is changed: the good one, unless a subclass needs another."""
+        return material.own.text
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        """The changed text. Raises Unperturbable."""
+        raise NotImplementedError
+
+    def require(self, material: Material) -> None:
+        """Raises Unperturbable where something that it needs is not there."""
+        if "english" in self.needs and not material.english:
+            raise Unperturbable(f"its rules are for English, and the language is {material.language!r}")
+        if "others" in self.needs and not material.others:
+            raise Unperturbable("there is no text of another document")
+        if "wrong" in self.needs and not (material.own.wrong or "").strip():
+            raise Unperturbable("the data has no wrong ending for it (column wrong)")
+
+
+# Texts in parts ------------------------------------------------------------------------------------------------------
+
+
+def sentences(text: str, language: str = "en") -> list[str]:
+    """The sentences of a text, each with the white space after it: joined they are the text. Split by sentencex, which
+    knows about 300 languages and leaves abbreviations and decimal points alone."""
+    return list(_sentences(text, language))
+
+
+@lru_cache(maxsize=4096)  # the others' texts are cut again for every text
+def _sentences(text: str, language: str) -> tuple[str, ...]:
+    found: list[str] = []
+    place = 0
+    # a lone surrogate, which broken JSON holds, is no text to it; "?" has the same length
+    for piece in sentencex.segment(language, text.encode("utf-8", "replace").decode()):
+        part = text[place : place + len(piece)]
+        place += len(piece)
+        if found and not part.strip():
+            found[-1] += part
+        else:
+            found.append(part)
+    if place < len(text):
+        found.append(text[place:])
+    return tuple(found)
+
+
+def split_space(sentence: str) -> tuple[str, str]:
+    """A sentence and the white space after it."""
+    bare = sentence.rstrip()
+    return bare, sentence[len(bare) :]
+
+
+def several_sentences(text: str, material: Material, fewest: int = 2) -> list[str]:
+    """Its sentences. Raises Unperturbable for fewer than `fewest`."""
+    found = sentences(text, material.language)
+    if len(found) < fewest:
+        raise Unperturbable(f"{len(found)} sentence{'s' * (len(found) != 1)}; at least {fewest} are needed")
+    return found
+
+
+def letters(text: str) -> list[int]:
+    """Places of letters and digits."""
+    return [i for i, character in enumerate(text) if character.isalnum()]
+
+
+def like(model: str, word: str) -> str:
+    """`word` with the case of `model`: capitalised, in capitals or as it is."""
+    if len(model) > 1 and model.isupper():
+        return word.upper()
+    return word[:1].upper() + word[1:] if model[:1].isupper() else word
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """text[start:end] would become `new`."""
+
+    start: int
+    end: int
+    new: str
+
+
+def spots_of(text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str | None]) -> list[Spot]:
+    """A spot for every match that `new` has a replacement for."""
+    found = ((m, new(m)) for m in pattern.finditer(text))
+    return [Spot(m.start(), m.end(), made) for m, made in found if made is not None and made != m[0]]
+
+
+def replace_spots(text: str, spots: Iterable[Spot], rng: random.Random, count: int | None = None) -> str:
+    """Replace `count` of the spots (None: all), drawn so that a larger count includes what a smaller one draws. Of
+    spots that overlap only one is taken."""
+    order = list(spots)
+    rng.shuffle(order)
+    taken: list[Spot] = []
+    for spot in order:
+        if count is not None and len(taken) == count:
+            break
+        if all(spot.end <= other.start or spot.start >= other.end for other in taken):
+            taken.append(spot)
+    for spot in sorted(taken, key=lambda s: -s.start):
+        text = text[: spot.start] + spot.new + text[spot.end :]
+    return text
+
+
+def replace_by_degree(
+    text: str, spots: Sequence[Spot], degree: Degree, rng: random.Random, what: str, most: int = 5
+) -> str:
+    """One spot for a minor damage, up to `most` for a major one, which needs two. Raises Unperturbable."""
+    fewest = 2 if degree == "major" else 1
+    if len(spots) < fewest:
+        raise Unperturbable(f"it has {len(spots)} {what}, and {fewest} {'are' if fewest > 1 else 'is'} needed")
+    return replace_spots(text, spots, rng, 1 if degree == "minor" else most)
+
+
+# How much changed ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How far two texts are apart. distance: Levenshtein, in characters; share: of the longer text's characters, words:
+    share of the longer text's words (both in 0..1)."""
+
+    distance: int
+    share: float
+    words: float
+
+    @classmethod
+    def between(cls, before: str, after: str) -> Change:
+        one, other = before.split(), after.split()
+        distance = Levenshtein.distance(before, after)
+        return cls(
+            distance,
+            distance / max(len(before), len(after), 1),
+            Levenshtein.distance(one, other) / max(len(one), len(other), 1),
+        )

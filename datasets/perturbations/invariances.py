@@ -1,0 +1,144 @@
+"""Changes that a good judge must not react to, or not much: how often it does is its false-alarm rate."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from typing import ClassVar
+
+from .base import (
+    Degree,
+    Kind,
+    Level,
+    Material,
+    Need,
+    Perturbation,
+    Unperturbable,
+    like,
+    replace_spots,
+    several_sentences,
+    split_space,
+    spots_of,
+)
+
+
+class _Invariance(Perturbation):
+    kind: ClassVar[Kind] = "invariance"
+    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
+
+
+_OTHER_MARKS = (
+    (re.compile(r"(\w) +([.,!?;:])(?=\s|$)"), r"\1\2"),  # tokenised text, as benchmarks have it
+    (re.compile(r"(?<=\w)'(?=\w)"), "’"),
+    (re.compile(r'(?<!\S)"(?=\S)'), "“"),
+    (re.compile(r'(?<=\S)"(?=[\s.,!?;:]|$)'), "”"),
+    (re.compile(r" -{1,2} | – "), " — "),
+    (re.compile(r", and "), " and "),
+)
+
+
+class Style(_Invariance):
+    """Typographic quotes and dashes, no space before a mark, no comma before "and"; where none of this applies, a final
+    full stop is taken away or put there."""
+
+    name: ClassVar[str] = "style"
+    about: ClassVar[str] = "another style of punctuation"
+    level: ClassVar[Level] = "character"
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        made = text
+        for pattern, new in _OTHER_MARKS:
+            made = pattern.sub(new, made)
+        if made != text:
+            return made
+        bare, space = split_space(text)
+        if not bare or not (bare[-1].isalnum() or bare[-1] == "."):
+            raise Unperturbable("it has no punctuation that could be set in another way")
+        return (bare[:-1] if bare[-1] == "." else f"{bare}.") + space
+
+
+class Case(_Invariance):
+    name: ClassVar[str] = "case"
+    about: ClassVar[str] = "all in lower case, or sentences begun with capitals where it was"
+    level: ClassVar[Level] = "character"
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        lower = text.lower()
+        if lower != text:
+            return lower
+        parts = several_sentences(text, material, 1)
+        return "".join(part[:1].upper() + part[1:] for part in parts)
+
+
+#: Words that may be exchanged in nearly every sentence; each keeps its place in the grammar.
+SYNONYMS: Mapping[str, str] = {
+    "big": "large", "huge": "enormous", "quickly": "rapidly", "rapidly": "quickly", "nearly": "almost",
+    "almost": "nearly", "maybe": "perhaps", "perhaps": "maybe", "often": "frequently", "frequently": "often",
+    "buy": "purchase", "bought": "purchased", "began": "started", "whole": "entire", "entire": "whole",
+    "cheap": "inexpensive", "inexpensive": "cheap", "expensive": "costly", "costly": "expensive",
+    "located": "situated", "situated": "located", "movie": "film", "although": "though", "until": "till",
+    "usually": "normally", "immediately": "at once", "regarding": "concerning", "approximately": "roughly",
+    "correctly": "properly", "whilst": "while", "someone": "somebody", "somebody": "someone",
+    "everyone": "everybody", "everybody": "everyone", "anyone": "anybody", "anybody": "anyone",
+    "particularly": "especially", "especially": "particularly", "additionally": "moreover", "wants": "wishes",
+}  # fmt: skip
+#: The same said in more words.
+LONGER: Mapping[str, str] = {
+    "because": "due to the fact that", "if": "in the event that", "now": "at the present time",
+    "although": "in spite of the fact that", "until": "up until", "always": "at all times",
+    "often": "on many occasions",
+    "usually": "in most cases", "sometimes": "on some occasions", "when": "at the time when", "soon": "in a short time",
+    "daily": "on a daily basis", "don't": "do not", "doesn't": "does not", "didn't": "did not", "isn't": "is not",
+    "aren't": "are not", "wasn't": "was not", "weren't": "were not", "can't": "cannot", "won't": "will not",
+    "couldn't": "could not", "wouldn't": "would not", "shouldn't": "should not", "hasn't": "has not",
+    "haven't": "have not", "hadn't": "had not", "it's": "it is", "i'm": "I am", "you're": "you are",
+    "they're": "they are", "we're": "we are", "i've": "I have", "you've": "you have", "i'll": "I will",
+}  # fmt: skip
+_WORD = re.compile(
+    r"(?P<before>\b(?:an?|so|even|only|as|too)\s+)?(?P<word>\b[^\W\d_]+(?:['’][^\W\d_]+)?)", re.IGNORECASE
+)
+
+
+def _by_list(text: str, words: Mapping[str, str], rng: random.Random) -> str:
+    def other(match: re.Match[str]) -> str | None:
+        new = words.get(match["word"].lower().replace("’", "'"))
+        before = (match["before"] or "").strip().lower()
+        vowels = [bool(new) and w[:1].lower() in "aeiou" for w in (match["word"], new or "")]
+        if new is None or (before and (before not in ("a", "an") or vowels[0] != vowels[1])):  # "even if", "a huge"
+            return None
+        return (match["before"] or "") + like(match["word"], new)
+
+    spots = spots_of(text, _WORD, other)
+    if not spots:
+        raise Unperturbable("it has none of the words on the list")
+    return replace_spots(text, spots, rng)
+
+
+class Synonyms(_Invariance):
+    name: ClassVar[str] = "synonyms"
+    about: ClassVar[str] = "words replaced by others of the same meaning, from a small list that is safe in English"
+    level: ClassVar[Level] = "word"
+    needs: ClassVar[tuple[Need, ...]] = ("english",)
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        return _by_list(text, SYNONYMS, rng)
+
+
+class Longer(_Invariance):
+    name: ClassVar[str] = "longer"
+    about: ClassVar[str] = "the same said in more words, from a small list of English phrases"
+    level: ClassVar[Level] = "word"
+    needs: ClassVar[tuple[Need, ...]] = ("english",)
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        return _by_list(text, LONGER, rng)
+
+
+class Formatting(_Invariance):
+    name: ClassVar[str] = "formatting"
+    about: ClassVar[str] = "every sentence on a line of its own, as a list"
+    level: ClassVar[Level] = "sentence"
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        return "\n".join(f"- {split_space(part)[0].lstrip()}" for part in several_sentences(text, material))

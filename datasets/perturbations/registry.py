@@ -1,0 +1,200 @@
+"""Texts damaged on purpose, changed without harm, or made to address their judge: the registry, and checked pairs.
+
+Source: DHP benchmark (Tables 1 and 2); what goes beyond it is marked by `paper = False`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import OptionError
+from . import attacks as attacks
+from . import facts as facts
+from . import invariances as invariances
+from . import rules as rules
+from .base import Amounts, Change, Degree, Kind, Level, Material, Method, Perturbation, Text, Unperturbable, sentences
+
+__all__ = [
+    "PERTURBATIONS",
+    "Amounts",
+    "Change",
+    "Degree",
+    "Kind",
+    "Left",
+    "Level",
+    "Material",
+    "Method",
+    "Pair",
+    "Perturbation",
+    "Text",
+    "Unperturbable",
+    "find_perturbations",
+    "pairs_of",
+    "sentences",
+]
+
+_TRIES = 8  # draws for a major damage that changed no more than the minor one
+
+#: By name, in the order of the paper's tables and then of ours.
+PERTURBATIONS: Mapping[str, Perturbation] = {
+    made.name: made
+    for made in (
+        rules.Deletions(), rules.Typos(), facts.EntitiesByRules(), rules.GrammarByRules(), rules.WordDeletion(),
+        rules.Shuffle(), rules.RewriteByRules(), rules.RandomEnding(), rules.WrongEnding(), rules.RandomAnswer(),
+        facts.Negation(), facts.Numbers(), facts.Omission(), facts.Irrelevant(), facts.Speakers(),
+        invariances.Style(), invariances.Case(), invariances.Synonyms(), invariances.Formatting(), invariances.Longer(),
+        attacks.RequestAttack(), attacks.SystemAttack(), attacks.DemonstrationAttack(), attacks.TagAttack(),
+        attacks.DisguisedTagAttack(), attacks.TokenAttack(), attacks.HiddenAttack(), attacks.ControlAttack(),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A text before and after a perturbation, with everything that is needed to make or judge it again.
+
+    original: what was perturbed; of an attack a text of another document, of all else the good text. id: the good
+    text's. notes: what its maker should say of it.
+    """
+
+    id: str
+    perturbation: str
+    degree: Degree
+    kind: Kind
+    level: Level
+    method: Method
+    original: str
+    perturbed: str
+    source: str
+    context: str | None
+    references: tuple[str, ...]
+    group: str
+    seed: int
+    change: Change
+    notes: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`typos:major`, or the plain name where there are no degrees."""
+        return self.perturbation if self.degree == "only" else f"{self.perturbation}:{self.degree}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; `from_dict` takes them back."""
+        data = {name: getattr(self, name) for name in self.__slots__ if name != "change"}
+        data["change"] = {name: getattr(self.change, name) for name in self.change.__slots__}
+        return data | {"references": list(self.references), "notes": list(self.notes)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Pair:
+        """Raises KeyError or TypeError for what `to_dict` did not write."""
+        known = {name: data[name] for name in cls.__slots__}
+        known["change"] = Change(**data["change"])
+        return cls(**known | {"references": tuple(data["references"]), "notes": tuple(data["notes"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A text that was left out of a perturbation, and why."""
+
+    id: str
+    name: str
+    reason: str
+
+
+def find_perturbations(
+    wanted: Sequence[str], there: Mapping[str, Perturbation] = PERTURBATIONS
+) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
+    """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper, damage, invariance, attack,
+    character, word, sentence (the levels' damages). Each with the degrees that are asked for, in the registry's order.
+
+    Raises OptionError for a name that there is not, with the nearest one.
+    """
+    groups: dict[str, list[str]] = {"all": list(there), "paper": [n for n, p in there.items() if p.paper]}
+    for name, made in there.items():
+        groups.setdefault(made.kind, []).append(name)
+        if made.kind == "damage":
+            groups.setdefault(made.level, []).append(name)
+    found: dict[str, set[Degree]] = {}
+    for word in wanted:
+        name, colon, degree = word.strip().partition(":")
+        members = groups.get(name, [name] if name in there else [])
+        if not members:
+            if name.endswith("-lm") and name not in there:
+                raise OptionError(
+                    f"{name} is made by a language model: name one with --writer, or take a -rules damage"
+                )
+            near = difflib.get_close_matches(name, [*there, *groups], n=1, cutoff=0.5)
+            raise OptionError(
+                f"there is no perturbation {name!r}{f'; did you mean {near[0]}?' if near else ''}; there are "
+                f"{', '.join(there)}, and the groups {', '.join(groups)}"
+            )
+        for member in members:
+            degrees = there[member].degrees
+            if colon and degree not in degrees:
+                if name not in groups:
+                    raise OptionError(f"{name} has no degree {degree!r}; it has {', '.join(degrees)}")
+                continue
+            found.setdefault(member, set()).update([d for d in degrees if not colon or d == degree])
+    return [(made, tuple(d for d in made.degrees if d in found[n])) for n, made in there.items() if n in found]
+
+
+def pairs_of(
+    perturbation: Perturbation,
+    texts: Sequence[Text],
+    *,
+    degrees: Sequence[Degree] | None = None,
+    seed: int = 0,
+    amounts: Amounts | None = None,
+    language: str = "en",
+) -> Iterator[Pair | Left]:
+    """Every text perturbed in every degree, or the reason why it is left out.
+
+    A text that comes out unchanged is left out, and so is a major damage that changed no more than the minor one. The
+    same seed and text give the same pair, whatever other texts and perturbations there are; what is taken from other
+    documents depends on these, too.
+    """
+    chosen = perturbation.degrees if degrees is None else tuple(degrees)
+    for own in texts:
+        group = own.group or own.id
+        others = [other for other in texts if (other.group or other.id) != group]
+        material = Material(own, others, amounts or Amounts(), language)
+        made: dict[str, Pair] = {}
+        for degree in [d for d in perturbation.degrees if d in chosen or (d == "minor" and "major" in chosen)]:
+            minor = made.get("minor") if degree == "major" else None
+            outcome = _pair(perturbation, degree, material, seed, minor)
+            if isinstance(outcome, Pair):
+                made[degree] = outcome
+            if degree in chosen:
+                yield outcome
+
+
+def _pair(perturbation: Perturbation, degree: Degree, material: Material, seed: int, minor: Pair | None) -> Pair | Left:
+    own = material.own
+    name = perturbation.name if degree == "only" else f"{perturbation.name}:{degree}"
+    try:
+        perturbation.require(material)
+        before = perturbation.base(material)
+        if not any(character.isalnum() for character in before):
+            raise Unperturbable("it has no letters")
+        for attempt in range(_TRIES if minor is not None else 1):
+            # The degree is no part of the seed: what minor draws is the beginning of what major draws.
+            said = f"{seed}|{perturbation.name}|{own.id}|{own.text}" + (f"|{attempt}" if attempt else "")
+            rng = random.Random(said.encode("utf-8", "backslashreplace"))  # bytes, for the sake of lone surrogates
+            after = perturbation.change(before, degree, rng, material)
+            change = Change.between(before, after)
+            if minor is None or change.distance > minor.change.distance:
+                break
+        else:
+            raise Unperturbable("the major damage changed no more than the minor one")
+    except Unperturbable as error:
+        return Left(own.id, name, str(error))
+    if after == before or not after.strip():
+        return Left(own.id, name, "nothing changed" if after == before else "nothing was left of it")
+    return Pair(
+        own.id, perturbation.name, degree, perturbation.kind, perturbation.level, perturbation.method, before, after,
+        own.source, own.context, own.references, group=own.group or own.id, seed=seed, change=change,
+    )  # fmt: skip

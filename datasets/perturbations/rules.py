@@ -1,0 +1,288 @@
+"""DHP's damages of characters, words and sentences (Tables 1 and 2), by rules."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import ClassVar
+
+from .base import (
+    WORD,
+    Degree,
+    Level,
+    Material,
+    Need,
+    Perturbation,
+    Unperturbable,
+    letters,
+    like,
+    replace_by_degree,
+    sentences,
+    several_sentences,
+    split_space,
+    spots_of,
+)
+
+#: Neighbours on a QWERTY keyboard. Our own small table: the package of that name on PyPI that the paper used seeds the
+#: generator of the whole process, and leaves a text unchanged without saying so.
+_ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
+
+
+def _neighbours() -> dict[str, str]:
+    found = {}
+    for r, row in enumerate(_ROWS):
+        for c, key in enumerate(row):
+            near = [row[i] for i in (c - 1, c + 1) if 0 <= i < len(row)]
+            # Each row is shifted to the right by half a key: above are c and c + 1, below c - 1 and c.
+            for other, places in ((r - 1, (c, c + 1)), (r + 1, (c - 1, c))):
+                if 0 <= other < len(_ROWS):
+                    near += [_ROWS[other][i] for i in places if 0 <= i < len(_ROWS[other])]
+            kept = [k for k in near if k.isdigit() == key.isdigit()]  # a slip changes no word into a number
+            found[key] = "".join(kept)
+    return found
+
+
+QWERTY = _neighbours()
+
+
+# Characters ----------------------------------------------------------------------------------------------------------
+
+
+class Deletions(Perturbation):
+    name: ClassVar[str] = "deletions"
+    about: ClassVar[str] = "letters and digits deleted at random"
+    level: ClassVar[Level] = "character"
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        places = letters(text)
+        k = material.amounts.count("character", degree, len(places))
+        rng.shuffle(places)  # what minor deletes is a part of what major deletes
+        gone = set(places[:k])
+        return "".join(character for i, character in enumerate(text) if i not in gone)
+
+
+class Typos(Perturbation):
+    """A slip to a neighbouring key, a key hit beside the right one, a letter doubled, two letters swapped, or one left
+    out. Letters that no QWERTY keyboard has take part in the last three."""
+
+    name: ClassVar[str] = "typos"
+    about: ClassVar[str] = "typing errors of a QWERTY keyboard"
+    level: ClassVar[Level] = "character"
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        places = letters(text)
+        k = material.amounts.count("character", degree, len(places))
+        rng.shuffle(places)
+        made = list(text)
+        spoilt: set[int] = set()
+        for i in places:
+            if len(spoilt) == k:
+                break
+            if i - 1 in spoilt or i + 1 in spoilt or i in spoilt:  # else one slip could undo another
+                continue
+            spoilt.add(i)
+            made[i] = _slip(text, i, rng, made)
+        if len(spoilt) < k:  # errors no longer fit side by side: a very dense major
+            raise Unperturbable(f"only {len(spoilt)} typing errors fit into it, and {k} are asked for")
+        return "".join(made)
+
+
+def _slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
+    character = text[i]
+    near = QWERTY.get(character.lower(), "")
+    kinds = ["double", "leave out", *(["slip", "slip", "insert"] if near else [])]
+    after = text[i + 1 : i + 2]
+    if after.isalnum() and after.lower() != character.lower():
+        kinds.append("swap")
+    kind = rng.choice(kinds)
+    other = like(character, rng.choice(near)) if near else ""
+    if kind == "swap":
+        made[i + 1] = like(after, character.lower())
+        return like(character, after.lower())
+    return {"double": character * 2, "leave out": "", "slip": other, "insert": character + other}[kind]
+
+
+# Words ---------------------------------------------------------------------------------------------------------------
+
+
+class WordDeletion(Perturbation):
+    name: ClassVar[str] = "word-deletion"
+    about: ClassVar[str] = "consecutive words deleted"
+    level: ClassVar[Level] = "word"
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        words = list(re.finditer(r"\S+\s*", text))
+        k = material.amounts.count("word", degree, len(words))
+        first = rng.randrange(len(words) - k + 1)
+        return text[: words[first].start()] + text[words[first + k - 1].end() :]
+
+
+_WRONG_FORM = {
+    "is": "are", "are": "is", "was": "were", "were": "was", "has": "have", "have": "has", "does": "do", "do": "does",
+    "this": "these", "these": "this", "those": "that", "he": "him", "she": "her", "they": "them", "we": "us",
+    "him": "he", "them": "they", "us": "we", "i": "me", "me": "I", "a": "an", "an": "a", "in": "at", "on": "of",
+    "at": "from", "for": "to", "of": "on", "by": "of", "with": "at", "from": "at", "much": "many", "many": "much",
+    "goes": "go", "says": "say", "gets": "get", "makes": "make", "takes": "take", "its": "it", "their": "they",
+}  # fmt: skip
+_NO_PAST = frozenset(
+    [
+        "need",
+        "needed",
+        "speed",
+        "indeed",
+        "hundred",
+        "exceed",
+        "proceed",
+        "succeed",
+        "embed",
+        "naked",
+        "sacred",
+        "united",
+    ]
+)
+
+
+class GrammarByRules(Perturbation):
+    """The stand-in for DHP's grammatical errors, which a language model makes."""
+
+    name: ClassVar[str] = "grammar-rules"
+    about: ClassVar[str] = "errors of agreement, case, tense and preposition, by a list of English words"
+    level: ClassVar[Level] = "word"
+    needs: ClassVar[tuple[Need, ...]] = ("english",)
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        def wrong(match: re.Match[str]) -> str | None:
+            word = match[0].lower()
+            if word in _WRONG_FORM and not (len(word) > 1 and match[0].isupper()):  # US and IT are no pronouns
+                return like(match[0], _WRONG_FORM[word]) if word != "i" else "me"
+            if len(word) > 4 and word.endswith("ed") and word not in _NO_PAST:
+                return match[0][:-2] + "ing"
+            return None
+
+        return replace_by_degree(text, spots_of(text, WORD, wrong), degree, rng, "words that the rules know")
+
+
+# Sentences -----------------------------------------------------------------------------------------------------------
+
+
+class Shuffle(Perturbation):
+    name: ClassVar[str] = "shuffle"
+    about: ClassVar[str] = "sentences in another order: two of them (minor), all (major)"
+    level: ClassVar[Level] = "sentence"
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        parts = several_sentences(text, material, 3 if degree == "major" else 2)
+        bare = [split_space(part)[0] for part in parts]
+        if len(set(bare)) < len(bare):
+            raise Unperturbable("it has a sentence twice")
+        order = list(range(len(parts)))
+        if degree == "minor":
+            i, j = rng.sample(order, 2)
+            order[i], order[j] = j, i
+        else:
+            first = list(order)
+            while sum(a == b for a, b in zip(order, first, strict=True)) > len(order) - 3:  # at least three have moved
+                rng.shuffle(order)
+        # The white space stays where it was, so that paragraphs keep their number of sentences.
+        return join(text, [bare[i] for i in order], parts)
+
+
+def join(text: str, bare: list[str], parts: list[str]) -> str:
+    """Sentences in the places of others: each is followed by the white space of the one whose place it takes."""
+    gap = " " if _spaced(text) else ""
+    spaces = [split_space(part)[1] or gap for part in parts[:-1]] + [split_space(parts[-1])[1]]
+    return "".join(sentence + space for sentence, space in zip(bare, spaces, strict=True))
+
+
+def _spaced(text: str) -> bool:
+    """Whether the script puts spaces between words."""
+    return any(character.isspace() for character in text.strip())
+
+
+def inserted(parts: list[str], i: int, sentence: str) -> list[str]:
+    """The sentences with a further one after the i-th; -1 puts it first."""
+    gap = " " if _spaced("".join(parts)) or _spaced(sentence) else ""
+    if i < 0:
+        return [sentence.strip() + gap, *parts]
+    bare, space = split_space(parts[i])
+    return [*parts[:i], bare + gap, sentence.strip() + space, *parts[i + 1 :]]
+
+
+class RewriteByRules(Perturbation):
+    """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence, its
+    clauses swapped where a comma allows, since rules cannot rephrase."""
+
+    name: ClassVar[str] = "rewrite-rules"
+    about: ClassVar[str] = "sentences said a second time: one (minor), up to three (major)"
+    level: ClassVar[Level] = "sentence"
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        parts = several_sentences(text, material, 2 if degree == "major" else 1)
+        places = [i for i, part in enumerate(parts) if len(WORD.findall(part)) >= 3 or len(letters(part)) >= 8]
+        if len(places) < (2 if degree == "major" else 1):
+            raise Unperturbable("its sentences are too short to be said again")
+        rng.shuffle(places)
+        for i in sorted(places[: 1 if degree == "minor" else 3], reverse=True):
+            parts = inserted(parts, i, _again(split_space(parts[i])[0]))
+        return "".join(parts)
+
+
+def _again(sentence: str) -> str:
+    found = re.fullmatch(r"(\w[^,;]{8,}), ([^,;]{8,}?)([.!?]*)", sentence)
+    return f"{found[2][:1].upper()}{found[2][1:]}, {found[1]}{found[3]}" if found else sentence
+
+
+class RandomEnding(Perturbation):
+    name: ClassVar[str] = "random-ending"
+    about: ClassVar[str] = "the last sentence is that of another document"
+    level: ClassVar[Level] = "sentence"
+    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
+    needs: ClassVar[tuple[Need, ...]] = ("others",)
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        parts = several_sentences(text, material)
+        own = {split_space(part)[0] for part in parts}
+        other = [split_space(sentences(o.text, material.language)[-1])[0] for o in material.others if o.text.strip()]
+        other = [sentence for sentence in other if sentence not in own]
+        if not other:
+            raise Unperturbable("no other document ends differently")
+        return "".join(parts[:-1]) + rng.choice(other)
+
+
+class WrongEnding(Perturbation):
+    name: ClassVar[str] = "wrong-ending"
+    about: ClassVar[str] = "the wrong ending that the data has"
+    level: ClassVar[Level] = "sentence"
+    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
+    needs: ClassVar[tuple[Need, ...]] = ("wrong",)
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        return material.own.wrong or ""
+
+
+class RandomAnswer(Perturbation):
+    name: ClassVar[str] = "random-answer"
+    about: ClassVar[str] = "the whole text is that of another document"
+    level: ClassVar[Level] = "sentence"
+    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
+    needs: ClassVar[tuple[Need, ...]] = ("others",)
+    paper: ClassVar[bool] = True
+
+    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        return other_text(text, material)
+
+
+def other_text(text: str, material: Material) -> str:
+    """A whole text of another document, the same one for every perturbation that asks. Raises Unperturbable."""
+    there = [o.text for o in material.others if o.text.strip() != text.strip() and letters(o.text)]
+    if not there:
+        raise Unperturbable("there is no text of another document")
+    return random.Random(f"other|{material.own.id}".encode("utf-8", "backslashreplace")).choice(there)

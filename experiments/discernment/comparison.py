@@ -1,0 +1,105 @@
+"""`judgesmith discern` with several judges: which of them discerns more on the same texts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from ...optimizers.agreement.correlation import Vector
+from ...optimizers.agreement.discernment_comparison import Gap, compare_discernment
+from ...optimizers.agreement.significance import holm
+from .pairs import Book, Contender, ask_key
+from .run import JudgeResult, metric_values
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Judge `a` less judge `b`. p_holm: over the pairs of judges; by_name_holm: over these and the damages."""
+
+    a: str
+    b: str
+    gap: Gap
+    p_holm: float = math.nan
+    by_name_holm: Mapping[str, float] = field(default_factory=dict)
+
+    def differing(self) -> list[tuple[str, float, float]]:
+        """(damage, difference of the effects, p after Holm) where they surely differ."""
+        return [(name, self.gap.by_name[name][0], p) for name, p in self.by_name_holm.items() if p <= 0.05]
+
+    def to_dict(self) -> dict[str, Any]:
+        g = self.gap
+        return {
+            "a": self.a, "b": self.b, "texts": g.texts, "effect": _plain(g.value), "low": _plain(g.low),
+            "high": _plain(g.high), "p": _plain(g.p), "p_holm": _plain(self.p_holm), "d_avg": _plain(g.d),
+            "reason": g.reason,
+            "perturbations": [
+                {"perturbation": name, "effect": _plain(value), "p": _plain(p),
+                 "p_holm": _plain(self.by_name_holm.get(name, math.nan))}
+                for name, (value, p) in g.by_name.items()
+            ],
+        }  # fmt: skip
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def compare(
+    contenders: Sequence[Contender],
+    results: Sequence[JudgeResult],
+    book: Book,
+    *,
+    repeat: int = 1,
+    criteria: bool = False,
+    rounds: int = 1000,
+    seed: int = 0,
+) -> list[Comparison]:
+    """Every two judges, on the damages that both have enough texts for."""
+    scores = [_scores(contender, book, repeat, criteria) for contender in contenders]
+    found = []
+    for i, j in combinations(range(len(results)), 2):
+        enough = [{line.name: line.level for line in results[k].of("damage") if line.enough} for k in (i, j)]
+        levels = {name: level for name, level in enough[0].items() if name in enough[1]}
+        gap = compare_discernment(scores[i], scores[j], levels, rounds=rounds, seed=seed)
+        found.append(Comparison(results[i].judge, results[j].judge, gap))
+    return _adjusted(found)
+
+
+def _adjusted(found: Sequence[Comparison]) -> list[Comparison]:
+    if not found:
+        return []
+    overall = holm([one.gap.p for one in found])
+    places = [(k, name) for k, one in enumerate(found) for name in one.gap.by_name]
+    single = holm([found[k].gap.by_name[name][1] for k, name in places]).tolist() if places else []
+    by_name: list[dict[str, float]] = [{} for _ in found]
+    for (k, name), p in zip(places, single, strict=True):
+        by_name[k][name] = p
+    return [
+        Comparison(one.a, one.b, one.gap, float(p), names)
+        for one, p, names in zip(found, overall, by_name, strict=True)
+    ]
+
+
+def _scores(contender: Contender, book: Book, repeat: int, criteria: bool) -> dict[str, tuple[Vector, Vector]]:
+    """Scores before and after by damage, metrics × all texts; NaN where a text has no pair or no score."""
+    values = metric_values(contender, book, repeat, criteria)
+    columns = {group: k for k, group in enumerate(dict.fromkeys(pair.group for pair in book.pairs))}
+    found: dict[str, tuple[Vector, Vector]] = {}
+    for pair in book.pairs:
+        if pair.kind != "damage":
+            continue
+        if pair.name not in found:
+            found[pair.name] = (_empty(len(values), len(columns)), _empty(len(values), len(columns)))
+        for side, text in zip(found[pair.name], (pair.original, pair.perturbed), strict=True):
+            key = ask_key(pair, text)
+            side[:, columns[pair.group]] = [by_key.get(key, math.nan) for by_key in values.values()]
+    return found
+
+
+def _empty(metrics: int, texts: int) -> Vector:
+    return np.full((metrics, texts), np.nan)

@@ -1,0 +1,146 @@
+"""Saved judges in `judgesmith evaluate`: they judge the rows here and now, beside what was scored before."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...optimizers.compiling import OVERALL as GENERAL
+from ...programs.judge import Judge
+from ...programs.models.lm import Connection
+from ...signatures.values import Item, Scale, Usage, Verdict
+from ..console import Watch, duration
+from ..runs import open_judge, quiet
+from ..scoring import ScoreSummary
+from .sources import Judged, LiveJudge, some
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """What judging the rows with one saved judge took. usage: calls that were sent, and their tokens and seconds."""
+
+    judge: str
+    artifact: Path
+    model: str
+    summary: ScoreSummary
+    usage: Usage
+
+    def to_dict(self) -> dict[str, Any]:
+        found = self.summary.to_dict()
+        found["seconds"] = round(self.summary.seconds, 2)
+        del found["resumed"]  # nothing is written here; what was answered before is in cached_calls
+        tokens = {"prompt_tokens": self.usage.prompt_tokens, "completion_tokens": self.usage.completion_tokens}
+        return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | found | tokens
+
+    def __str__(self) -> str:
+        s, u = self.summary, self.usage
+        return (
+            f"{self.judge}: {s.rows} rows judged with {self.model}, {s.scored} scored, {s.failed} failed; {u.calls:,} "
+            f"calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} tokens, "
+            f"{duration(s.seconds)}"
+        )
+
+
+def judge_live(joined: Judged, lm: str | None, where: Connection, say: Callable[[str], None]) -> list[LiveRun]:
+    """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
+
+    lm: a model in place of the one that each was compiled with. say: is told what is about to be spent. A row that
+    fails is NaN, and its reason stands as its explanation. Raises ArtifactError for a file that is refused, OptionError
+    where no model is named, ModelError for one that cannot be used.
+    """
+    with quiet():
+        tasks = [(live, path) for live in joined.live for path in dict.fromkeys(live.artifacts.values())]
+        opened = [open_judge(path, lm, where) for _, path in tasks]  # all, before the first call is paid for
+        asked = [_rows_with_people(joined, live, path) for live, path in tasks]
+        calls = sum(len(rows) * judge.calls_per_row() for rows, judge in zip(asked, opened, strict=True))
+        say(f"at most {calls:,} calls to {', '.join(dict.fromkeys(j.lm.name for j in opened))}; Ctrl-C loses nothing")
+        runs = []
+        with Watch("judging", sum(map(len, asked))) as watch:
+            for (live, path), judge, rows in zip(tasks, opened, asked, strict=True):
+                watch.stage(f"judging with {path.name}", len(rows))
+                runs.append(_judge_rows(joined, live, path, judge, rows, watch))
+    joined.live = []
+    return runs
+
+
+def _aspects_of(live: LiveJudge, path: Path) -> list[str]:
+    return [aspect for aspect, file in live.artifacts.items() if file == path]
+
+
+def _rows_with_people(joined: Judged, live: LiveJudge, path: Path) -> list[int]:
+    """Places of the rows that people scored for what this file judges: of the others nothing could be learnt."""
+    scored = [~np.isnan(joined.human[aspect]) for aspect in _aspects_of(live, path)]
+    return [int(i) for i in np.flatnonzero(np.logical_or.reduce(scored))]
+
+
+def _judge_rows(
+    joined: Judged, live: LiveJudge, path: Path, judge: Judge, rows: Sequence[int], watch: Watch
+) -> LiveRun:
+    summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
+    verdicts = [Verdict.failed("") for _ in joined.rows]
+    asked = [joined.rows[i] for i in rows]
+    items = [Item(row.output, row.source, row.context, row.reference, row.group or None) for row in asked]
+    for i, verdict in zip(rows, judge.score_many(items), strict=True):
+        verdicts[i] = verdict
+        summary.count(joined.rows[i].id, verdict.failure, verdict.repaired, i in joined.seen)
+        watch.step()
+    usage = judge.lm.meter.usage - before
+    summary.calls, summary.cached_calls, summary.seconds = usage.calls, usage.cached, time.monotonic() - started
+    aspects = _aspects_of(live, path)
+    score = np.array([verdict.score for verdict in verdicts])
+    joined.judges[live.name] |= dict.fromkeys(aspects, score)
+    _explain(joined, live, aspects, verdicts)
+    _compare_scales(joined, live.name, aspects, judge, verdicts)
+    _compare_aspects(joined, live.name, aspects, judge)
+    return LiveRun(live.name, path, judge.lm.name, summary, usage)
+
+
+def _explain(joined: Judged, live: LiveJudge, aspects: Sequence[str], verdicts: Sequence[Verdict]) -> None:
+    """What the judge said of each row; with a file for each aspect, one after the other."""
+    texts = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
+    if len(set(live.artifacts.values())) == 1:
+        joined.explanations[live.name] = texts
+        return
+    title = ", ".join(aspects)
+    before = joined.explanations.setdefault(live.name, [""] * len(texts))
+    joined.explanations[live.name] = [
+        "\n".join(filter(None, (old, new and f"{title}: {new}"))) for old, new in zip(before, texts, strict=True)
+    ]
+
+
+def _compare_scales(
+    joined: Judged, name: str, aspects: Sequence[str], judge: Judge, verdicts: Sequence[Verdict]
+) -> None:
+    """Scores before calibration, where the judge's scale is that of people's scores; a note where it is not."""
+    other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
+    if other:
+        scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
+        joined.notes.append(
+            f"{name} scores on {judge.scale}, people's {some(other)} on {some(scales)}: correlations do not depend on "
+            "that, errors on the scale and --threshold do; --scale LOW HIGH mends a scale that was inferred wrongly"
+        )
+    if not other:
+        joined.on_scale.add(name)
+    if judge.calibration is None:
+        return
+    raw = np.array([math.nan if v.failure else judge.scale.from_percent(v.percent) for v in verdicts])
+    same = [aspect for aspect in aspects if aspect not in other]
+    if same and not np.allclose(raw, [v.score for v in verdicts], atol=1e-6, equal_nan=True):
+        joined.uncalibrated.setdefault(name, {}).update(dict.fromkeys(same, raw))
+
+
+def _compare_aspects(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> None:
+    """A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
+    labels = judge.provenance.get("labels")
+    compiled = judge.options().get("aspect") or (labels.get("aspect") if isinstance(labels, Mapping) else None)
+    if not isinstance(compiled, str) or not compiled or compiled in GENERAL:
+        return
+    other = [a for a in aspects if a.removeprefix("zscores.").casefold() != compiled.casefold()]
+    if other:
+        joined.notes.append(f"{name} was compiled for {compiled!r}; it is compared with people's {some(other)} here")

@@ -1,0 +1,1 @@
+"""Self-contained HTML pages: scored rows, meta-evaluation, discernment."""

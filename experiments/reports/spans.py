@@ -1,0 +1,317 @@
+"""A scored file as one HTML page: every row with its errors marked in the text. No network; every text escaped.
+
+A row is made into HTML here, once. The first rows stand in the page as they are; all rows are in it as JSON, from which
+the page's script shows those that are asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+from markupsafe import Markup, escape
+
+from ...datasets.records import infer_scale
+from ...optimizers.agreement.correlation import Vector
+from ..evaluation.tables import plain_number
+from ..plain import clean
+from .page import environment
+from .rows import GROUNDED, Found, Mean, Piece, Scored, Shown, Side, mean_of, pieces, summarise
+
+PAGE = 25  # rows on a page, and rows that are there without scripts
+_NAMED = 3  # numbers of errors at one piece of text
+_QUOTED = 160  # characters of a quotation beside the text
+_BINS = 10
+_PLACES = {
+    "exact": "found word for word",
+    "normalised": "found but for spaces, case or punctuation",
+    "fuzzy": "found approximately",
+    "omission": "omission: something is missing",
+    "ungrounded": "not found in the text",
+}
+_GRADES = {1: "hardly matters", 2: "minor", 3: "moderate", 4: "major", 5: "critical", 0: "no severity given"}
+
+
+def render(data: Scored, title: str = "") -> str:
+    """The page."""
+    from ... import __version__
+
+    def exact(words: str) -> Any:
+        """A text of which every character counts: a parser would turn carriage returns into line feeds."""
+        return Markup(str(escape(clean(words))).replace("\r", "&#13;"))
+
+    pages = environment(trim_blocks=True, lstrip_blocks=True)
+    pages.filters |= {"exact": exact, "number": number, "short": _short, "fragment": _fragment}
+    pages.globals |= {"places": _PLACES, "grades": _GRADES}
+    card = pages.get_template("span_row.html.j2")
+    script = pages.get_template("spans.js.j2").render()
+    texts: dict[str, int] = {}
+    named = {side.name for side in data.sides[1:]}
+    shown = [_row(data, i, texts, named) for i in range(len(data.rows))]
+    first = [Markup(card.render(row=row, inline=True)) for row in shown[:PAGE]]
+    html = [card.render(row=row, inline=False) for row in shown]
+    return pages.get_template("spans.html.j2").render(
+        title=title or f"Judged texts: {data.origin}",
+        origin=data.origin,
+        about=summarise(data),
+        score=mean_of(data.sides[0].score, [row.document for row in data.rows]),
+        gaps=any(not np.isnan(side.gap).all() for side in data.sides),
+        tables=[table for table in _tables(data) if table["rows"]],
+        sides=[side.name for side in data.sides],
+        systems=_systems(data.rows),
+        first=first,
+        page_size=PAGE,
+        data=Markup(as_script(_columns(data, html, list(texts)))),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        version=__version__,
+    )
+
+
+def number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{round(value, 3):g}" if abs(value) < 1e6 else f"{value:.4g}"
+
+
+def as_script(data: Any) -> str:
+    """JSON that no HTML parser takes for the end of its script, for a comment or for a line's end."""
+    found = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return found.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _short(words: str) -> str:
+    words = " ".join(words.split())
+    return words if len(words) <= _QUOTED else words[: _QUOTED - 1] + "…"
+
+
+def _fragment(anchor: str) -> str:
+    return quote(clean(anchor), safe="~")
+
+
+# Rows ----------------------------------------------------------------------------------------------------------------
+
+
+def _row(data: Scored, i: int, texts: dict[str, int], named: set[str]) -> dict[str, Any]:
+    """What the template of a row needs. `texts` collects what is folded away: rows of a document share their source."""
+    row = data.rows[i]
+    folded = [
+        {"title": title, "words": words, "key": texts.setdefault(words, len(texts))}
+        for title, words in (("Source", row.row.source), ("Context", row.row.context), ("Reference", row.row.reference))
+        if words
+    ]
+    gap, human = float(data.sides[0].gap[i]), float(data.sides[0].human[i])
+    return {
+        "it": row,
+        "gap": "" if math.isnan(gap) else f"{gap:.0f}",
+        "human": "" if math.isnan(human) else number(human),
+        "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
+        "pieces": [_piece(piece) for piece in pieces(row.row.output, row.errors)],
+        "groups": [group for group in _groups(row.errors) if group[2]],
+        "folded": folded,
+    }
+
+
+def _piece(piece: Piece) -> dict[str, Any]:
+    more = piece.covering - _NAMED
+    return {
+        "words": piece.text,
+        "errors": " ".join(map(str, piece.errors)),
+        "label": ",".join(str(k + 1) for k in piece.errors[:_NAMED]) + (f"+{more}" if more > 0 else ""),
+        "covering": piece.covering,
+        "unnamed": piece.covering - len(piece.errors),
+        "grade": piece.grade,
+    }
+
+
+def _groups(errors: Sequence[Found]) -> Iterable[tuple[str, int, list[Found]]]:
+    """(title, number of the first, errors): the errors are in the order of these groups already."""
+    first = 1
+    for title, kinds in (
+        ("Errors in the text", GROUNDED),
+        ("Omissions", ("omission",)),
+        ("Not found in the text", ("ungrounded",)),
+    ):
+        group = [error for error in errors if error.place in kinds]
+        yield title, first, group
+        first += len(group)
+
+
+def _systems(rows: Sequence[Shown]) -> list[str]:
+    return sorted({row.row.system for row in rows if row.row.system})
+
+
+def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
+    """What the page's script filters and sorts by, a list of one value a row each."""
+    systems = _systems(data.rows)
+    places = {name: k for k, name in enumerate(systems)}
+    return {
+        "html": html,
+        "texts": [clean(words) for words in texts],
+        "anchor": [clean(row.anchor) for row in data.rows],
+        "id": [clean(row.row.id) for row in data.rows],
+        "system": [places.get(row.row.system or "", -1) for row in data.rows],
+        "errors": [len(row.errors) for row in data.rows],
+        # A bit for each grade that a row has, bit 0 for errors without severity.
+        "grades": [sum({1 << error.grade for error in row.errors}) for row in data.rows],
+        "failed": [int(bool(row.failure)) for row in data.rows],
+        "score": [_plain(side.score) for side in data.sides],
+        "gap": [_plain(side.gap, 1) for side in data.sides],
+    }
+
+
+def _plain(values: Vector, digits: int = 6) -> list[float | None]:
+    return [None if math.isnan(value) else round(value, digits) for value in values.tolist()]
+
+
+# Tables --------------------------------------------------------------------------------------------------------------
+
+
+def _tables(data: Scored) -> Iterable[dict[str, Any]]:
+    """{title, intro, names, rows: cells}; a cell is a text, or {value, interval, bar} in percent of the axis."""
+    rows, overall = data.rows, data.sides[0]
+    scores, low, high = overall.score, *_axis(overall.score)
+    yield _histogram(scores)
+    documents = [row.document for row in rows]
+    yield _system_table(rows, overall, low, high)
+    yield {
+        "title": "Aspects",
+        "intro": "Means with 95 % intervals over documents, each on the scale that the judge uses for it.",
+        "names": ["aspect", "rows", "without score", "mean score", "people's mean"],
+        "rows": [_aspect(side, documents, len(rows)) for side in data.sides[1:]],
+    }
+    errors = [error for row in rows for error in row.errors]
+    for title, kinds, of in (
+        ("Severity of errors", {g: f"{g or '–'} {_GRADES[g]}" for g in (5, 4, 3, 2, 1, 0)}, [e.grade for e in errors]),
+        ("Where errors were found", _PLACES, [e.place for e in errors]),
+    ):
+        counts = Counter(of)
+        yield {
+            "title": title,
+            "intro": "",
+            "names": ["", "errors", "share"],
+            "rows": [[text, str(counts[kind]), _share(counts[kind], len(errors))] for kind, text in kinds.items()]
+            if errors
+            else [],
+        }
+    yield _annotators(rows, documents)
+
+
+def _system_table(rows: Sequence[Shown], overall: Side, low: float, high: float) -> dict[str, Any]:
+    """The systems, best first; without rows where there is one system only."""
+    systems = np.array([row.row.system or "" for row in rows], dtype=object)
+    people, spans = not bool(np.isnan(overall.human).all()), any(row.errors for row in rows)
+    found: list[tuple[Mean, list[Any]]] = []
+    for name in sorted(set(systems)):
+        mine = systems == name
+        own = [row for row in rows if (row.row.system or "") == name]
+        judged = [row for row in own if not row.failure]
+        mean = mean_of(overall.score[mine], [row.document for row in own])
+        cells = [name or "(not named)", str(len(judged)), str(len(own) - len(judged)), _cell(mean, low, high)]
+        if people:
+            cells.append(plain_number(_mean(overall.human[mine]), 2))
+        if spans:
+            cells.append(_ratio(sum(len(row.errors) for row in judged), len(judged)))
+        found.append((mean, cells))
+    found.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
+    names = ["system", "rows", "failed", "mean score", *["people's mean"] * people, *["errors a row"] * spans]
+    axis = f"bars from {number(low)} to {number(high)}"
+    return {
+        "title": "Systems",
+        "intro": f"{len(found)} systems. Mean scores with 95 % intervals over documents; {axis}.",
+        "names": names,
+        "rows": [cells for _, cells in found] if len(found) > 1 else [],
+    }
+
+
+def _axis(values: Vector) -> tuple[float, float]:
+    known = values[~np.isnan(values)]
+    low, high = infer_scale(known, len(known)) if len(known) else (0.0, 1.0)
+    return low, high if high > low else low + 1.0
+
+
+def _histogram(scores: Vector) -> dict[str, Any]:
+    known = scores[~np.isnan(scores)]
+    distinct, counts = np.unique(known, return_counts=True)
+    names = [number(float(value)) for value in distinct]
+    if len(distinct) > _BINS:
+        counts, edges = np.histogram(known, _BINS, _axis(known))
+        names = [f"{number(float(a))} to {number(float(b))}" for a, b in itertools.pairwise(edges)]
+    most = max(counts, default=1)
+    return {
+        "title": "Scores",
+        "intro": "How many rows have which score.",
+        "names": ["score", "rows", "share"],
+        "rows": [[name, str(n), _share(int(n), len(known), int(most))] for name, n in zip(names, counts, strict=True)],
+    }
+
+
+def _cell(mean: Mean, low: float, high: float) -> dict[str, Any]:
+    def at(value: float) -> float:
+        return round(min(100.0, max(0.0, (value - low) / (high - low) * 100)), 2)
+
+    whole = not math.isnan(mean.low)
+    digits = 3 if high - low <= 2 else 2 if high - low <= 20 else 1
+    return {
+        "value": plain_number(mean.value, digits),
+        "interval": f"[{plain_number(mean.low, digits)}, {plain_number(mean.high, digits)}]" if whole else "",
+        "bar": at(mean.value) if mean.n else None,
+        "low": at(mean.low) if whole else 0,
+        "width": round(at(mean.high) - at(mean.low), 2) if whole else 0,
+    }
+
+
+def _share(part: int, whole: int, most: int | None = None) -> dict[str, Any]:
+    """The share as text, and a bar in percent of the largest (of the whole if not given)."""
+    bar = round(100 * part / (most or whole or 1), 2)
+    return {"value": f"{part / whole:.0%}" if whole else "–", "interval": "", "bar": bar, "low": 0, "width": 0}
+
+
+def _aspect(side: Side, documents: Sequence[str], rows: int) -> list[Any]:
+    mean = mean_of(side.score, documents)
+    return [
+        side.name,
+        str(mean.n),
+        str(rows - mean.n),
+        _cell(mean, *_axis(side.score)),
+        plain_number(_mean(side.human), 2),
+    ]
+
+
+def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> dict[str, Any]:
+    found: dict[str, dict[str, list[Any]]] = {}
+    for row, document in zip(rows, documents, strict=True):
+        for view in row.views:
+            mine = found.setdefault(view.name, {"percent": [], "documents": [], "views": []})
+            mine["percent"].append(view.percent)
+            mine["documents"].append(document)
+            mine["views"].append(view)
+    return {
+        "title": "Annotators",
+        "intro": "Scores in percent of the scale. Outlier: so far from the others that its errors were set aside.",
+        "names": ["annotator", "rows", "failed", "mean score", "outlier", "errors a row"],
+        "rows": [
+            [
+                name, str(len(mine["views"])), str(sum(bool(view.failure) for view in mine["views"])),
+                _cell(mean_of(np.array(mine["percent"]), mine["documents"]), 0, 100),
+                _share(sum(view.outlier for view in mine["views"]), len(mine["views"])),
+                _ratio(sum(len(view.errors) for view in mine["views"]), len(mine["views"])),
+            ]
+            for name, mine in found.items()
+        ],
+    }  # fmt: skip
+
+
+def _mean(values: Vector) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
+
+
+def _ratio(part: int, whole: int) -> str:
+    return f"{part / whole:.2f}" if whole else "–"

@@ -1,0 +1,1 @@
+"""`judgesmith study`: arms compared on the same held-out rows."""

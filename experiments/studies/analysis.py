@@ -1,0 +1,293 @@
+"""What a study's held-out predictions say: agreement over its seeds, with intervals and differences between arms."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...optimizers.agreement.correlation import Vector
+from ...optimizers.agreement.resampling import Agreement
+from ...optimizers.agreement.significance import Difference, difference_of, holm
+from ...optimizers.report import json_number
+from .config import Size, StudyConfig
+from .run import PEER, Cell, Journal
+
+ROUNDS = 2000
+_CELLS = 1_000_000  # weights at a time
+NOTE = (
+    "Q = Pearson + Spearman + Kendall tau-b on held-out rows, the mean over the seeds. Intervals (95 %) and p come "
+    "from a paired bootstrap of documents: a document is drawn equally often in every seed that holds it out, so that "
+    "seeds which share rows are not taken for independent. They speak of these seeds' labels; what other labels do is "
+    "seen in the values by seed. p is corrected by Holm over the arms of a table; the best arm was chosen on these "
+    "very rows, which flatters its lead."
+)
+#: What fewer candidates than this did on training rows is not worth a note.
+FEWEST_LEADS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Q less that of another line, over the seeds that both have. p is not corrected, p_holm is."""
+
+    other: str
+    difference: Difference
+    seeds: int
+    p_holm: float = math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        d = self.difference
+        return {
+            "other": self.other, "value": json_number(d.value), "low": json_number(d.low), "high": json_number(d.high),
+            "p": json_number(d.p), "p_holm": json_number(self.p_holm), "seeds": self.seeds, "reason": d.reason,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Line:
+    """An arm with a model and a number of labels, over its seeds. records: by seed, of the cells that are done.
+
+    wanted: how many seeds there are to be. q, low, high and the coefficients are means over seeds, NaN without any;
+    calls, tokens and seconds are means of fitting one cell.
+    """
+
+    name: str
+    model: str
+    arm: str
+    train: Size
+    records: dict[int, dict[str, Any]]
+    wanted: int
+    low: float = math.nan
+    high: float = math.nan
+    baseline: Gap | None = None
+    best: Gap | None = None
+    leads: bool = False
+
+    def mean(self, *names: str) -> float:
+        """The mean over seeds of a number of the records, or of the sum of several; NaN where there is none."""
+        found = [sum(_number(r.get(name)) for name in names) for r in self.records.values()]
+        return float(np.mean(found)) if found else math.nan
+
+    @property
+    def q(self) -> float:
+        return self.mean("q")
+
+    @property
+    def whole(self) -> bool:
+        return len(self.records) == self.wanted
+
+    @property
+    def failed(self) -> int:
+        return sum(r["failed"] for r in self.records.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        means = {name: json_number(self.mean(name)) for name in MEANS}
+        return {
+            "name": self.name, "model": self.model, "arm": self.arm, "train": self.train,
+            "q": means.pop("q"), "low": json_number(self.low), "high": json_number(self.high), **means,
+            "tokens": json_number(self.mean("prompt_tokens", "completion_tokens")),
+            "failed": self.failed, "seeds": len(self.records), "of": self.wanted,
+            "by_seed": {str(seed): r["q"] for seed, r in self.records.items()},
+            "selected": {str(seed): r["selected"] for seed, r in self.records.items()},
+            "minus_baseline": None if self.baseline is None else self.baseline.to_dict(),
+            "minus_best": None if self.best is None else self.best.to_dict(),
+        }  # fmt: skip
+
+
+MEANS = (
+    "q",
+    "pearson",
+    "spearman",
+    "kendall",
+    "labels",
+    "heldout",
+    "calls",
+    "sent",
+    "seconds",
+    "heldout_calls",
+    "demos",
+)
+
+
+def _number(value: Any) -> float:
+    return math.nan if value is None else float(value)
+
+
+@dataclass(slots=True)
+class Analysis:
+    """The lines in the study's order, and what a reader should know. failures: cell and reason."""
+
+    config: StudyConfig
+    lines: list[Line]
+    failures: list[tuple[Cell, str]]
+    missing: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def sizes(self) -> list[Size]:
+        return list(self.config.train)
+
+    def of(self, size: Size) -> list[Line]:
+        return [line for line in self.lines if line.train == size]
+
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(line.name for line in self.lines))
+
+
+def analyse(config: StudyConfig, journal: Journal, cells: Sequence[Cell], rounds: int = ROUNDS) -> Analysis:
+    """Agreement and differences from the predictions in the journal; no model is called."""
+    lines: dict[tuple[str, str, Size], Line] = {}
+    for cell in cells:
+        key = (cell.model, cell.arm, cell.train)
+        line = lines.setdefault(key, Line(_title(cell, config), *key, {}, len(config.seeds)))
+        if journal.done(cell):
+            line.records[cell.seed] = journal.results[cell]
+    for size in config.train:
+        _compare([line for line in lines.values() if line.train == size], config, journal, rounds)
+    failures = [(c, str(journal.results[c]["reason"])) for c in cells if c in journal.results and not journal.done(c)]
+    found = Analysis(config, list(lines.values()), failures, sum(c not in journal.results for c in cells))
+    found.notes = [NOTE, *_notes(found)]
+    return found
+
+
+def _title(cell: Cell, config: StudyConfig) -> str:
+    if len(config.lm) < 2:
+        return cell.arm
+    return cell.model if len(config.arms) == 1 else f"{cell.arm}, {cell.model}"
+
+
+def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, rounds: int) -> None:
+    """Intervals, and differences to the baseline and to the best, of lines with the same number of labels."""
+    cells = {Cell(line.model, line.arm, line.train, seed): line for line in lines for seed in line.records}
+    drawn, units = resample({cell: journal.predictions[cell] for cell in cells}, config, rounds)
+    own = {
+        (line.model, line.arm): {seed: drawn[Cell(line.model, line.arm, line.train, seed)] for seed in line.records}
+        for line in lines
+    }
+    for line in lines:
+        if len(line.records) == 1:  # as its own record has it
+            (record,) = line.records.values()
+            line.low, line.high = _number(record["low"]), _number(record["high"])
+        elif line.records and units > 1:
+            mean = np.mean(list(own[line.model, line.arm].values()), axis=0)
+            interval = difference_of(line.q, mean, units, 0, 0.95)
+            line.low, line.high = interval.low, interval.high
+    usable = [line for line in lines if line.records]
+    best = max([line for line in usable if line.whole] or usable, key=lambda line: line.q, default=None)
+    if best is not None:
+        best.leads = True
+
+    def gap(line: Line, other: Line) -> Gap | None:
+        mine, its = own[line.model, line.arm], own[other.model, other.arm]
+        shared = [seed for seed in mine if seed in its]
+        if line is other or not shared:
+            return None
+        value = float(np.mean([_number(line.records[s]["q"]) - _number(other.records[s]["q"]) for s in shared]))
+        if units < 2:
+            nothing = Difference(value, math.nan, math.nan, math.nan, 0, 0, units, "one document cannot be resampled")
+            return Gap(other.name, nothing, len(shared))
+        gaps = np.mean([mine[s] - its[s] for s in shared], axis=0)
+        return Gap(other.name, difference_of(value, gaps, units, 0, 0.95), len(shared))
+
+    for line in usable:
+        base = next((o for o in usable if o.arm == config.baseline and o.model == line.model), None)
+        line.baseline = None if base is None else gap(line, base)
+        line.best = None if best is None else gap(line, best)
+    for name in ("baseline", "best"):
+        there = [line for line in usable if getattr(line, name) is not None]
+        adjusted = holm([getattr(line, name).difference.p for line in there])
+        for line, p in zip(there, adjusted.tolist(), strict=True):
+            old: Gap = getattr(line, name)
+            setattr(line, name, Gap(old.other, old.difference, old.seeds, p))
+
+
+def resample(
+    predictions: Mapping[Cell, Sequence[Mapping[str, Any]]], config: StudyConfig, rounds: int, seed: int = 0
+) -> tuple[dict[Cell, Vector], int]:
+    """Q of every cell on the same resamples of the documents, shape (rounds,) each, and how many documents there are.
+
+    A resample draws from the documents of all cells together, as many as there are, and says how often each counts,
+    wherever it is held out. Undefined correlations count 0, as in Q.
+    """
+    unit = "doc_id" if config.level == "sample" else "group"
+    names = {name: None for rows in predictions.values() for name in _column(rows, unit)}
+    places = {name: place for place, name in enumerate(names)}
+    if len(places) < 2:
+        return {cell: np.zeros(0) for cell in predictions}, len(places)
+    counts = np.random.default_rng(seed).multinomial(len(places), np.full(len(places), 1 / len(places)), size=rounds)
+    found = {}
+    for cell, rows in predictions.items():
+        ids = list(_column(rows, unit))
+        systems = list(_column(rows, "system"))
+        whole = Agreement.of(
+            [[_number(row["percent"]) for row in rows]], [row["human"] for row in rows], ids,
+            systems if all(systems) else None, config.level, "sum",
+        )  # fmt: skip
+        of_cell = counts[:, [places[name] for name in dict.fromkeys(ids)]].astype(np.float64)
+        step = max(1, _CELLS // len(rows))
+        parts = [whole.statistics[0](of_cell[start : start + step]) for start in range(0, rounds, step)]
+        found[cell] = np.nansum(np.concatenate(parts), axis=1)
+    return found, len(places)
+
+
+def _column(rows: Iterable[Mapping[str, Any]], name: str) -> Iterable[Any]:
+    return (row[name] for row in rows)
+
+
+def _notes(found: Analysis) -> list[str]:
+    notes = []
+    records = [(line, seed, record) for line in found.lines for seed, record in line.records.items()]
+    calls, sent = (sum(r[name] for _, _, r in records) for name in ("calls", "sent"))
+    if calls and sent < 0.98 * calls:
+        notes.append(
+            f"{1 - sent / calls:.0%} of the calls of fitting were answered from the disk, where other arms and earlier "
+            "runs had left them: calls and tokens count them all the same, as a budget does, but seconds say little "
+            "(--no-cache measures them)"
+        )
+    if any(line.arm.startswith(PEER) for line in found.lines):
+        notes.append(
+            "peers are other projects' judges with their own prompts, on the same rows and model; calls and tokens are "
+            "those of fitting alone, as for the arms"
+        )
+    for line, seed, record in records:
+        said = [f"{record['reason']}; that counts 0"] if record.get("reason") else []
+        said += [record["stopped"]] if record.get("stopped") else []
+        said += record.get("tried", ())
+        notes += [f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in said]
+    for line in found.lines:
+        if line.arm.startswith(PEER):
+            continue
+        dropped = sum(_left_out(record, line, found.config) for record in line.records.values())
+        if dropped:
+            notes.append(
+                f"{line.name}, {line.train} labels: in {dropped} of {len(line.records)} seeds compiling left the "
+                "inferred task and criteria out of the prompt, since the training rows were judged better without"
+            )
+        leads = training_leads(line.records.values())
+        if len(leads) >= FEWEST_LEADS:
+            notes.append(
+                f"{line.name}, {line.train} labels: on the training rows the Q of its {len(leads)} candidates less "
+                f"zero-shot's is {np.mean(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})"
+            )
+    if found.missing:
+        notes.append(f"{found.missing} cells are not run yet")
+    return notes
+
+
+def training_leads(records: Iterable[Mapping[str, Any]]) -> list[float]:
+    """How far each candidate of the searches was ahead of zero-shot on its training rows. Nothing of a race: those that
+    it did not drop are the better ones."""
+    leads = []
+    for record in records:
+        tried = record.get("candidates")
+        if isinstance(tried, list) and not any(one["dropped"] for one in tried):  # older folders have their number
+            leads += [one["q"] - tried[0]["q"] for one in tried[1:] if None not in (one["q"], tried[0]["q"])]
+    return leads
+
+
+def _left_out(record: Mapping[str, Any], line: Line, config: StudyConfig) -> bool:
+    form = record.get("form") or {}
+    settings = {**config.settings, **config.arm(line.arm).settings}
+    return form.get("variant") == "coarse" and not form.get("use_task", True) and "task" not in settings["without"]

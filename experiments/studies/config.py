@@ -1,0 +1,425 @@
+"""What a study is: its options from YAML and flags, its arms, and what may change between two runs of one folder."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal, get_args, get_type_hints
+
+import yaml  # type: ignore[import-untyped,unused-ignore]
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+
+from ...errors import OptionError
+from ...optimizers.agreement.correlation import Level
+from ...optimizers.by_name import OptimizerName
+from ...programs.active_critic.critic import Variant
+from ..options import Method
+from ..runs import CompileRun
+
+Kind = Literal["optimizers", "ablation", "labels", "models"]
+Size = int | Literal["all"]
+
+METHODS = get_args(Method)
+#: What a cell decides, or the whole study: no arm may have its own.
+OF_STUDY = (
+    "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
+    "cv", "storage", "plots", "dry_run", "temperature", "max_tokens", "connection", "as_json",
+)  # fmt: skip
+#: How models are reached: read from a file, never written to one.
+CONNECTION: Mapping[str, Any] = {
+    "api_base": str | None, "timeout": float, "concurrency": int | None, "rpm": float | None, "no_cache": bool,
+}  # fmt: skip
+#: Names of settings as the flags of `compile` have them.
+FLAGS = {
+    "as": "library_aspect",
+    "aspects": "aspect_file",
+    "annotator": "annotators",
+    "try_variant": "try_variants",
+    "try_temperature": "try_temperatures",
+}
+#: What `CompileRun` takes as it comes.
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "method": METHODS,
+    "optimizer": get_args(OptimizerName),
+    "without": ("task", "criteria", "os-e", "explanations"),
+    "augment": ("dhp",),
+    "supervisor": ("lm", "none"),
+}
+#: Parts of an arm's name beside optimizers, variants and methods.
+PARTS: Mapping[str, Mapping[str, Any]] = {
+    "racing": {"racing": True},
+    "augment": {"augment": "dhp"},
+    "no-search": {"optimizer": "none"},
+    "one-batch": {"batches": 1},
+    "no-task": {"without": ("task",)},
+    "no-criteria": {"without": ("criteria",)},
+    "no-os-e": {"without": ("os-e",)},
+    "no-explanations": {"without": ("explanations",)},
+}
+OWN_CRITERIA = "own-criteria"
+#: The arms of Active-Critic's Table 1 (the variants), Table 4 (without McS-E it is the coarse variant; own-criteria is
+#: added where there are some), Figure 2 (explanations) and Figure 3 (search, then task inference from one mini-batch).
+ABLATION = (
+    "fine", "coarse", "vanilla", "fine+no-task", "fine+no-os-e", "fine+no-explanations", "coarse+no-explanations",
+    "fine+no-search", "coarse+no-search", "fine+no-search+one-batch", "coarse+no-search+one-batch",
+)  # fmt: skip
+#: Methods that compare outputs.
+COMPARING = ("pairwise-direct", "pairwise", "pairs")
+#: From the cheapest to the dearest; those that `optimizer_by_name` does not know are left out.
+OPTIMIZERS = (
+    "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "zepo", "mipro", "gepa",
+    "simba",
+)  # fmt: skip
+
+
+@cache
+def setting_types() -> dict[str, Any]:
+    """The settings of `compile` that an arm may have, with their types."""
+    hints = get_type_hints(CompileRun)
+    return {f.name: hints[f.name] for f in fields(CompileRun) if f.name not in OF_STUDY}
+
+
+def default_settings() -> dict[str, Any]:
+    return {
+        f.name: _plain(f.default) for f in fields(CompileRun) if f.name in setting_types() and f.default is not MISSING
+    }
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; is it {near[0]!r}?" if near else ""
+
+
+def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] = ()) -> dict[str, Any]:
+    """Settings by the names of `CompileRun`, as JSON values. Raises OptionError for unknown ones and wrong values.
+    beside: other names that one may have meant there."""
+    types, found = setting_types(), {}
+    for key, value in given.items():
+        name = key.replace("-", "_")
+        name = FLAGS.get(name, name)
+        if name not in types:
+            raise OptionError(f"{where}: there is no option {key!r}{_nearest(name, [*types, *beside])}")
+        many = "tuple" in str(types[name]) or "Sequence" in str(types[name])
+        if many and isinstance(value, str):
+            value = [part.strip() for part in value.split(",")]
+        try:
+            found[name] = _plain(TypeAdapter(types[name]).validate_python(value))
+        except ValidationError as error:
+            raise OptionError(f"{where}, {key}: {error.errors()[0]['msg']}; got {value!r}") from None
+        for one in found[name] if isinstance(found[name], list) else [found[name]]:
+            if one is not None and one not in CHOICES.get(name, (one,)):
+                raise OptionError(f"{where}, {key}: {one!r} is none of {', '.join(CHOICES[name])}")
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    return [_plain(v) for v in value] if isinstance(value, tuple | list) else value
+
+
+class Arm(BaseModel):
+    """What is compared: settings that differ from the study's own."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = Field(min_length=1, max_length=80)
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+    @classmethod
+    def of(cls, given: Any, own_criteria: str | None) -> Arm:
+        """From `fine+no-task+demos=8`, or from a mapping of settings with a name. own_criteria: the file of them.
+
+        Raises OptionError for parts that mean nothing.
+        """
+        if isinstance(given, Mapping):
+            settings = {str(k): v for k, v in given.items() if k != "name"}
+            if not isinstance(given.get("name"), str) or not given["name"].strip():
+                raise OptionError(f"arms: an arm of several lines needs a name: …; got {dict(given)!r}")
+            return cls(name=_name(given["name"]), settings=check_settings(settings, f"arm {given['name']!r}"))
+        if not isinstance(given, str) or not given.strip():
+            raise OptionError(f"arms: {given!r} is neither a name such as fine+no-task nor settings with a name")
+        settings = {}
+        for part in (p.strip() for p in given.split("+")):
+            key, equals, value = part.partition("=")
+            if equals:
+                settings |= check_settings({key.strip(): value.strip()}, f"arm {given!r}")
+            elif part == OWN_CRITERIA:
+                if own_criteria is None:
+                    raise OptionError(f"arm {given!r}: which criteria? Give them with --criteria FILE")
+                settings["criteria"] = own_criteria
+            else:
+                for name, meant in _meaning(part, given).items():
+                    settings[name] = [*settings.get(name, []), *meant] if isinstance(meant, tuple) else meant
+        return cls(name=_name(given), settings=settings)
+
+
+def _name(text: str) -> str:
+    name = " ".join(text.split())
+    if len(name) > 80:
+        raise OptionError(f"arms: the name {name[:30]!r}… has more than 80 characters; give a shorter one")
+    return name
+
+
+def _meaning(part: str, arm: str) -> Mapping[str, Any]:
+    if part in PARTS:
+        return PARTS[part]
+    for setting, names in (
+        ("optimizer", get_args(OptimizerName)), ("variant", get_args(Variant)), ("method", METHODS),
+    ):  # fmt: skip
+        if part in names:
+            return {setting: part}
+    known = [*get_args(OptimizerName), *get_args(Variant), *METHODS, *PARTS, OWN_CRITERIA]
+    raise OptionError(f"arm {arm!r}: {part!r} is none of {', '.join(known)}, nor OPTION=VALUE{_nearest(part, known)}")
+
+
+def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
+    known = set(get_args(OptimizerName))
+    if kind == "optimizers":
+        if method not in COMPARING:
+            known -= {"zepo"}  # it chooses how two outputs are compared
+        return [name for name in OPTIMIZERS if name.split("+")[0] in known]
+    if kind == "ablation":
+        return [*ABLATION[:4], *(["fine+own-criteria"] if own_criteria else []), *ABLATION[4:]]
+    return ["none", "random-search"] if kind == "models" else ["none", "labeled-few-shot", "random-search"]
+
+
+class StudyConfig(BaseModel):
+    """A study, resolved: everything that decides its results. Addresses and keys are no part of it.
+
+    heldout: a share, a number of rows or a file. train: how many labels an arm learns from; "all" is what is not held
+    out. baseline: the arm that the others are compared with. settings: of `compile`, for all arms. max_calls: what
+    fitting one cell may spend. files: hashes of the files that settings name.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    study: Kind
+    labels: str
+    aspect: str | None = None
+    scale: tuple[float, float] | None = None
+    columns: tuple[str, ...] = ()
+    lm: tuple[str, ...] = ()
+    heldout: str = "0.5"
+    train: tuple[Size, ...] = Field(default=("all",), min_length=1)
+    seeds: tuple[int, ...] = Field(default=(0, 1, 2), min_length=1)
+    level: Level = "pooled"
+    max_calls: int | None = Field(default=None, ge=1)
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    baseline: str = ""
+    settings: dict[str, Any] = Field(default_factory=dict)
+    arms: tuple[Arm, ...] = Field(min_length=1)
+
+    @field_validator("lm", "columns", mode="before")
+    @classmethod
+    def _several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("heldout", mode="before")
+    @classmethod
+    def _text(cls, value: Any) -> Any:
+        return str(value) if isinstance(value, int | float) else value
+
+    @field_validator("train", mode="before")
+    @classmethod
+    def _sizes(cls, value: Any) -> Any:
+        parts = [p.strip() for p in value.split(",") if p.strip()] if isinstance(value, str) else value
+        parts = [parts] if isinstance(parts, int) else parts
+        return [p if p == "all" else _whole(p, 4, "train") for p in parts] if isinstance(parts, list | tuple) else parts
+
+    @field_validator("seeds", mode="before")
+    @classmethod
+    def _seeds(cls, value: Any) -> Any:
+        """A number of seeds, or a list of them (`0,4,7`)."""
+        if isinstance(value, str):
+            parts = [p.strip() for p in value.split(",") if p.strip()]
+            value = parts if "," in value else _whole(value, 1, "seeds")
+        if isinstance(value, int):
+            return list(range(value))
+        return [_whole(p, 0, "seeds") for p in value] if isinstance(value, list | tuple) else value
+
+    @field_validator("lm", "train", "seeds")
+    @classmethod
+    def _once(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("one of them is there twice")
+        return value
+
+    def arm(self, name: str) -> Arm:
+        return next(arm for arm in self.arms if arm.name == name)
+
+    def files(self) -> dict[str, str]:
+        """The files that settings name, with the beginnings of their hashes."""
+        every = (self.settings, *(arm.settings for arm in self.arms))
+        named = [settings.get(key) for settings in every for key in ("criteria", "aspect_file")]
+        return {str(path): _hash(Path(path)) for path in dict.fromkeys(named) if path}
+
+    def to_yaml(self, resolved: Mapping[str, Any]) -> str:
+        """As a file that --config reads. resolved: facts that are kept beside, such as the labels' fingerprint."""
+        data = self.model_dump(mode="json")
+        settings = data.pop("settings")
+        arms = [{"name": arm["name"], **arm["settings"]} for arm in data.pop("arms")]
+        data["heldout"] = self.heldout
+        return str(
+            yaml.safe_dump(
+                {**data, **settings, "arms": arms, "resolved": dict(resolved)}, sort_keys=False, allow_unicode=True
+            )
+        )
+
+
+def _whole(value: Any, least: int, name: str) -> int:
+    try:
+        number = int(str(value))
+    except ValueError:
+        raise ValueError(f"{value!r} is no whole number") from None
+    if number < least:
+        raise ValueError(f"{name}: {number} is less than {least}")
+    return number
+
+
+def _hash(path: Path) -> str:
+    try:
+        return sha256(path.read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise OptionError(f"{path}: {error.strerror or error}") from None
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises OptionError where there is none."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"--config {path}: {getattr(error, 'strerror', None) or error}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise OptionError(f"--config {path} is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise OptionError(f"--config {path}: expected lines of the form `option: value`")
+    return {str(key).replace("-", "_"): value for key, value in data.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The options of a study as they came: those of the YAML file, and the flags that were given."""
+
+    kind: Kind
+    file: Mapping[str, Any] = field(default_factory=dict)
+    flags: Mapping[str, Any] = field(default_factory=dict)
+    origin: str = "flags"
+
+    @classmethod
+    def read(cls, kind: Kind, config: Path | None, flags: Mapping[str, Any]) -> Given:
+        """flags: by the names of the YAML file, None where not given."""
+        return cls(kind, read_yaml(config) if config else {}, flags, str(config) if config else "flags")
+
+    def has(self, name: str) -> bool:
+        return name in self.file or self.flags.get(name) is not None
+
+    def connection(self, flags: Mapping[str, Any], given: Iterable[str]) -> dict[str, Any]:
+        """How models are reached: the flags that were given, then the file, then the flags' defaults."""
+        found = dict(flags)
+        for name in CONNECTION:
+            if name in self.file and name not in given:
+                try:
+                    found[name] = TypeAdapter(CONNECTION[name]).validate_python(self.file[name])
+                except ValidationError as error:
+                    raise OptionError(
+                        f"{self.origin}, {name}: {error.errors()[0]['msg']}; got {self.file[name]!r}"
+                    ) from None
+        return found
+
+    def folder(self) -> Path:
+        """Where the file wants the results; study-KIND where it does not say."""
+        return Path(str(self.file.get("output") or f"study-{self.kind}"))
+
+    def config(self) -> StudyConfig:
+        """Both together; flags win. Raises OptionError."""
+        given = {k: v for k, v in self.file.items() if k not in ("resolved", "output", *CONNECTION)}
+        given |= {k: v for k, v in self.flags.items() if v is not None}
+        if given.pop("study", self.kind) != self.kind:
+            raise OptionError(
+                f"{self.origin} is of `judgesmith study {self.file['study']}`, not of `study {self.kind}`"
+            )
+        arms = given.pop("arms", None)
+        own = {name: given.pop(name) for name in list(given) if name in StudyConfig.model_fields and name != "settings"}
+        settings = check_settings(given, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION])
+        # In the ablation, the user's criteria stand for the data set's own and are of that one arm.
+        criteria = settings.pop("criteria", None) if self.kind == "ablation" else settings.get("criteria")
+        method = str(settings.get("method", METHODS[0]))
+        arms = (
+            default_arms(self.kind, method, bool(criteria))
+            if arms is None
+            else [arms]
+            if isinstance(arms, str)
+            else arms
+        )
+        if not isinstance(arms, list | tuple):
+            raise OptionError(f"{self.origin}: arms is a list; got {arms!r}")
+        made = [Arm.of(arm, criteria) for arm in arms]
+        names = [arm.name for arm in made]
+        if len(set(names)) < len(names):
+            raise OptionError(f"arms: {next(n for n in names if names.count(n) > 1)!r} is there twice")
+        baseline = own.setdefault("baseline", "") or names[0]
+        if baseline not in names:
+            raise OptionError(f"baseline {baseline!r} is none of the arms: {', '.join(names)}")
+        own["baseline"] = baseline
+        if "labels" not in own:
+            raise OptionError("which labels? Name a file, or give `labels: FILE` in the --config file")
+        try:
+            return StudyConfig(study=self.kind, **own, settings=default_settings() | settings, arms=tuple(made))
+        except ValidationError as error:
+            first = error.errors()[0]
+            name = first["loc"][0] if first["loc"] else ""
+            raise OptionError(f"{self.origin}, {name}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+# Two runs of one folder ----------------------------------------------------------------------------------------------
+
+#: A study may grow: what is finished stays as it is.
+GROWS = ("arms", "lm", "train", "seeds")
+
+
+def changes(old: StudyConfig, new: StudyConfig) -> list[str]:
+    """What makes the results of two studies not comparable, in words; none where `new` is `old` or has more of it."""
+    found = []
+    for name in StudyConfig.model_fields:
+        if name in ("labels", "settings", "baseline", *GROWS):  # labels count by their fingerprint
+            continue
+        before, now = getattr(old, name), getattr(new, name)
+        if before != now:
+            found.append(f"{name} was {_say(before)}, is {_say(now)}")
+    for name in ("lm", "train", "seeds"):
+        gone = [v for v in getattr(old, name) if v not in getattr(new, name)]
+        if gone:
+            found.append(f"{name} was {_say(getattr(old, name))}, is {_say(getattr(new, name))}")
+    found += _setting_changes(old.settings, new.settings, "")
+    there = {arm.name: arm for arm in new.arms}
+    for arm in old.arms:
+        if arm.name not in there:
+            found.append(f"arm {arm.name!r} is gone")
+        else:
+            found += _setting_changes(arm.settings, there[arm.name].settings, f"arm {arm.name!r}: ", {})
+    return found
+
+
+def _setting_changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], where: str, defaults: Mapping[str, Any] | None = None
+) -> list[str]:
+    # An option that an older version did not have stood at its default.
+    defaults = default_settings() if defaults is None else defaults
+    names: Sequence[str] = list(dict.fromkeys((*old, *new)))
+    pairs = [(name, old.get(name, defaults.get(name)), new.get(name, defaults.get(name))) for name in names]
+    return [f"{where}{name} was {_say(a)}, is {_say(b)}" for name, a, b in pairs if a != b]
+
+
+def _say(value: Any) -> str:
+    if isinstance(value, tuple | list):
+        return ", ".join(map(str, value)) or "none"
+    return "not given" if value in (None, "") else str(value)

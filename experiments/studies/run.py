@@ -1,0 +1,450 @@
+"""`judgesmith study`: arms fitted on the same labels, scored on the same held-out rows; a journal that is gone on with.
+
+A cell is one arm with one model, so many labels and one seed. The seed draws the held-out rows (whole groups) first,
+then an order of the others, of which a cell learns from the first so many: more labels contain the fewer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ...datasets.loading import read_labels
+from ...datasets.records import Labels
+from ...datasets.splits import assert_disjoint, holdout_split
+from ...errors import BudgetError, JudgesmithError, ModelError, OptionError
+from ...optimizers.agreement.correlation import Level
+from ...optimizers.compiling import Compiler
+from ...optimizers.examples import agreement, examples_of, score_rows
+from ...optimizers.progress import Progress
+from ...optimizers.report import Plan, json_number
+from ...optimizers.search.base import brief
+from ...programs.atomic import write_whole
+from ...programs.judge import Judge
+from ...programs.models import engine
+from ...programs.models.lm import Connection, LanguageModel, Sampling
+from ..runs import CompileRun, column_roles, open_model, open_others
+from .config import Given, Size, StudyConfig, changes, read_yaml
+
+#: What a study leaves in its folder.
+FILES = (
+    "config.yaml", "results.jsonl", "predictions.jsonl", "tables.md", "tables.tex", "figure.png", "figure.svg",
+)  # fmt: skip
+DEFAULT_SIZES = (10, 2)  # of `study labels`: the first, then twice as many
+
+
+#: How the arms begin that are another project's judge.
+PEER = "peer "
+
+
+class Cell(NamedTuple):
+    model: str
+    arm: str
+    train: Size
+    seed: int
+
+    def __str__(self) -> str:
+        labels = "all labels" if self.train == "all" else f"{self.train} labels"
+        return f"{self.arm}, {self.model}, {labels}, seed {self.seed}"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a seed drew: the held-out rows, and the others with the order in which they are learnt from."""
+
+    heldout: Labels
+    pool: Labels
+    order: tuple[int, ...]
+
+    def train(self, size: Size) -> Labels:
+        """The first so many of the pool, in the order of the file."""
+        return self.pool.subset(sorted(self.order[: len(self.pool) if size == "all" else size]))
+
+
+def draw(labels: Labels, heldout: float | Labels, seed: int, level: Level = "pooled") -> Part:
+    """Held-out rows (a share of 0 to 1, a number from 1 on, or other labels), then the order of the rest.
+
+    Rows to learn from come from all over the pool, as when a user labels some outputs; at level "sample", which
+    correlates within documents, those of a group stay together. Raises LabelsError, LeakError, OptionError.
+    """
+    if isinstance(heldout, Labels):
+        assert_disjoint(labels, heldout)
+        pool, held = labels, heldout
+    else:
+        split = holdout_split(labels, share=heldout if heldout < 1 else heldout / len(labels), seed=seed)
+        pool, held = split.train, split.heldout
+    rng = np.random.default_rng([seed, 31])
+    order = rng.permutation(len(pool)).tolist()
+    if level == "sample":
+        names = pool.groups
+        rank = {name: place for place, name in enumerate(dict.fromkeys(names[i] for i in order))}
+        order.sort(key=lambda i: rank[names[i]])
+    return Part(held, pool, tuple(order))
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """A study with its labels read and its parts drawn. Nothing was spent yet."""
+
+    config: StudyConfig
+    labels: Labels
+    parts: Mapping[int, Part]
+
+    @classmethod
+    def prepare(cls, given: Given) -> Study:
+        """Read, draw and check all arms. Raises LabelsError, LeakError, OptionError."""
+        config = given.config()
+        labels = read_labels(
+            Path(config.labels), aspect=config.aspect, scale=config.scale, columns=column_roles(config.columns)
+        )
+        config = config.model_copy(update={"aspect": labels.aspect, "scale": labels.scale})
+        other = _heldout(config, labels)
+        parts = {seed: draw(labels, other, seed, config.level) for seed in config.seeds}
+        pool = min(len(part.pool) for part in parts.values())
+        if config.study == "labels" and not given.has("train"):
+            config = config.model_copy(update={"train": _doubling(pool)})
+        too_many = [n for n in config.train if n != "all" and n > pool]
+        if too_many:
+            raise OptionError(
+                f"train: {too_many[0]} labels are asked for, but beside the held-out rows there are only {pool}; hold "
+                "out fewer (--heldout), or write all"
+            )
+        study = cls(config, labels, parts)
+        for arm in config.arms:
+            try:
+                study.compiler(Cell("", arm.name, config.train[0], config.seeds[0]))
+            except OptionError as error:
+                raise OptionError(f"arm {arm.name!r}: {error}") from None
+        return study
+
+    def title(self, cell: Cell) -> str:
+        """A cell in as few words as tell it from the others."""
+        c = self.config
+        labels = "all labels" if cell.train == "all" else f"{cell.train} labels"
+        parts = [cell.arm, *([cell.model] if len(c.lm) > 1 else []), *([labels] if len(c.train) > 1 else [])]
+        return ", ".join([*parts, f"seed {cell.seed}"])
+
+    def cells(self) -> list[Cell]:
+        """All cells: models outermost, since changing them is slow, then seeds, so that the first results are whole."""
+        c = self.config
+        return [
+            Cell(model, arm.name, size, seed)
+            for model in c.lm or ("",)
+            for seed in c.seeds
+            for size in c.train
+            for arm in c.arms
+        ]  # fmt: skip
+
+    def compile_run(self, cell: Cell) -> CompileRun:
+        """The options of `judgesmith compile` that a cell stands for."""
+        c = self.config
+        settings = {**c.settings, **c.arm(cell.arm).settings}
+        for name in ("criteria", "aspect_file"):
+            settings[name] = Path(settings[name]) if settings.get(name) else None
+        settings = {name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()}
+        return CompileRun(
+            labels=Path(c.labels), lm=cell.model or None, output=Path(), aspect=c.aspect, scale=c.scale,
+            columns=c.columns, level=c.level, seed=cell.seed, heldout="0.5", **settings,
+        )  # fmt: skip
+
+    def compiler(self, cell: Cell) -> tuple[Judge, Compiler, Labels]:
+        """The judge to be fitted, how, and the labels to learn from."""
+        run, part = self.compile_run(cell), self.parts[cell.seed]
+        train = part.train(cell.train)
+        return run.judge(train.aspect), replace(run.compiler(train), heldout=part.heldout), train
+
+    def plan(self, cell: Cell) -> Plan:
+        """An upper bound of what a cell does, repeats of unreadable answers left aside. No model is called."""
+        judge, compiler, train = self.compiler(cell)
+        teacher = bool(self.compile_run(cell).teacher)
+        plan = compiler.plan(judge, train, cell.model or None, teacher=teacher)
+        fitting = plan.calls - plan.heldout_calls
+        if self.config.max_calls is not None:
+            fitting = min(fitting, self.config.max_calls)
+        # Zero-shot, by which the compiler judges them too, is an arm of its own here.
+        judging = plan.heldout_calls - plan.heldout * judge.calls_per_row()
+        return replace(plan, calls=fitting + judging, heldout_calls=judging, steps=max(1, plan.steps - plan.heldout))
+
+    def facts(self) -> dict[str, Any]:
+        """What is kept in config.yaml beside the options."""
+        c = self.config
+        found: dict[str, Any] = {
+            "rows": len(self.labels), "fingerprint": self.labels.fingerprint(), "files": c.files(),
+            "judgesmith": version("judgesmith"), "dspy": version("dspy"),
+        }  # fmt: skip
+        if not _is_number(c.heldout):
+            found["heldout_fingerprint"] = self.parts[c.seeds[0]].heldout.fingerprint()
+        return found
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _heldout(config: StudyConfig, labels: Labels) -> float | Labels:
+    if not _is_number(config.heldout):
+        return read_labels(
+            Path(config.heldout), aspect=labels.aspect, scale=labels.scale, columns=column_roles(config.columns)
+        )
+    share = float(config.heldout)
+    if not 0 < share < len(labels) or (share >= 1 and share != int(share)):
+        raise OptionError(
+            f"heldout {config.heldout}: a share lies between 0 and 1, a number of rows below the {len(labels)} there "
+            "are; or name a file of labels"
+        )
+    return share
+
+
+def _doubling(pool: int) -> tuple[Size, ...]:
+    size, factor = DEFAULT_SIZES
+    found: list[Size] = []
+    while size < pool:
+        found.append(size)
+        size *= factor
+    return (*found, "all")
+
+
+# The journal ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Journal:
+    """The folder of a study. results: the last record of every cell. predictions: of the cells that are done.
+
+    A cell's predictions are written before its record, so that a record without them cannot be.
+    """
+
+    folder: Path
+    results: dict[Cell, dict[str, Any]] = field(default_factory=dict)
+    predictions: dict[Cell, list[dict[str, Any]]] = field(default_factory=dict)
+
+    @classmethod
+    def open(cls, folder: Path, study: Study, *, overwrite: bool) -> Journal:
+        """Begin a folder, or go on with it. Raises OptionError where another study is in it, with what differs."""
+        journal = cls(folder)
+        config, results = folder / "config.yaml", folder / "results.jsonl"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if overwrite:
+                for name in FILES:
+                    (folder / name).unlink(missing_ok=True)
+            if config.exists():
+                journal._compare(config, study)
+                journal._read()
+            elif results.exists():
+                raise OptionError(f"{folder} has results but no config.yaml; name another folder, or give --overwrite")
+            write_whole(config, study.config.to_yaml(study.facts()))
+        except OSError as error:
+            raise OptionError(f"-o {folder} cannot be written: {error.strerror or error}") from None
+        return journal
+
+    def _compare(self, path: Path, study: Study) -> None:
+        data = read_yaml(path)
+        facts = data.get("resolved") if isinstance(data.get("resolved"), dict) else {}
+        assert isinstance(facts, dict)
+        try:
+            old = Given(study.config.study, data, origin=str(path)).config()
+        except OptionError as error:
+            raise OptionError(f"{error}; name another folder, or give --overwrite") from None
+        found = changes(old, study.config)
+        now = study.facts()
+        for name, what in (("fingerprint", "the labels"), ("heldout_fingerprint", "the held-out labels")):
+            if facts.get(name) != now.get(name):
+                found.append(f"{what} have changed")
+        hashes = facts.get("files") or {}
+        found += [f"{name} has changed" for name, mark in now["files"].items() if hashes.get(name, mark) != mark]
+        if found:
+            more = f" (and {len(found) - 4} more)" if len(found) > 4 else ""
+            raise OptionError(
+                f"{self.folder} holds another study: {'; '.join(found[:4])}{more}. Name another folder, or give "
+                "--overwrite to start anew"
+            )
+
+    def _read(self) -> None:
+        for line in _lines(self.folder / "results.jsonl"):
+            self.results[_cell(line)] = line
+        for line in _lines(self.folder / "predictions.jsonl"):
+            self.predictions.setdefault(_cell(line), []).append(line)
+        for cell in list(self.predictions):
+            record = self.results.get(cell)
+            if record is None or record["status"] != "done":
+                del self.predictions[cell]
+            else:  # a cell that was cut off between its predictions and its record has them twice
+                self.predictions[cell] = self.predictions[cell][-record["heldout"] :]
+
+    def peers(self) -> list[Cell]:
+        """Cells of other projects' judges (`peers.run --study`), which are no arms of the study."""
+        return [cell for cell in self.results if cell.arm.startswith(PEER)]
+
+    def done(self, cell: Cell) -> bool:
+        return self.results.get(cell, {}).get("status") == "done"
+
+    def add(self, cell: Cell, record: Mapping[str, Any], predictions: Sequence[Mapping[str, Any]] = ()) -> None:
+        where = {**cell._asdict()}
+        rows = [{**where, **row} for row in predictions]
+        self._append("predictions.jsonl", rows)
+        made = {**where, **record}
+        self._append("results.jsonl", [made])
+        self.results[cell] = made
+        if rows:
+            self.predictions[cell] = rows
+
+    def _append(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
+        if not lines:
+            return
+        try:
+            with (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace") as file:
+                file.write("".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise OptionError(f"{self.folder / name} cannot be written: {error.strerror or error}") from None
+
+
+def _cell(line: Mapping[str, Any]) -> Cell:
+    return Cell(line["model"], line["arm"], line["train"], line["seed"])
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The lines of a file of ours; half a line, which a kill leaves, is taken away."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    if not data.endswith(b"\n"):
+        with path.open("rb+") as file:
+            file.truncate(data.rfind(b"\n") + 1)
+        data = data[: data.rfind(b"\n") + 1]
+    for number, line in enumerate(data.decode("utf-8", "replace").split("\n")[:-1], 1):
+        try:
+            record = json.loads(line)
+            _cell(record)
+        except (ValueError, KeyError, TypeError):
+            raise OptionError(f"{path}, line {number} is damaged; remove it, or give --overwrite") from None
+        yield record
+
+
+# Running -------------------------------------------------------------------------------------------------------------
+
+
+def run_cell(
+    study: Study, cell: Cell, lm: LanguageModel, where: Connection | None, progress: Progress
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Fit a cell's arm and score the held-out rows: its record, and a line for each of these rows.
+
+    Calls and tokens of the record count what the disk answered, too, as a budget does: arms share what was asked
+    before, and each is charged for all that it asks for. `sent` calls and seconds are what they were.
+    """
+    judge, compiler, train = study.compiler(cell)
+    open_others(judge, where)
+    engine.run(lm.capabilities())  # a model is probed once: that is no arm's cost
+    teacher = study.compile_run(cell).teacher
+    meter, limit = lm.meter, study.config.max_calls
+    if teacher:
+        compiler = replace(compiler, teacher=open_model(teacher, where))
+        assert compiler.teacher is not None
+        compiler.teacher.meter = meter  # paid for from the same budget
+    compiler = replace(compiler, progress=progress)
+    started, calls, tokens, sent = time.monotonic(), meter.logical, meter.logical_tokens, meter.usage.calls
+    meter.max_calls = None if limit is None else meter.logical + limit
+    try:
+        fitted = compiler.fit(judge, train, lm)
+    except BudgetError:
+        raise BudgetError(f"the budget of {limit:,} calls was used up before there was a judge") from None
+    finally:
+        engine.run(asyncio.sleep(0))  # calls that are being cancelled must not spend what is set free here
+        meter.max_calls = None
+    seconds = time.monotonic() - started
+    fitting = {
+        "calls": meter.logical - calls,
+        "sent": meter.usage.calls - sent,
+        "prompt_tokens": meter.logical_tokens[0] - tokens[0],
+        "completion_tokens": meter.logical_tokens[1] - tokens[1],
+        "seconds": round(seconds, 2),
+    }
+    heldout = study.parts[cell.seed].heldout
+    examples = examples_of(heldout)
+    progress.stage("held-out rows", len(examples))
+    started, calls = time.monotonic(), meter.logical
+    scored = score_rows(brief(fitted.judge), examples, progress)  # the score without what comes after it
+    if scored.failed == len(examples):
+        raise ModelError(f"no held-out row got a score: {scored.verdicts[0].failure}")
+    found = agreement(scored.percents, examples, level=study.config.level, seed=cell.seed)
+    record, selected = fitted.record, fitted.record.selected
+    options = fitted.judge.options()
+    kept = ("variant", "explain", "reading", "use_task", "use_criteria", "combine")
+    result = {
+        "status": "done",
+        "labels": len(train),
+        "heldout": len(examples),
+        **found.to_dict(),
+        **fitting,
+        "heldout_calls": meter.logical - calls,
+        "heldout_seconds": round(time.monotonic() - started, 2),
+        "selected": selected.name,
+        "demos": selected.demos,
+        "kind": selected.kind,
+        "train_q": json_number(selected.agreement.q),
+        "candidates": [c.to_dict() for c in record.candidates],
+        "form": {name: options[name] for name in kept if name in options},
+        "choice": record.reason,
+        "stopped": record.stopped,
+        "tried": fitted.tried(),
+    }
+    rows = [
+        {
+            "id": row.id, "group": row.group, "doc_id": row.doc_id, "system": row.system,
+            "human": round(float(human), 6), "percent": json_number(float(percent)), "failure": verdict.failure,
+        }
+        for row, human, percent, verdict in zip(
+            heldout.rows, heldout.scores.tolist(), scored.percents.tolist(), scored.verdicts, strict=True
+        )
+    ]  # fmt: skip
+    return result, rows
+
+
+class Follower(Progress, Protocol):
+    """Watches a study."""
+
+    def begin(self, cell: Cell) -> None:
+        """A cell is about to be run."""
+
+    def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
+        """It is finished, or failed. seconds_left: for the other cells, from their calls; None for the last."""
+
+
+def run_study(study: Study, journal: Journal, where: Connection | None, follower: Follower) -> None:
+    """Run the cells that are not done. What fails is recorded with its reason, and the study goes on; the next run
+    tries it again. Ctrl-C keeps what is finished."""
+    todo = [cell for cell in study.cells() if not journal.done(cell)]
+    weights = [study.plan(cell).calls for cell in todo]
+    started = time.monotonic()
+    sampling = Sampling(study.config.temperature, study.config.max_tokens)
+    models: dict[str, LanguageModel] = {}
+    for number, cell in enumerate(todo):
+        follower.begin(cell)
+        rows: list[dict[str, Any]] = []
+        try:
+            if cell.model not in models:
+                models[cell.model] = open_model(cell.model, where, sampling)
+            record, rows = run_cell(study, cell, models[cell.model], where, follower)
+        except Exception as error:
+            # An optimizer of another library may raise anything; a night's other cells must not be lost for it.
+            if os.environ.get("JUDGESMITH_DEBUG") and not isinstance(error, JudgesmithError):
+                raise
+            record = {"status": "failed", "reason": f"{type(error).__name__}: {' '.join(str(error).split())}"}
+        journal.add(cell, record, rows)
+        done, left = sum(weights[: number + 1]), sum(weights[number + 1 :])
+        follower.end(cell, record, (time.monotonic() - started) * left / done if left else None)

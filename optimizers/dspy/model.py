@@ -1,0 +1,145 @@
+"""The model that DSPy's own optimizers write prompts with, as they know models: ours, with its budget and cache."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import io
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import dspy
+from dspy.utils.exceptions import AdapterParseError
+
+from ...programs.models.lm import LanguageModel
+from ...programs.models.transport import Message, Reply, Request
+from ...programs.prompting.layouts import disarm
+from ..fitting.annotators import quiet_optuna
+
+#: Characters of an instruction at most. A model that is asked for one sometimes writes pages, and every row pays.
+LONGEST = 2000
+#: Tokens of one proposal at most.
+PROPOSAL_TOKENS = 1500
+
+_MARKER = re.compile(r"\[\[\s*##\s*\w+\s*##\s*\]\]")
+_FENCE = re.compile(r"^\s*```\w*\s*|\s*```\s*$")
+
+
+def cleaned(text: str) -> str:
+    """A proposed instruction as it may stand in a prompt: one paragraph, DSPy's own field markers and code fences
+    gone, unable to close our tags, at most `LONGEST` characters (cut after a sentence where one ends in time)."""
+    before, *_ = re.split(r"\[\[\s*##\s*completed\s*##\s*\]\]", text, maxsplit=1)
+    flat = " ".join(_MARKER.sub(" ", _FENCE.sub("", before)).split()).strip('" ')
+    flat = disarm(flat.encode("utf-8", "replace").decode())
+    if len(flat) <= LONGEST:
+        return flat
+    cut = flat[:LONGEST]
+    end = max(cut.rfind(mark) for mark in (". ", "! ", "? ")) + 1
+    return cut[:end] if end > LONGEST // 2 else cut
+
+
+class PlainAdapter(dspy.ChatAdapter):  # type: ignore[misc]
+    """DSPy's chat form; where a small model ignores it and one text was asked for, its whole answer is that text. One
+    call each: what a search may spend on proposals is known beforehand."""
+
+    def __init__(self) -> None:
+        super().__init__(use_json_adapter_fallback=False)
+
+    def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = super().parse(signature, completion)
+            return found
+        except AdapterParseError:
+            (name, only), *others = signature.output_fields.items()
+            text = cleaned(completion)
+            if others or only.annotation is not str or not text:
+                raise
+            return {name: text}
+
+
+class PromptModel(dspy.BaseLM):  # type: ignore[misc]
+    """Our `LanguageModel` as DSPy's: its budget, cache, retries and connection hold for proposals, too."""
+
+    def __init__(self, lm: LanguageModel, paid: Callable[[Callable[[], Any]], Any]) -> None:
+        super().__init__(model=lm.name, cache=False, temperature=lm.sampling.temperature)
+        self.lm = lm
+        self._paid = paid
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __call__(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[str]:
+        given = {**self.kwargs, **options}
+        asked = messages or [{"role": "user", "content": prompt or ""}]
+        # Texts of rows stand in these prompts as they are: their control tokens must not speak.
+        sent = [{"role": m["role"], "content": disarm(_text(m["content"]))} for m in asked]
+        reply = self._paid(lambda: self._ask(sent, given))
+        return [reply.text]
+
+    async def _ask(self, messages: list[Message], given: Mapping[str, Any]) -> Reply:
+        if not (await self.lm.capabilities()).system_prompt and messages[0]["role"] == "system":
+            system, first, *rest = messages
+            messages = [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *rest]
+        return await self.lm.complete(
+            Request(
+                messages,
+                min(PROPOSAL_TOKENS, self.lm.sampling.max_tokens or PROPOSAL_TOKENS),
+                temperature=float(given.get("temperature") or 0.0),
+                sample=int(given.get("rollout_id") or 0),
+            )
+        )
+
+
+class Resampled(LanguageModel):
+    """The same model at a temperature, one of several draws. Meter, cache, limits and connection are the original's."""
+
+    def __init__(self, original: LanguageModel, temperature: float, draw: int) -> None:
+        self.__dict__.update(original.__dict__)
+        self.sampling = replace(original.sampling, temperature=temperature)
+        self._draw = draw
+
+    async def complete(self, request: Request, **options: Any) -> Reply:
+        # Far from the few numbers that a judge gives its own samples.
+        return await super().complete(replace(request, sample=request.sample + 1000 * self._draw), **options)
+
+
+def _text(content: Any) -> str:
+    """A message's text; of several parts, those that are text."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, Mapping))
+
+
+@contextlib.contextmanager
+def quiet_dspy() -> Iterator[None]:
+    """DSPy's and GEPA's reports, bars and tables do not belong on a user's screen."""
+    loggers = [logging.getLogger(name) for name in ("dspy", "gepa")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        with quiet_optuna(), contextlib.redirect_stdout(io.StringIO()), _no_gepa_bar():
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _no_gepa_bar() -> Iterator[None]:
+    """GEPA draws its bar on stderr, where ours is, and DSPy leaves no way to turn it off."""
+    try:
+        gepa_engine: Any = importlib.import_module("gepa.core.engine")
+    except ImportError:
+        yield
+        return
+    loud = gepa_engine.tqdm
+    gepa_engine.tqdm = partial(loud, disable=True)
+    try:
+        yield
+    finally:
+        gepa_engine.tqdm = loud

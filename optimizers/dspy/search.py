@@ -1,0 +1,170 @@
+"""What DSPy's own optimizers have in common under the contract of all searches.
+
+They propose programs (instructions that a model writes, demonstrations) and are guided by a per-example surrogate of
+agreement (`surrogate.RankSurrogate`). What they prefer decides nothing: their programs are measured by Q over all
+validation rows, failures counted, no row judged with its own group in the prompt, and chosen as in every other search.
+
+What their prompts show: texts of training rows with their human scores (MIPROv2's summary of the data, GEPA's
+feedback, SIMBA's reward), so labels of training rows can find their way into instructions. Held-out rows are never
+seen by any of it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dspy
+
+from ...errors import OptionError
+from ...programs.models import engine
+from ...signatures.values import Item, Verdict
+from ..agreement.correlation import Level
+from ..examples import Scored, percents_of
+from ..progress import Progress
+from ..search.base import Anchor, DemoKind, DemonstrationSearch, Design, Ground, Tried
+from .desk import Desk, JudgeProgram, Proposed, Tuned, item_in
+from .model import PlainAdapter, quiet_dspy
+from .surrogate import RankSurrogate
+
+
+class DSPySearch(DemonstrationSearch):
+    """What the three have in common.
+
+    candidates: the size of the search, on the scale of `CorrelationRandomSearch`: with the same number, the rows are
+    scored about as often. The model that writes proposals is the teacher, or else the judge's own. Racing has no place
+    here: which rows a program is tried on is for DSPy to say. The same seed, labels and cache give the same candidates;
+    only where a budget ends a search with several rows under way is it open which of these it still judged. With a
+    valset the training rows are scored once more, without demonstrations: the surrogate's panel is made of them.
+    """
+
+    def __init__(
+        self,
+        *,
+        level: Level = "pooled",
+        candidates: int = 8,
+        max_demos: int = 4,
+        anchor: Anchor = "auto",
+        accept: float = 0.5,
+        max_failed: float = 0.1,
+        sure: float = 0.7,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        if candidates < 0:
+            raise OptionError(f"candidates must be 0 or more; got {candidates}")
+        super().__init__(
+            level=level,
+            max_demos=max_demos,
+            anchor=anchor,
+            accept=accept,
+            max_failed=max_failed,
+            sure=sure,
+            seed=seed,
+            progress=progress,
+        )
+        self.candidates = candidates
+        self._remarks: list[str] = []
+
+    def settings(self) -> dict[str, Any]:
+        return self._settings(candidates=self.candidates, surrogate="rank concordance")
+
+    def evaluations(self) -> int:
+        return self.candidates + 3 if self.candidates else 1
+
+    @property
+    def _completed(self) -> int:
+        """How many programs that DSPy tried on some rows only are judged on the rest of them."""
+        return 0
+
+    @abstractmethod
+    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
+        """Run DSPy's optimizer; `desk` notes what it tries."""
+
+    def _explore(self, ground: Ground) -> str | None:
+        self._remarks = []
+        if not self.candidates:
+            return None
+        if not ground.base.taught():
+            self._remarks.append("this judge has no prompt that instructions or demonstrations could change")
+            return None
+        if ground.base.whole_documents:
+            self._remarks.append(f"{self.name} judges one output at a time, which this judge of whole documents cannot")
+            return None
+        desk, program = self._opened(ground)
+        self.progress.stage(f"programs that {self.name} proposes", (self.evaluations() - 1) * len(ground.rows))
+        with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
+            broken = desk.run(lambda: self._propose(program, desk, ground))
+        if broken:
+            self._remarks.append(f"{self.name} could not go on ({broken})")
+        self._measure(ground, desk)
+        if len(desk.proposed) == 1 and not desk.ran_out and not self._remarks:
+            self._remarks.append(f"{self.name} proposed nothing but the zero-shot prompt")
+        return self._ran_out(ground) if desk.ran_out else None
+
+    def _opened(self, ground: Ground) -> tuple[Desk, JudgeProgram]:
+        """A desk that knows zero-shot's answers, and the program that DSPy starts from."""
+        judge = ground.base.copy_for()
+        engine.run(judge.prepare(judge.lm))
+        judge.set_brief(True)
+        known = _by_item(ground.rows, ground.tried[0].scored.verdicts)
+        if any(item_in(e) not in known for e in ground.pool):
+            known |= _by_item(ground.pool, self._score(ground.base, ground.pool, "zero-shot, training rows").verdicts)
+        desk = Desk(
+            judge,
+            RankSurrogate(ground.pool, percents_of([known[item_in(e)] for e in ground.pool]), seed=self.seed),
+            [*ground.pool, *ground.rows],
+            prompts=ground.teacher or judge.lm,
+            keep=self._completed * len(ground.rows) * judge.calls_per_row(),
+            progress=self.progress,
+        )
+        desk.known(known)
+        return desk, JudgeProgram(judge, desk)
+
+    # -- measuring what was proposed
+
+    def _measure(self, ground: Ground, desk: Desk) -> None:
+        """Q of the proposed programs: of all that were tried on every row, then of the most promising others."""
+        items = [item_in(e) for e in ground.rows]
+        whole: list[Proposed] = []
+        partial: list[Proposed] = []
+        for entry in desk.ranked():
+            (whole if all(item in entry.answers for item in items) else partial).append(entry)
+        partial = partial[: max(0, min(self._completed, self.evaluations() - len(ground.tried) - len(whole)))]
+        for number, entry in enumerate([*whole, *partial], start=1):
+            self._take(ground, f"{self.name} {number}", entry, items)
+
+    def _take(self, ground: Ground, name: str, entry: Proposed, items: Sequence[Item]) -> None:
+        design = _design(name, entry.tuned, ground)
+        known = {item: answer.verdict for item, answer in entry.answers.items()}
+        missing = [e for e, item in zip(ground.rows, items, strict=True) if item not in known]
+        if missing:
+            known |= _by_item(missing, self._score(design.program, missing, name).verdicts)
+        self._consider(ground, design, Scored.of([known[item] for item in items]))
+
+    def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
+        chosen, reason = super()._choose(tried, rows)
+        return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
+
+
+def _by_item(rows: Sequence[dspy.Example], verdicts: Sequence[Verdict]) -> dict[Item, Verdict]:
+    return {item_in(e): v for e, v in zip(rows, verdicts, strict=True)}
+
+
+def _design(name: str, tuned: Tuned, ground: Ground) -> Design:
+    """A proposed program as a candidate: its demonstrations, and the instructions that are not the student's."""
+    own = {n: p.signature.instructions for n, p in ground.base.named_predictors()}
+    changed = {n: text for n, (text, _) in tuned.parts.items() if text != own[n]}
+    where = {(e.source or "", e.output, e.group): i for i, e in enumerate(ground.pool)}
+    picked = [where[d.get("source") or "", d["output"], d.get("group")] for d in tuned.demos]
+    form = {"instructions": changed} if changed else {}
+    return Design(name, _kind(tuned.demos), picked, tuned.on(ground.base), form)
+
+
+def _kind(demos: Sequence[Mapping[str, Any]]) -> DemoKind:
+    if not demos:
+        return "none"
+    if not all(d.get("gold", True) for d in demos):
+        return "predicted"
+    return "gold" if any(d.get("augmented") for d in demos) else "labels"

@@ -1,0 +1,267 @@
+"""DSPy's own optimizers MIPROv2, GEPA and SIMBA as searches (see `dspy_search` for what holds for all three)."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import dspy
+import numpy as np
+from dspy.teleprompt import SIMBA, MIPROv2
+from dspy.teleprompt.simba_utils import append_a_rule
+
+from ...errors import MissingExtraError
+from ...programs.judge import Judge
+from ...signatures.values import Verdict
+from ..search.base import Ground, spread, with_demos
+from .desk import Desk, JudgeProgram, item_in, shown
+from .model import PlainAdapter, cleaned
+from .search import DSPySearch
+
+#: Rows of one reflection of GEPA; programs that SIMBA samples at a step.
+REFLECTED, SAMPLED = 4, 3
+#: Calls at most with which MIPROv2 summarizes the data: a first one, nine more, the summary.
+SUMMARY_CALLS = 11
+#: Characters of rows that one of those calls shows.
+SUMMARY_CHARACTERS = 8000
+
+
+class MIPROSearch(DSPySearch):
+    """MIPROv2: instructions that a model writes from a summary of the data and demonstrations, then TPE over which of
+    them goes with which set of demonstrations.
+
+    The sets of demonstrations are drawn as in random search, instead of DSPy's own bootstrapping, whose demonstrations
+    do not say which group they are of. The summary of the program's source code is left out: it says nothing of the
+    task. Every trial is judged on all rows, so that each is also measured by the true objective.
+    """
+
+    name: ClassVar[str] = "mipro"
+
+    @property
+    def _instructions(self) -> int:
+        """Instructions, and sets of demonstrations, that are combined; the student's own and the empty set count."""
+        return max(2, self.candidates // 2 + 1)
+
+    def proposals(self, judge: Judge, rows: int) -> int:
+        return (SUMMARY_CALLS + self._instructions * len(judge.taught())) if self.candidates else 0
+
+    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
+        pool, rows = [shown(e) for e in ground.pool], [shown(e) for e in ground.rows]
+        length = sum(len(str(e)) for e in pool) / len(pool)
+        optimizer = _MIPRO(
+            self._sets(ground),
+            self._remarks,
+            metric=desk.surrogate,
+            prompt_model=desk.prompts,
+            task_model=desk.prompts,
+            max_bootstrapped_demos=self.max_demos,
+            max_labeled_demos=self.max_demos,
+            auto=None,
+            num_candidates=self._instructions,
+            num_threads=desk.threads,
+            seed=self.seed,
+        )
+        optimizer.compile(
+            program,
+            trainset=pool,
+            valset=rows,
+            num_trials=self.candidates + 2,
+            minibatch=False,
+            program_aware_proposer=False,
+            view_data_batch_size=int(min(10, max(1, SUMMARY_CHARACTERS // length))),
+        )
+
+    def _sets(self, ground: Ground) -> list[list[dict[str, Any]]]:
+        """No demonstrations, then random sets of each kind in turn."""
+        answers = ground.answers()
+        kinds = self._kinds(answers)
+        made: list[list[dict[str, Any]]] = [[]]
+        for number in range(1, self._instructions):
+            kind = kinds[number % len(kinds)]
+            rng = np.random.default_rng([self.seed, number])
+            allowed = self._allowed(kind, ground.pool, answers)
+            picked = spread(ground.pool, allowed, int(rng.integers(1, self.max_demos + 1)), rng)
+            program = with_demos(ground.base, picked, ground.pool, answers, kind)
+            made.append([dict(d) for d in program.taught()[0].demos])
+        return made
+
+
+class _MIPRO(MIPROv2):  # type: ignore[misc]
+    """MIPROv2 with our demonstrations, and proposals that can stand in our prompts."""
+
+    def __init__(self, sets: list[list[dict[str, Any]]], remarks: list[str], **given: Any) -> None:
+        super().__init__(**given)
+        self._sets = sets
+        self._remarks = remarks
+
+    def _bootstrap_fewshot_examples(self, program: Any, *_: Any, **__: Any) -> dict[int, list[list[dict[str, Any]]]]:
+        return dict.fromkeys(range(len(program.predictors())), self._sets)
+
+    def _propose_instructions(self, program: Any, *given: Any, **named: Any) -> dict[int, list[str]]:
+        own = {i: p.signature.instructions for i, p in enumerate(program.predictors())}
+        try:
+            found = super()._propose_instructions(program, *given, **named)
+        except Exception as error:  # a model that fails at this may still judge: the demonstrations are tried
+            self._remarks.append(f"no instructions were proposed ({' '.join(str(error).split())[:200]})")
+            return {i: [text] for i, text in own.items()}
+        return {i: [own[i], *(cleaned(t) or own[i] for t in texts[1:])] for i, texts in found.items()}
+
+
+class GEPASearch(DSPySearch):
+    """GEPA: instructions evolve by reflection. A model reads a few answers, with which other rows the judge ordered
+    against people, and writes a better instruction; what does better on those rows is tried on all.
+
+    It changes instructions only, so that its programs have no demonstrations. Source: "GEPA: Reflective Prompt
+    Evolution Can Outperform Reinforcement Learning".
+    """
+
+    name: ClassVar[str] = "gepa"
+
+    def __init__(self, **given: Any) -> None:
+        if importlib.util.find_spec("gepa") is None:
+            raise MissingExtraError("GEPA needs its own package: pip install 'gepa[dspy]'")
+        super().__init__(**given)
+
+    @property
+    def _completed(self) -> int:
+        return max(1, self.candidates - self.candidates // 2)
+
+    @property
+    def _rounds(self) -> int:
+        return 2 * self.candidates
+
+    def proposals(self, judge: Judge, rows: int) -> int:
+        return self._rounds
+
+    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
+        pool, rows = [shown(e) for e in ground.pool], [shown(e) for e in ground.rows]
+        batch = min(REFLECTED, len(pool))
+        most = (self.evaluations() - 1 - self._completed) * len(rows)
+        rounds = 0
+        desk.traced = True
+
+        def enough(state: Any) -> bool:
+            nonlocal rounds
+            rounds += 1
+            # A round tries parent and child on a batch and then, perhaps, the child on all rows.
+            return rounds > self._rounds or desk.paid_rows + 2 * batch + len(rows) > most
+
+        def metric(
+            example: dspy.Example, prediction: Any, trace: Any = None, asked: Any = None, asked_trace: Any = None
+        ) -> Any:
+            score = desk.surrogate(example, prediction)
+            if asked is None:
+                return score
+            return dspy.Prediction(score=score, feedback=desk.surrogate.feedback(example, prediction))
+
+        optimizer = dspy.GEPA(
+            metric,
+            max_metric_calls=most + len(rows) + 2 * batch * self._rounds,
+            reflection_minibatch_size=batch,
+            reflection_lm=desk.prompts.copy(temperature=1.0),
+            instruction_proposer=_proposer(),
+            use_merge=False,
+            num_threads=desk.threads,
+            seed=self.seed,
+            gepa_kwargs={"stop_callbacks": [enough]},
+        )
+        optimizer.compile(program, trainset=pool, valset=rows)
+
+
+def _proposer() -> Any:
+    from dspy.teleprompt.gepa import InstructionProposer
+
+    class Proposer(InstructionProposer):  # type: ignore[misc]
+        """GEPA's own, whose failure costs a round and no second call."""
+
+        def __call__(
+            self, candidate: dict[str, str], reflective_dataset: Mapping[str, Any], components_to_update: list[str]
+        ) -> dict[str, str]:
+            try:
+                found = super().__call__(candidate, reflective_dataset, components_to_update)
+            except Exception:
+                return {}
+            return {name: text for name, raw in found.items() if (text := cleaned(raw))}
+
+    return Proposer(
+        adapter=PlainAdapter(),
+        additional_instructions="The form of the answer (which lines, which numbers) is fixed elsewhere: do not speak "
+        "of it. Say what makes an output better or worse. At most 200 words. Quote none of the examples.",
+    )
+
+
+class SIMBASearch(DSPySearch):
+    """SIMBA: a minibatch of rows is judged by several programs and draws; where their surrogates differ most, the good
+    answer becomes a demonstration, or a model writes a rule from the good and the bad one.
+
+    Draws are at temperature 1: a judge whose score is an expectation over the model's probabilities varies little, so
+    that only programs differ. Demonstrations are built by our rules (their group is known, their score the human's
+    unless anchor is "predicted").
+    """
+
+    name: ClassVar[str] = "simba"
+
+    @property
+    def _steps(self) -> int:
+        return max(1, self.candidates * 3 // 8)
+
+    @property
+    def _completed(self) -> int:
+        # A step judges a quarter of the rows by the sampled programs and by those made of them; SIMBA itself completes
+        # the best of each step, or as many of these as it samples.
+        steps = math.ceil(self._steps * (2 * SAMPLED + 1) / 4)
+        return max(0, self.evaluations() - 1 - steps - min(SAMPLED, self._steps))
+
+    def proposals(self, judge: Judge, rows: int) -> int:
+        return self._steps * max(1, rows // 4) if self.candidates else 0
+
+    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
+        pool = [shown(e) for e in ground.pool]
+        optimizer = SIMBA(
+            metric=desk.surrogate,
+            bsize=max(1, len(pool) // 4),
+            num_candidates=SAMPLED,
+            max_steps=self._steps,
+            max_demos=self.max_demos,
+            prompt_model=desk.prompts,
+            num_threads=desk.threads,
+        )
+        optimizer.strategies = [self._demonstrating(), _append_a_rule]
+        program.draw = None
+        optimizer.compile(program, trainset=pool, seed=self.seed)
+
+    def _demonstrating(self) -> Callable[..., bool]:
+        predicted = self.anchor == "predicted"
+
+        def append_a_demo(bucket: list[dict[str, Any]], system: JudgeProgram, **given: Any) -> bool:
+            good = bucket[0]
+            verdict: Verdict | None = getattr(good["prediction"], "_verdict", None)
+            if verdict is None or verdict.failure or good["score"] <= given["batch_10p_score"]:
+                return False
+            row = good["example"]
+            told = bool(verdict.explanation or verdict.criteria)
+            score = verdict.percent if predicted and told else row.score
+            demo = {
+                **system.judge.demonstration(item_in(row), verdict if told else None),
+                "score": round(float(score), 6),
+                "augmented": told,
+                "gold": not (predicted and told),
+            }
+            for predictor in system.judge.taught():
+                if all(d.get("group") != row.group for d in predictor.demos):
+                    predictor.demos = [*predictor.demos, dict(demo)][-self.max_demos :]
+            return True
+
+        return append_a_demo
+
+
+def _append_a_rule(bucket: list[dict[str, Any]], system: JudgeProgram, **given: Any) -> bool:
+    before = {name: p.signature.instructions for name, p in system.named_predictors()}
+    made = bool(append_a_rule(bucket, system, **given))
+    for name, predictor in system.named_predictors():
+        if predictor.signature.instructions != before[name]:
+            text = cleaned(predictor.signature.instructions) or before[name]
+            predictor.signature = predictor.signature.with_instructions(text)
+    return made

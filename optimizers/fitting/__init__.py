@@ -1,0 +1,1 @@
+"""What is fitted to scores that are already there: weights of criteria, annotators, levels and candidates."""

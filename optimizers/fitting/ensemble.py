@@ -1,0 +1,188 @@
+"""Whether the mean of a search's best candidates agrees better with people than the one it chose, without new calls.
+
+What the candidates said of the training rows is there already. The highest Qs among them are too high (winner's curse),
+so that both ways are measured on rows that neither chose by: for each fold of whole groups, candidates are ranked, and
+one is chosen, by the other folds alone. The one stays unless the mean clearly beats it, since a committee costs as many
+times the calls as it has members.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import dspy
+import numpy as np
+from numpy.typing import NDArray
+
+from ...errors import OptionError
+from ...programs.ensemble import FEWEST, LEAST_SD, MOST, Committee, Norm
+from ...programs.judge import Judge
+from ..agreement.correlation import CorrelationSum, Level
+from ..examples import (
+    Agreement,
+    Scored,
+    Vector,
+    agreement,
+    clearly,
+    difference,
+    documents,
+    folds_of,
+    groups,
+    humans,
+    systems,
+)
+from ..search.base import DemonstrationSearch, SearchRecord, Tried
+from ..search.optuna import OptunaSearch
+from .annotators import weighted_mean
+from .refinement import Refinement
+
+#: A search's own way to choose one of its candidates (`DemonstrationSearch._choose`).
+Choose = Callable[[Sequence[Tried], Sequence[dspy.Example]], tuple[Tried, str | None]]
+FOLDS = 5
+#: With fewer groups there is nothing to rank candidates by and still measure them.
+FEWEST_GROUPS = 5
+
+
+def refuse_committee(top: int, judge: Judge, search: DemonstrationSearch) -> None:
+    """Raises OptionError where the best candidates of this search cannot become a committee."""
+    if not FEWEST <= top <= MOST:
+        raise OptionError(f"ensemble_top is {top}; a committee has {FEWEST} to {MOST} members")
+    why = {
+        "knn": "its candidates show more or fewer rows of the same pool, which every member would have to hold",
+        "zepo": "it chooses a wording without labels, and a committee is chosen by them",
+    }.get(search.name)
+    if search.evaluations() < FEWEST:
+        why = "it tries nothing but the zero-shot prompt"
+    if isinstance(search, OptunaSearch) and search.temperatures:
+        why = "its candidates may differ in temperature, and a committee has one"
+    if why is not None:
+        raise OptionError(f"ensemble_top (--ensemble-top) does not go with the optimizer {search.name}: {why}")
+    if judge.whole_documents:
+        raise OptionError(
+            f"ensemble_top (--ensemble-top) does not go with {judge.kind}, which ranks the outputs of a document; it "
+            "is for judges of one output at a time"
+        )
+
+
+def form_committee(
+    record: SearchRecord,
+    examples: Sequence[dspy.Example],
+    top: int,
+    choose: Choose,
+    *,
+    level: Level = "pooled",
+    seed: int = 0,
+    sure: float = 0.7,
+) -> tuple[Committee | None, Refinement]:
+    """A committee of the `top` candidates with the highest Q if it clearly beats the chosen one out of fold, else None;
+    and what was found, with the training scores of what is kept.
+
+    record: of the search; candidates that were dropped, failed too often or say the same of every row are left out.
+    examples: the rows that people scored (damaged copies may come after them in the record). sure: the share of paired
+    resamples of whole groups in which the committee must win. The same seed gives the same answer. Racing looked at all
+    rows before it dropped candidates; that much, both ways have seen of the rows they are measured on.
+    """
+    whole = [t for t in record.tried if t.candidate.dropped is None]
+    best = _best(_on(whole, examples, np.arange(len(examples)), level), top)
+    names, group = [whole[i].candidate.name for i in best], groups(examples)
+
+    def stays(reason: str, found: Agreement | None = None, single: Agreement | None = None) -> Refinement:
+        return Refinement("committee", record.scored.percents, _told(names, found, single, reason), reason)
+
+    if len(best) < FEWEST:
+        return None, stays(f"there are not {FEWEST} candidates that one could be made of")
+    if (count := len(set(group))) < FEWEST_GROUPS:
+        return None, stays(f"training rows of {count} documents are too few to tell whether the mean of several helps")
+    apart = _out_of_fold(whole, examples, top, choose, level, folds_of(group, min(FOLDS, count), seed))
+    found, single = (agreement(scores, examples, level=level, seed=seed, rounds=500) for scores in apart)
+    measured = f"on training rows that they were not chosen by, Q {found.q:.2f} against {single.q:.2f}"
+    if not clearly(difference(*apart, examples, level=level, seed=seed, rounds=1000), sure):
+        said = f"the mean of the best {len(best)} candidates does not clearly beat a single one: {measured}"
+        return None, stays(said, found, single)
+    percents = [whole[i].scored.percents[: len(examples)] for i in best]
+    # Six digits are what an artifact keeps.
+    norms = [Norm(round(float(np.nanmean(p)), 6), round(float(np.nanstd(p)), 6)) for p in percents]
+    programs = [whole[i].program for i in best]
+    committee = Committee(programs, norms, lm=programs[0]._language_model, scale=programs[0].scale)
+    z = np.stack([(p - norm.mean) / norm.sd for p, norm in zip(percents, norms, strict=True)], axis=1)
+    scores = np.clip(norms[0].mean + norms[0].sd * weighted_mean(z, np.ones(len(best))), 0.0, 100.0)
+    changed = (
+        f"the mean of {len(best)} candidates ({', '.join(names)}) takes the place of a single one: {measured}; "
+        f"scoring takes {committee.calls_per_row()} calls a row"
+    )
+    details = _told(names, found, single, None) | {
+        "demos": sum(whole[i].candidate.demos for i in best),
+        "training_q": agreement(scores, examples, level=level, seed=seed, rounds=500).to_dict()["q"],
+    }
+    return committee, Refinement("committee", scores, details, changed=changed)
+
+
+def _told(
+    names: Sequence[str], found: Agreement | None, single: Agreement | None, reason: str | None
+) -> dict[str, object]:
+    return {
+        "members": list(names),
+        "q": None if found is None else found.to_dict()["q"],
+        "single_q": None if single is None else single.to_dict()["q"],
+        "reason": reason,
+    }
+
+
+def _on(tried: Sequence[Tried], examples: Sequence[dspy.Example], kept: NDArray[np.intp], level: Level) -> list[Tried]:
+    """The candidates as if they had been judged on these rows alone."""
+    rows = [examples[i] for i in kept.tolist()]
+    human, where, whose, objective = humans(rows), documents(rows), systems(rows), CorrelationSum(level)
+    made = []
+    for one in tried:
+        percents = one.scored.percents[kept]
+        found = objective(percents, human, where, whose)
+        candidate = replace(
+            one.candidate,
+            agreement=Agreement(found, math.nan, math.nan, 0),
+            disqualified=one.candidate.disqualified or found.reason,
+        )
+        made.append(replace(one, candidate=candidate, scored=Scored((), percents)))
+    return made
+
+
+def _best(tried: Sequence[Tried], top: int) -> list[int]:
+    """Numbers of the `top` candidates with the highest Q; of equal ones first the one with fewer demonstrations."""
+    fit = [
+        i for i, t in enumerate(tried) if t.candidate.disqualified is None and np.nanstd(t.scored.percents) >= LEAST_SD
+    ]
+    order = sorted(fit, key=lambda i: (-round(tried[i].candidate.agreement.q, 9), tried[i].candidate.parts, i))
+    return order[:top]
+
+
+def _out_of_fold(
+    tried: Sequence[Tried],
+    examples: Sequence[dspy.Example],
+    top: int,
+    choose: Choose,
+    level: Level,
+    folds: NDArray[np.intp],
+) -> tuple[Vector, Vector]:
+    """Scores of each fold by the committee, and by the one, that the other folds would have chosen; z-scores by the
+    other folds' means and standard deviations, so that folds can be pooled."""
+    committee, single = (np.full(len(examples), math.nan) for _ in range(2))
+    for fold in np.unique(folds):
+        rest, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        known = _on(tried, examples, rest, level)
+        chosen, _ = choose(known, [examples[i] for i in rest.tolist()])
+        alone = next(i for i, t in enumerate(known) if t is chosen)
+        members = [_standardised(tried[i].scored.percents, rest, out) for i in _best(known, top) or [alone]]
+        committee[out] = weighted_mean(np.stack(members, axis=1), np.ones(len(members)))
+        single[out] = _standardised(tried[alone].scored.percents, rest, out)
+    return committee, single
+
+
+def _standardised(percents: Vector, rest: NDArray[np.intp], out: NDArray[np.intp]) -> Vector:
+    """z-scores of the rows `out` by mean and standard deviation of the `rest`; NaN where those say nothing."""
+    there = percents[rest][np.isfinite(percents[rest])]
+    sd = float(np.std(there)) if len(there) else 0.0
+    if sd < LEAST_SD:
+        return np.full(len(out), math.nan)
+    made: Vector = (percents[out] - there.mean()) / sd
+    return made

@@ -1,0 +1,119 @@
+"""What is fitted to the chosen program's own answers on its training rows, without a further call.
+
+A refiner looks at one kind of judge: it may change the program (never its prompts), says what its scores on the
+training rows are then, and keeps the plain way unless the other clearly wins.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import dspy
+import numpy as np
+
+from ...programs.active_critic.critic import ActiveCritic
+from ...programs.comparing.pairwise import PairwiseDirectScorer
+from ...programs.judge import Judge
+from ...programs.openlgauge.judge import OpeNLGauge
+from ..agreement.correlation import Level
+from ..examples import Vector
+from ..search.base import SearchRecord
+from .annotators import opinion_matrix, weigh, weighted_mean
+from .combiner import choose
+from .levels import fit_levels, lead_matrix, weighted_percents
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What was fitted. name: its key in an artifact's provenance, and its place in a note. percents: the program's
+    scores on the training rows as they are now. details: JSON values. reason: why the plain way stays, where it does;
+    changed: what took its place, where something did.
+    """
+
+    name: str
+    percents: Vector
+    details: dict[str, Any] = field(default_factory=dict)
+    reason: str | None = None
+    changed: str | None = None
+
+
+#: (program, record, training rows, level, seed) -> what was fitted, None for a judge that is not the refiner's.
+#: The record's `scored` holds the program's verdicts on those rows, each judged without its group in the prompt.
+Refiner = Callable[[Judge, SearchRecord, Sequence[dspy.Example], Level, int], Refinement | None]
+
+
+def refine(
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], *, level: Level, seed: int
+) -> Refinement | None:
+    """Fit what there is to fit for this kind of judge, in place; None where there is nothing."""
+    for refiner in REFINERS:
+        found = refiner(program, record, examples, level, seed)
+        if found is not None:
+            return found
+    return None
+
+
+def annotator_weights(
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
+) -> Refinement | None:
+    """Weights for the annotators of an ensemble."""
+    if not isinstance(program, OpeNLGauge) or len(program.members) < 2:
+        return None
+    opinions = opinion_matrix(record.scored.verdicts, [m.name for m in program.members])
+    found = weigh(opinions, examples, level=level, seed=seed)
+    if found.reason is not None:
+        return Refinement("ensemble", record.scored.percents, found.to_dict(), found.reason)
+    program.members = tuple(replace(m, weight=round(w, 6)) for m, w in zip(program.members, found.weights, strict=True))
+    told = ", ".join(f"{m.name} {m.weight:.2f}" for m in program.members)
+    changed = (
+        f"annotators are weighed ({told}): training Q {found.found.q:.2f} against {found.equal.q:.2f} for equal ones"
+    )
+    return Refinement("ensemble", weighted_mean(opinions, found.weights), found.to_dict(), changed=changed)
+
+
+def level_weights(
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
+) -> Refinement | None:
+    """Weights for the levels that a pairwise scorer compares with."""
+    if not isinstance(program, PairwiseDirectScorer):
+        return None
+    found = fit_levels(record.scored.verdicts, examples, program.weights(), level=level, seed=seed)
+    if found.reason is not None:
+        return Refinement("levels", record.scored.percents, found.to_dict(), found.reason)
+    program.level_weights = found.weights
+    percents = weighted_percents(lead_matrix(record.scored.verdicts, program.levels), found.weights)
+    told = ", ".join(f"{w:.2f}" for w in found.weights)
+    assert found.found is not None
+    changed = (
+        f"levels are weighed {told}, worst first: Q {found.found.q:.2f} against {found.plain.q:.2f} on training rows "
+        "that the weights were not fitted to"
+    )
+    return Refinement("levels", percents, found.to_dict(), changed=changed)
+
+
+def criterion_weights(
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
+) -> Refinement | None:
+    """Weights for the criteria of a fine Active-Critic, in OS-E's place or beside it."""
+    if not isinstance(program, ActiveCritic) or program.variant != "fine" or program.combination is not None:
+        return None
+    overall, verdicts = program.combine == "os-e", record.scored.verdicts
+    names = list(dict.fromkeys(c.name for c in program.knowledge.criteria))
+    found = choose(verdicts, examples, names, overall=overall, level=level, seed=seed)
+    combination = found.combination
+    if combination is None:
+        return Refinement("combination", record.scored.percents, found.to_dict(), found.reason)
+    program.combine_by(combination)
+    ways = {"fitted": "weights of the criteria", "both": "the mean of OS-E and of weights of the criteria"}
+    changed = (
+        f"scores are combined by {ways[found.way]}: Q {found.found[found.way].q:.2f} against "
+        f"{found.found['plain'].q:.2f} on training rows that the weights were not fitted to"
+    )
+    percents = [combination(v.criteria, math.nan if v.failure else v.percent) for v in verdicts]
+    return Refinement("combination", np.array(percents, dtype=float), found.to_dict(), changed=changed)
+
+
+REFINERS: tuple[Refiner, ...] = (annotator_weights, level_weights, criterion_weights)

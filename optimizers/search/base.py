@@ -1,0 +1,478 @@
+"""What all searches for demonstrations share: how candidates are built, judged and chosen, and the record of it.
+
+A search tries programs that differ in their demonstrations (and perhaps in what their prompts say) and keeps one, by Q
+over the whole validation vector: each row judged without its own group among the demonstrations, failures imputed and
+counted, undefined correlations never winning, and zero-shot kept unless it is clearly beaten.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, get_args
+
+import dspy
+import numpy as np
+
+from ...errors import BudgetError, OptionError
+from ...programs.calibration import Calibration
+from ...programs.judge import Judge
+from ...programs.models.lm import LanguageModel
+from ...signatures.values import Scale, Verdict
+from ..agreement.correlation import Level
+from ..examples import (
+    Agreement,
+    Scored,
+    agreement,
+    clearly,
+    difference,
+    groups,
+    humans,
+    item_of,
+    refuse_overlap,
+    score_rows,
+)
+from ..progress import Progress, Silent
+from .racing import Racing, Rows, race
+from .selection import Contest, Correction, Entrant, corrected
+
+Anchor = Literal["auto", "gold", "predicted"]
+DemoKind = Literal["none", "labels", "predicted", "gold"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One tried program: its demonstrations and how it did. `disqualified` says why it could not be chosen.
+
+    form: what its prompts leave out of the student's ("use_task", "use_criteria", "criteria"). rows: how many it was
+    judged on. dropped: why those are not all of them; its Q is then that of these rows, beside the others' no more
+    than a hint, and it is never chosen.
+    """
+
+    name: str
+    kind: DemoKind
+    demos: int
+    agreement: Agreement
+    disqualified: str | None = None
+    rows: int | None = None
+    dropped: str | None = None
+    form: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> tuple[int, int]:
+        """How far it is from the zero-shot student: demonstrations, then changes of form."""
+        return self.demos, len(self.form)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "candidate": self.name,
+            "kind": self.kind,
+            "demos": self.demos,
+            **({"form": dict(self.form)} if self.form else {}),
+            **self.agreement.to_dict(),
+            "disqualified": self.disqualified,
+            "rows": self.rows,
+            "dropped": self.dropped,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """Everything a search tried, what it chose (and `reason`, where that is not simply the highest Q), and the chosen
+    program's scores on the validation rows, each judged without its group in the prompt. `stopped` says why it ended
+    early, if it did. corrected: the chosen one's Q after correction for having been chosen; None where that cannot be
+    estimated. tried: the candidates with their programs and scores.
+    """
+
+    candidates: tuple[Candidate, ...]
+    selected: Candidate
+    scored: Scored
+    zero_shot: Scored
+    reason: str | None = None
+    stopped: str | None = None
+    corrected: Correction | None = None
+    tried: tuple[Tried, ...] = field(default=(), repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """A candidate that was judged. judged: the numbers of the rows that `scored` is of, None for all."""
+
+    candidate: Candidate
+    program: Judge
+    scored: Scored
+    judged: Rows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A candidate before it is judged. picked: numbers of the rows that are its demonstrations, in their order."""
+
+    name: str
+    kind: DemoKind
+    picked: Sequence[int]
+    program: Judge
+    form: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Ground:
+    """What a search works on: the student without demonstrations, the rows that candidates are measured on, those that
+    demonstrations are taken from, and all that was tried, zero-shot first.
+
+    answers(): the teacher's (default: the zero-shot student's) verdicts on the pool, for bootstrapped demonstrations.
+    teacher: the model that writes what a search has written, if not the judge's own.
+    """
+
+    base: Judge
+    rows: list[dspy.Example]
+    pool: list[dspy.Example]
+    answers: Callable[[], tuple[Verdict, ...]]
+    teacher: LanguageModel | None = None
+    tried: list[Tried] = field(default_factory=list)
+
+
+class DemonstrationSearch(ABC):
+    """Base of all searches: `compile(student, trainset=…)` gives a program, `record` says how it came about.
+
+    A subclass says what is tried (`_explore`), how much that is at most (`evaluations`) and its `settings`.
+    searches: whether anything is chosen at all.
+    """
+
+    name: ClassVar[str] = ""
+    searches: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        *,
+        level: Level = "pooled",
+        max_demos: int = 4,
+        anchor: Anchor = "auto",
+        accept: float = 0.5,
+        max_failed: float = 0.1,
+        sure: float = 0.7,
+        racing: bool | Racing = False,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        if max_demos < 1:
+            raise OptionError(f"demos must be 1 or more; got {max_demos}")
+        if not 0 < accept <= 1 or not 0 <= max_failed < 1 or not 0 <= sure < 1:
+            raise OptionError("accept must lie in (0, 1], max_failed and sure in [0, 1)")
+        if anchor not in get_args(Anchor):
+            raise OptionError(f"anchor {anchor!r} is none of {', '.join(get_args(Anchor))}")
+        self.level: Level = level
+        self.max_demos = max_demos
+        self.anchor: Anchor = anchor
+        self.accept = accept
+        self.max_failed = max_failed
+        self.sure = sure
+        self.racing: Racing | None = racing if isinstance(racing, Racing) else Racing() if racing else None
+        self.seed = seed
+        self.progress: Progress = progress or Silent()
+        self.record: SearchRecord | None = None
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What decides the outcome, as JSON values; `name` says which search it is."""
+
+    def _settings(self, **own: Any) -> dict[str, Any]:
+        """`settings` of a search by demonstrations: its own ones and those that all of them have."""
+        return {
+            "name": self.name,
+            "level": self.level,
+            **own,
+            "max_demos": self.max_demos,
+            "anchor": self.anchor,
+            "accept": self.accept,
+            "max_failed": self.max_failed,
+            "sure": self.sure,
+            "racing": None if self.racing is None else self.racing.to_dict(),
+        }
+
+    @abstractmethod
+    def evaluations(self) -> int:
+        """How often the validation rows are scored at most."""
+
+    def calls_per_row(self, judge: Judge) -> int:
+        """Calls that an output costs at most, whatever is chosen."""
+        return judge.calls_per_row()
+
+    def proposals(self, judge: Judge, rows: int) -> int:
+        """Calls beside the scoring of rows at most, where a model writes what is tried."""
+        return 0
+
+    @abstractmethod
+    def _explore(self, ground: Ground) -> str | None:
+        """Try candidates (`_judge`); why it ended early, if it did. A BudgetError ends it, too."""
+
+    def compile(
+        self,
+        student: Judge,
+        *,
+        teacher: LanguageModel | None = None,
+        trainset: Sequence[dspy.Example],
+        valset: Sequence[dspy.Example] | None = None,
+    ) -> Judge:
+        """The best of all candidates, as a copy of `student`; `self.record` says how it came about.
+
+        trainset: rows that demonstrations are taken from (`examples_of`). valset: rows that candidates are measured
+        on; default the training rows, each judged without its own group. Zero-shot is always measured first.
+        Raises LeakError when valset shares a group or a text with trainset, BudgetError when not even zero-shot fits.
+        """
+        if valset is not None:
+            refuse_overlap(trainset, valset, "valset")
+        base = without_demos(student)
+        rows, pool = list(trainset if valset is None else valset), list(trainset)
+        zero_shot = self._score(base, rows, "zero-shot")
+        # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any.
+        known = [zero_shot.verdicts] if valset is None and teacher is None else []
+
+        def answers() -> tuple[Verdict, ...]:
+            if not known:
+                known.append(self._answers(base, pool, teacher))
+            return known[0]
+
+        ground = Ground(base, rows, pool, answers, teacher)
+        self._consider(ground, Design("zero-shot", "none", (), base), zero_shot)
+        try:
+            stopped = self._explore(ground)
+        except BudgetError:
+            stopped = self._ran_out(ground)
+        chosen, reason = self._choose(ground.tried, rows)
+        candidates = tuple(t.candidate for t in ground.tried)
+        correction = self._corrected(ground.tried, chosen, rows)
+        self.record = SearchRecord(
+            candidates, chosen.candidate, chosen.scored, zero_shot, reason, stopped, correction, tuple(ground.tried)
+        )
+        chosen.program._compiled = True
+        chosen.program.candidate_programs = [c.to_dict() for c in candidates]
+        return chosen.program
+
+    # -- building and judging candidates
+
+    def _ran_out(self, ground: Ground) -> str:
+        whole = sum(t.candidate.dropped is None or "budget" not in t.candidate.dropped for t in ground.tried)
+        return f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
+
+    def _scored(self, ground: Ground, designs: Sequence[Design]) -> Iterator[tuple[Design, Scored]]:
+        """Candidates with their scores on all rows, in their order. A BudgetError comes after those that it spared."""
+        for design in designs:
+            yield design, self._score(design.program, ground.rows, design.name)
+
+    def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
+        self.progress.stage(f"candidate {name}", len(rows))
+        return score_rows(brief(program), rows, self.progress)
+
+    def _answers(self, base: Judge, pool: Sequence[dspy.Example], teacher: LanguageModel | None) -> tuple[Verdict, ...]:
+        program = base.copy_for(_language_model=teacher or base._language_model)
+        self.progress.stage("the teacher's answers", len(pool))
+        return score_rows(program, pool, self.progress).verdicts
+
+    def _judge(self, ground: Ground, designs: Sequence[Design]) -> bool:
+        """Judge candidates on all rows or, racing, until they fall behind. Whether the budget ended it."""
+        if self.racing is None or ground.base.whole_documents:  # a part of a document would be ranked otherwise
+            for design, scored in self._scored(ground, designs):
+                self._consider(ground, design, scored)
+            return False
+
+        def score(number: int, rows: Rows) -> Scored:
+            design = designs[number]
+            return self._score(design.program, [ground.rows[i] for i in rows.tolist()], design.name)
+
+        leader = self._best(ground.tried)
+        runners, ran_out = race(
+            [d.name for d in designs],
+            score,
+            ground.rows,
+            favourite=(leader.candidate.name, leader.scored.percents),
+            rules=self.racing,
+            level=self.level,
+            max_failed=self.max_failed,
+            seed=self.seed,
+        )
+        for design, runner in zip(designs, runners, strict=True):
+            if len(runner.verdicts):
+                judged = runner.judged if runner.dropped else None
+                self._consider(ground, design, runner.scored(), judged, runner.dropped)
+        return ran_out
+
+    def _kinds(self, answers: Sequence[Verdict] | None) -> list[DemoKind]:
+        told = any(v.explanation or v.criteria for v in answers or ())
+        if not told:
+            return ["labels"]  # a bare predicted score teaches the model nothing but itself
+        kinds: dict[Anchor, list[DemoKind]] = {
+            "auto": ["gold", "labels", "predicted"],
+            "gold": ["gold", "labels"],
+            "predicted": ["predicted", "labels"],
+        }
+        return kinds[self.anchor]
+
+    def _allowed(
+        self, kind: DemoKind, pool: Sequence[dspy.Example], answers: Sequence[Verdict] | None
+    ) -> np.ndarray[Any, Any]:
+        """Numbers of the rows that may be demonstrations of a kind."""
+        return np.arange(len(pool)) if kind == "labels" or answers is None else self._close(pool, answers)
+
+    def _close(self, pool: Sequence[dspy.Example], answers: Sequence[Verdict]) -> np.ndarray[Any, Any]:
+        """The rows whose answer came closest to the human score, after a monotone fit of the answers to the scores."""
+        percents = np.array([v.percent for v in answers], float)
+        usable = np.flatnonzero(np.isfinite(percents))
+        if len(usable) == 0:
+            return usable
+        human = humans(pool)
+        fitted = Calibration.fit(percents, human, Scale(0, 100))
+        error = np.array([abs(fitted(percents[i]) - human[i]) for i in usable])
+        order = np.argsort(error, kind="stable")
+        return np.sort(usable[order[: max(self.max_demos, round(self.accept * len(usable)))]])
+
+    # -- choosing
+
+    def _consider(
+        self,
+        ground: Ground,
+        design: Design,
+        scored: Scored,
+        judged: Rows | None = None,
+        dropped: str | None = None,
+    ) -> None:
+        rows = ground.rows if judged is None else [ground.rows[i] for i in judged.tolist()]
+        found = agreement(scored.percents, rows, level=self.level, seed=self.seed, rounds=500)
+        candidate = Candidate(
+            design.name,
+            design.kind,
+            len(design.picked),
+            found,
+            unfit(scored, found, self.max_failed),
+            len(scored.percents),
+            dropped,
+            design.form,
+        )
+        if dropped is None and all(better(candidate, t.candidate) for t in _finished(ground.tried)):
+            self.progress.best(f"{candidate.agreement.q:.2f} ({design.name})")
+        ground.tried.append(Tried(candidate, design.program, scored, judged))
+
+    def _best(self, tried: Iterable[Tried]) -> Tried:
+        finished = _finished(tried)
+        return finished[_contest(finished).best(_qs(finished))]
+
+    def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
+        """What the rule of `Contest` chooses, clearly better being a higher Q in `sure` of the paired resamples."""
+        finished = _finished(tried)
+        contest, q = _contest(finished), _qs(finished)
+
+        def beats(one: int, other: int) -> bool:
+            return self._beats(finished[one], finished[other], rows)
+
+        best, chosen = (finished[contest.chosen(q, by)] for by in (None, beats if self.sure else None))
+        if chosen is best:
+            return best, None
+        needs = "needs fewer demonstrations" if chosen.candidate.demos < best.candidate.demos else "is simpler"
+        reason = (
+            f"{best.candidate.name} had the highest Q ({best.candidate.agreement.q:.2f}) but did not clearly "
+            f"beat {chosen.candidate.name} ({chosen.candidate.agreement.q:.2f}), which {needs}"
+        )
+        return chosen, reason
+
+    def _corrected(self, tried: Sequence[Tried], chosen: Tried, rows: Sequence[dspy.Example]) -> Correction | None:
+        """The chosen one's Q after correction, by the rule that `_choose` goes by; None where another one chose."""
+        entrants = [
+            Entrant(
+                t.scored.percents,
+                math.nan if t.candidate.agreement.objective.reason else t.candidate.agreement.q,
+                t.judged,
+            )
+            for t in tried
+        ]
+        found = corrected(entrants, _contest(tried), rows, level=self.level, sure=self.sure, seed=self.seed)
+        return found[1] if found is not None and tried[found[0]] is chosen else None
+
+    def _beats(self, one: Tried, other: Tried, rows: Sequence[dspy.Example]) -> bool:
+        """Whether Q is higher in `sure` of the paired resamples."""
+        percents = one.scored.percents, other.scored.percents
+        return clearly(difference(*percents, rows, level=self.level, seed=self.seed, rounds=1000), self.sure)
+
+
+def _contest(tried: Sequence[Tried]) -> Contest:
+    return Contest([t.candidate.parts for t in tried], [t.candidate.disqualified is None for t in tried])
+
+
+def _qs(tried: Sequence[Tried]) -> list[float]:
+    return [t.candidate.agreement.q for t in tried]
+
+
+def _finished(tried: Iterable[Tried]) -> list[Tried]:
+    """Those judged on all rows."""
+    return [t for t in tried if t.candidate.dropped is None]
+
+
+def unfit(scored: Scored, found: Agreement, max_failed: float) -> str | None:
+    """Why scores cannot be chosen, however high their Q: too many rows failed, or Q is undefined (constant scores). Its
+    0 is a convention, and must not beat a real agreement a little below it."""
+    if scored.failed > max_failed * len(scored.percents):
+        return f"{scored.failed} of {len(scored.percents)} rows failed"
+    return found.objective.reason
+
+
+def better(one: Candidate, other: Candidate) -> bool:
+    """Whether `one` is to be preferred: qualified first, then Q, then fewer demonstrations and changes, then the
+    earlier."""
+    both = (one, other)
+    contest = Contest([c.parts for c in both], [c.disqualified is None for c in both])
+    return contest.better([c.agreement.q for c in both], 0, 1)
+
+
+def brief(judge: Judge) -> Judge:
+    """A copy that leaves out what does not change the score."""
+    made = judge.copy_for()
+    made.set_brief(True)
+    return made
+
+
+def without_demos(judge: Judge) -> Judge:
+    made = judge.copy_for()
+    for predictor in made.predictors():
+        predictor.demos = []
+    return made
+
+
+def with_demos(
+    base: Judge,
+    picked: Sequence[int],
+    pool: Sequence[dspy.Example],
+    answers: Sequence[Verdict] | None,
+    kind: DemoKind,
+) -> Judge:
+    made = without_demos(base)
+    for index in picked:
+        row = pool[index]
+        verdict = None if kind == "labels" or answers is None else answers[index]
+        # A demonstration's score is the human's, except where the teacher's own is what shall be shown.
+        percent = verdict.percent if kind == "predicted" and verdict is not None else row.score
+        demo: dict[str, Any] = {
+            **made.demonstration(item_of(row), verdict),
+            "score": round(float(percent), 6),
+            "augmented": verdict is not None,
+            "gold": kind != "predicted",
+        }
+        for predictor in made.taught():
+            predictor.demos.append(dict(demo))
+    return made
+
+
+def spread(
+    pool: Sequence[dspy.Example], allowed: Sequence[int] | np.ndarray[Any, Any], size: int, rng: np.random.Generator
+) -> list[int]:
+    """`size` random rows spread over the range of human scores, no two of one group, in random order."""
+    order = sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, rng.random()))
+    picked: list[int] = []
+    used: set[str] = set()
+    for stratum in np.array_split(np.array(order, dtype=int), min(size, max(1, len(order)))):
+        choices = [int(i) for i in stratum if groups([pool[int(i)]])[0] not in used]
+        if choices:
+            chosen = choices[int(rng.integers(len(choices)))]
+            picked.append(chosen)
+            used.add(pool[chosen].group)
+    return [picked[i] for i in rng.permutation(len(picked))]

@@ -1,0 +1,345 @@
+"""Demonstrations and the parts of a prompt as one Optuna study, under the objective and the rules of all searches.
+
+TPE learns from what was tried: how many demonstrations, of which kind, from which part of the range of human scores, in
+which order; for a judge that has them, whether the task and which criteria stand in its prompt; and, where asked for,
+its variant and its temperature.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import optuna
+import orjson
+from optuna.exceptions import OptunaError
+from optuna.trial import BaseTrial, FixedTrial, TrialState
+from sqlalchemy.exc import SQLAlchemyError
+
+from ...errors import BudgetError, OptionError
+from ...programs.active_critic.critic import ActiveCritic, Variant
+from ...programs.active_critic.task import TaskKnowledge
+from ...programs.judge import Judge
+from ...programs.models.lm import Sampling
+from ..agreement.correlation import Level
+from ..examples import Scored, item_of, row_key, score_together
+from ..fitting.annotators import quiet_optuna
+from ..progress import Progress
+from .base import Anchor, DemoKind, DemonstrationSearch, Design, Ground, Tried, brief, with_demos, without_demos
+from .racing import Racing
+
+ORDERS = ("rising", "falling", "mixed")
+#: What TPE is told of a candidate that cannot be chosen: the lowest Q there is.
+WORST = -3.0
+#: How an SQLite file begins.
+SQLITE = b"SQLite format 3\x00"
+#: Of so many criteria each is in or out; longer lists stay whole.
+MOST_CRITERIA = 12
+
+
+class OptunaSearch(DemonstrationSearch):
+    """TPE over the demonstrations and, for an `ActiveCritic`, use_task, use_criteria and the subset of criteria.
+
+    trials: candidates beside zero-shot. startup: trials drawn at random before TPE takes over, half of them at most.
+    racing: a trial is pruned when, judged on growing blocks of rows, it falls behind the best so far for good.
+    variants: for an `ActiveCritic`, which of vanilla, coarse and fine are tried beside the student's own (fine takes
+    two calls a row). temperatures: for any judge, which are tried beside the model's own. parallel: so many trials at
+    once, each suggested without knowing how the others of its batch come out; worth it with a server that has room for
+    more calls than one pass over the rows keeps under way. storage: an SQLite file that keeps the study for Optuna's
+    own plots and dashboards, and from which a killed run goes on: the trials in it are repeated as they were (their
+    calls come from the call cache) and count. The rest as in `CorrelationRandomSearch`. The same seed, labels and cache
+    give the same trials, interrupted or not (parallel ones only where no batch was left half recorded).
+
+    study: Optuna's own record of the last search.
+    """
+
+    name = "optuna"
+
+    def __init__(
+        self,
+        *,
+        level: Level = "pooled",
+        trials: int = 16,
+        startup: int = 6,
+        max_demos: int = 4,
+        anchor: Anchor = "auto",
+        accept: float = 0.5,
+        max_failed: float = 0.1,
+        sure: float = 0.7,
+        racing: bool | Racing = False,
+        variants: Sequence[Variant] = (),
+        temperatures: Sequence[float] = (),
+        parallel: int = 1,
+        storage: Path | str | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+    ) -> None:
+        if trials < 0 or startup < 1 or parallel < 1:
+            raise OptionError(
+                f"trials must be 0 or more, startup and parallel 1 or more; got {trials}, {startup} and {parallel}"
+            )
+        for variant in variants:
+            if variant not in get_args(Variant):
+                raise OptionError(f"variant {variant!r} is none of {', '.join(get_args(Variant))}")
+        for temperature in temperatures:
+            Sampling(temperature)  # refuses what no model takes
+        super().__init__(
+            level=level,
+            max_demos=max_demos,
+            anchor=anchor,
+            accept=accept,
+            max_failed=max_failed,
+            sure=sure,
+            racing=racing,
+            seed=seed,
+            progress=progress,
+        )
+        self.trials = trials
+        self.startup = startup
+        self.variants = tuple(dict.fromkeys(variants))
+        self.temperatures = tuple(dict.fromkeys(temperatures))
+        self.parallel = parallel
+        self.storage = None if storage is None else _study_file(Path(storage))
+        self.study: optuna.Study | None = None
+
+    def settings(self) -> dict[str, Any]:
+        return self._settings(
+            trials=self.trials,
+            startup=self.startup,
+            variants=list(self.variants),
+            temperatures=list(self.temperatures),
+            parallel=self.parallel,
+        )
+
+    def evaluations(self) -> int:
+        return self.trials + 1
+
+    def calls_per_row(self, judge: Judge) -> int:
+        calls = judge.calls_per_row()
+        if isinstance(judge, ActiveCritic):
+            calls = max([calls, *(judge.as_variant(v).calls_per_row() for v in self._variants(judge))])
+        return calls
+
+    # -- the study
+
+    def _explore(self, ground: Ground) -> str | None:
+        if not self.trials:
+            return None
+        kinds = self._kinds(ground.answers())
+        with quiet_optuna():
+            try:
+                study = self.study = self._open(ground)
+                return self._run(study, ground, kinds)
+            except (SQLAlchemyError, OptunaError) as error:
+                raise OptionError(f"the study in {self.storage} cannot be used: {str(error).splitlines()[0]}") from None
+
+    def _run(self, study: optuna.Study, ground: Ground, kinds: Sequence[DemoKind]) -> str | None:
+        kept = [t for t in study.trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED)]
+        for old in study.trials:
+            if old.state == TrialState.RUNNING:  # a run was killed in it
+                study.tell(old.number, state=TrialState.FAIL)
+        if not kept:  # trial 0 is zero-shot, which is judged already
+            named = ["use_task", "use_criteria", *(f"criterion {i + 1}" for i in range(MOST_CRITERIA))]
+            own: dict[str, Any] = {"demos": 0, "temperature": ground.base.lm.sampling.temperature}
+            if isinstance(ground.base, ActiveCritic):
+                own["variant"] = ground.base.variant
+            study.enqueue_trial(own | dict.fromkeys(named, True), skip_if_exists=True)
+        done: dict[bytes, Tried] = {_key(ground.base): ground.tried[0]}
+        for number, old in enumerate(kept[: self.trials + 1]):
+            design = self._design(FixedTrial(old.params), number, ground, kinds)
+            if self._judge_new(ground, [design], done):
+                return self._ran_out(ground)
+        for first in range(len(kept), self.trials + 1, self.parallel):
+            batch = []
+            for number in range(first, min(first + self.parallel, self.trials + 1)):
+                # Seeded anew for each trial, so that an interrupted study goes on as an uninterrupted one.
+                study.sampler = optuna.samplers.TPESampler(
+                    seed=int(np.random.default_rng([self.seed, number]).integers(2**31)),
+                    n_startup_trials=min(self.startup, 1 + self.trials // 2),
+                    constant_liar=self.parallel > 1,
+                )
+                trial = study.ask()
+                batch.append((trial, self._design(trial, number, ground, kinds)))
+            out_of_budget: BudgetError | None = None
+            try:
+                self._judge_new(ground, [design for _, design in batch], done)
+            except BudgetError as error:
+                out_of_budget = error
+            found = [(trial, done.get(_key(design.program))) for trial, design in batch]
+            for trial, tried in found:
+                _tell(study, trial, tried)
+            if out_of_budget is not None:
+                raise out_of_budget
+            if any(tried is None for _, tried in found):
+                return self._ran_out(ground)
+        return None
+
+    def _open(self, ground: Ground) -> optuna.Study:
+        """The study of exactly these rows, this student and these settings; others in the file are left alone."""
+        what = {
+            "settings": {k: v for k, v in self.settings().items() if k != "trials"},
+            "seed": self.seed,
+            "student": [ground.base.kind, ground.base.options(), ground.base.lm.name, str(ground.base.dump_state())],
+            "rows": [[row_key(item_of(e).source or "", e.output), e.score] for e in (*ground.rows, *ground.pool)],
+            "answers": [str(v.percent) for v in ground.answers()],
+        }
+        name = sha256(orjson.dumps(what, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()[:16]
+        address = None
+        if self.storage is not None:
+            try:
+                self.storage.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OptionError(f"the study in {self.storage} cannot be used: {error.strerror or error}") from None
+            address = f"sqlite:///{self.storage.resolve()}"
+        return optuna.create_study(
+            storage=address, study_name=f"judgesmith-{name}", direction="maximize", load_if_exists=True
+        )
+
+    def _judge_new(self, ground: Ground, designs: Sequence[Design], done: dict[bytes, Tried]) -> bool:
+        """Judge those that were not judged before and enter them in `done`. Whether the budget ended it."""
+        new: dict[bytes, Design] = {}
+        for design in designs:
+            if (key := _key(design.program)) not in done:
+                new.setdefault(key, design)
+        there = len(ground.tried)
+        try:
+            return bool(new) and self._judge(ground, list(new.values()))
+        finally:
+            judged = {id(t.program): t for t in ground.tried[there:]}
+            done |= {key: judged[id(design.program)] for key, design in new.items() if id(design.program) in judged}
+
+    def _scored(self, ground: Ground, designs: Sequence[Design]) -> Iterator[tuple[Design, Scored]]:
+        if len(designs) == 1 or ground.base.whole_documents:
+            yield from super()._scored(ground, designs)
+            return
+        self.progress.stage(f"{designs[0].name} to {designs[-1].name}", len(designs) * len(ground.rows))
+        programs = [brief(design.program) for design in designs]
+        yield from zip(designs, score_together(programs, ground.rows, self.progress), strict=True)
+
+    # -- what a trial is
+
+    def _design(self, trial: BaseTrial, number: int, ground: Ground, kinds: Sequence[DemoKind]) -> Design:
+        program, form = self._formed(trial, ground.base)
+        size = trial.suggest_int("demos", 0, self.max_demos)
+        if not size:
+            return Design(f"trial {number}", "none", (), program, form)
+        names: list[str] = list(kinds)
+        kind = kinds[names.index(trial.suggest_categorical("kind", names))]
+        answers = None if kind == "labels" else ground.answers()
+        picked = self._picked(trial, size, ground, kind)
+        program = with_demos(program, picked, ground.pool, answers, kind)
+        return Design(f"trial {number}", kind if picked else "none", picked, program, form)
+
+    def _picked(self, trial: BaseTrial, size: int, ground: Ground, kind: DemoKind) -> list[int]:
+        """Rows from `size` strata of the human scores, no two of one group. A place in its stratum is a number, since
+        neighbours in the order of the scores show the model nearly the same."""
+        pool = ground.pool
+        allowed = self._allowed(kind, pool, None if kind == "labels" else ground.answers())
+        order = np.array(sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, i)), dtype=int)
+        picked: list[int] = []
+        for slot, stratum in enumerate(np.array_split(order, size)):
+            place = trial.suggest_float(f"place {slot + 1}", 0.0, 1.0)
+            free = [int(i) for i in stratum if pool[int(i)].group not in {pool[p].group for p in picked}]
+            if free:
+                picked.append(free[min(int(place * len(free)), len(free) - 1)])
+        if len(picked) < 2:
+            return picked
+        how = trial.suggest_categorical("order", list(ORDERS))
+        if how == "mixed":
+            return [picked[i] for i in np.random.default_rng([self.seed, len(picked)]).permutation(len(picked))]
+        return picked if how == "rising" else picked[::-1]
+
+    def _variants(self, judge: Judge) -> list[Variant]:
+        """Those that the judge can be tried in beside its own."""
+        if not isinstance(judge, ActiveCritic):
+            return []
+        return [v for v in self.variants if v != judge.variant and (v != "fine" or judge.use_criteria)]
+
+    def _formed(self, trial: BaseTrial, base: Judge) -> tuple[Judge, dict[str, Any]]:
+        """The judge with what a trial changes of it beside its demonstrations, and what that is."""
+        made = without_demos(base)
+        form: dict[str, Any] = {}
+        own = base.lm.sampling.temperature
+        if others := [t for t in self.temperatures if t != own]:
+            temperature = trial.suggest_categorical("temperature", [own, *others])
+            if temperature != own:
+                made._language_model = base.lm.at(temperature)
+                form["temperature"] = temperature
+        if not isinstance(made, ActiveCritic):
+            return made, form
+        # Without a task and criteria the variants have one prompt.
+        variants = [made.variant, *self._variants(made)] if made.knowledge.criteria else [made.variant]
+        if len(variants) > 1:
+            names: list[str] = list(variants)
+            variant = variants[names.index(trial.suggest_categorical("variant", names))]
+            if variant != made.variant:
+                made = made.as_variant(variant)
+                form["variant"] = variant
+        if made.variant != "vanilla":
+            _leave_out(trial, made, form)
+        return made, form
+
+
+def _leave_out(trial: BaseTrial, made: ActiveCritic, form: dict[str, Any]) -> None:
+    """Take from the judge what a trial leaves out of its prompts, and enter it in `form`."""
+    known = made.knowledge
+    if made.use_task and known.description and not trial.suggest_categorical("use_task", [True, False]):
+        made.use_task = form["use_task"] = False
+    if not made.use_criteria or not known.criteria:
+        return
+    if made.variant != "fine" and not trial.suggest_categorical("use_criteria", [True, False]):
+        made.use_criteria = form["use_criteria"] = False
+    elif 1 < len(known.criteria) <= MOST_CRITERIA:
+        chosen = [
+            c
+            for i, c in enumerate(known.criteria, start=1)
+            if trial.suggest_categorical(f"criterion {i}", [True, False])
+        ] or [known.criteria[0]]
+        if len(chosen) < len(known.criteria):
+            made.knowledge = TaskKnowledge(known.description, chosen)
+            form["criteria"] = [c.name for c in chosen]
+
+
+def _study_file(path: Path) -> Path:
+    """A file that a study can be kept in. Raises OptionError for another one, before anything is spent."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(SQLITE))
+    except FileNotFoundError:
+        return path
+    except OSError as error:
+        raise OptionError(f"the study in {path} cannot be used: {error.strerror or error}") from None
+    if start and start != SQLITE:
+        raise OptionError(f"the study in {path} cannot be used: this is no SQLite file; name another, it is made")
+    return path
+
+
+def _tell(study: optuna.Study, trial: optuna.Trial, tried: Tried | None) -> None:
+    """How a trial came out; None: the budget ended it."""
+    if tried is None:
+        study.tell(trial, state=TrialState.FAIL)
+        return
+    trial.set_user_attr("candidate", tried.candidate.name)
+    if tried.candidate.dropped is None:
+        study.tell(trial, _told(tried))
+    else:
+        trial.report(_told(tried), tried.candidate.rows or 0)
+        study.tell(trial, state=TrialState.PRUNED)
+
+
+def _told(tried: Tried) -> float:
+    return WORST if tried.candidate.disqualified is not None else tried.candidate.agreement.q
+
+
+def _key(program: Judge) -> bytes:
+    """What makes two candidates the same one: all that their prompts show, and the temperature."""
+    shown = [
+        program.options(),
+        program.lm.sampling.temperature,
+        program.knowledge.dump_state(),
+        [p.demos for p in program.predictors()],
+    ]
+    return orjson.dumps(shown, option=orjson.OPT_SORT_KEYS, default=str)

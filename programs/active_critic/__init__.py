@@ -1,0 +1,1 @@
+"""Active-Critic: task inference, multi-criteria scoring (McS-E) and overall scoring (OS-E)."""

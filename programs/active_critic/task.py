@@ -1,0 +1,216 @@
+"""Task inference (Active-Critic §4.1): what is being judged, and by which criteria, from labelled examples alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dspy
+from dspy.predict.parameter import Parameter
+
+from ...errors import CallError
+from ...signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
+from ...signatures.values import Criterion, Usage
+from ..models.lm import LanguageModel
+from ..prompting.layouts import CriteriaListLayout, Laid, TextLayout, block, disarm
+from ..prompting.predict import JudgePredict
+
+FEWEST, MOST = 4, 10
+
+
+class TaskKnowledge(Parameter):  # type: ignore[misc]
+    """What a judge knows of its task: a description and criteria. A leaf of the DSPy state: it survives save, load,
+    deepcopy and `reset_copy`."""
+
+    def __init__(self, description: str = "", criteria: Sequence[Criterion] = ()) -> None:
+        self.description = description
+        self.criteria = tuple(criteria)
+
+    def reset(self) -> None:
+        """Nothing: it is learnt once, before demonstrations are searched."""
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        return {
+            "description": self.description,
+            "criteria": [{"name": c.name, "definition": c.definition} for c in self.criteria],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> TaskKnowledge:
+        self.description = str(state["description"])
+        self.criteria = tuple(Criterion(str(c["name"]), str(c["definition"])) for c in state["criteria"])
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One labelled example as task inference sees it."""
+
+    source: str
+    output: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """The outcome: a description, criteria, how many batches were read, whether the model said COMPLETE, and what a
+    reader should know (a step that failed)."""
+
+    description: str
+    criteria: tuple[Criterion, ...]
+    batches: int
+    complete: bool
+    notes: tuple[str, ...]
+    usage: Usage
+
+
+class TaskInference(dspy.Module):  # type: ignore[misc]
+    """Reads labelled examples in mini-batches.
+
+    batches: mini-batches at most (paper: 25). batch_size: examples in each (paper: 5). keep: descriptions and criteria
+    sets kept at most; reading stops when that many are there (paper: 5). text_limit: characters of a source or an
+    output that are shown, the rest is cut with "…".
+    """
+
+    def __init__(self, *, batches: int = 25, batch_size: int = 5, keep: int = 5, text_limit: int = 1200) -> None:
+        super().__init__()
+        self.batches = batches
+        self.batch_size = batch_size
+        self.keep = keep
+        self.text_limit = text_limit
+        self.observe = JudgePredict(
+            ObserveBatch,
+            TextLayout("observations", "Answer with at most five short sentences, or with COMPLETE.", tokens=220),
+        )
+        description = "Answer with one to three sentences and nothing else."
+        self.describe = JudgePredict(DescribeTask, TextLayout("description", description, tokens=140))
+        self.propose = JudgePredict(ProposeCriteria, CriteriaListLayout())
+        self.merge_descriptions = JudgePredict(MergeDescriptions, TextLayout("description", description, tokens=140))
+        self.merge_criteria = JudgePredict(MergeCriteria, CriteriaListLayout())
+
+    def calls(self, rows: int) -> int:
+        """Calls at most for so many rows, retries not counted."""
+        kept = self._kept(rows)
+        return 3 * kept + (2 if kept > 1 else 0)
+
+    def _kept(self, rows: int) -> int:
+        return min(self.batches, self.keep, -(-rows // self.batch_size))
+
+    async def infer(
+        self,
+        examples: Sequence[Labelled],
+        lm: LanguageModel,
+        *,
+        aspect: str = "",
+        progress: Callable[[str], None] | None = None,
+    ) -> Inference:
+        """`examples` in the order in which they are to be read (shuffled by the caller). `aspect`: what people scored,
+        where the labels name it."""
+        usage, notes, asked = Usage(), list[str](), 0
+        observations: list[str] = []
+        descriptions: list[str] = []
+        sets: list[list[Criterion]] = []
+        read, complete = 0, False
+
+        async def ask(step: JudgePredict, what: str, **inputs: Any) -> Any | None:
+            nonlocal usage, asked
+            asked += 1
+            if progress is not None:
+                progress(what)
+            try:
+                answer = await step.ask(lm, inputs)
+            except CallError as error:
+                usage += getattr(error, "usage", Usage())
+                notes.append(f"{what}: {error}")
+                return None
+            usage += answer.usage
+            (value,) = answer.read.values.values()
+            return value
+
+        batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)]
+        # A batch without a description is made up for by another one, as far as the announced calls go.
+        most = 3 * self._kept(len(examples))
+        for batch in batches[: self.batches]:
+            if len(descriptions) >= self.keep or asked + 3 > most:
+                break
+            read += 1
+            seen = "\n".join(observations)
+            new = await ask(
+                self.observe,
+                f"reading examples, batch {read}",
+                earlier_observations=seen,
+                examples=self._show(batch, aspect),
+            )
+            if new is None:
+                continue
+            if _is_complete(new) and descriptions:
+                complete = True
+                break
+            observations.append(new.replace("COMPLETE", "").strip())
+            seen = "\n".join(observations)
+            earlier = descriptions[-1] if descriptions else ""
+            described = await ask(
+                self.describe, f"describing the task, batch {read}", observations=seen, earlier_description=earlier
+            )
+            if described is not None:
+                descriptions.append(described)
+            named = await ask(
+                self.propose,
+                f"naming criteria, batch {read}",
+                description=described or earlier,
+                observations=seen,
+            )
+            if named is not None:
+                sets.append(named)
+        description = descriptions[-1] if descriptions else ""
+        if len(descriptions) > 1:
+            merged = await ask(
+                self.merge_descriptions,
+                "merging descriptions",
+                descriptions="\n".join(f"{i}. {d}" for i, d in enumerate(descriptions, 1)),
+            )
+            description = merged or description
+        criteria = sets[-1] if sets else []
+        if len(sets) > 1:
+            lists = "\n\n".join("\n".join(f"- {c.name}: {c.definition}" for c in s) for s in sets)
+            merged_criteria = await ask(
+                self.merge_criteria, "merging criteria", description=description, criteria_lists=lists
+            )
+            criteria = _merged(merged_criteria, sets)
+        criteria = criteria[:MOST]
+        if len(criteria) < FEWEST:
+            notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
+        return Inference(description, tuple(criteria), read, complete, tuple(notes), usage)
+
+    def _show(self, batch: Sequence[Labelled], aspect: str) -> str:
+        def cut(text: str) -> str:
+            return text if len(text) <= self.text_limit else text[: self.text_limit - 1] + "…"
+
+        what = f"score given by people{' for ' + disarm(aspect) if aspect else ''}"
+        return Laid(
+            "\n\n".join(
+                f"Example {i}\n{block('source', cut(e.source) or '(none)')}\n{block('output', cut(e.output))}\n"
+                f"{what}: {e.score:g} of 100"
+                for i, e in enumerate(batch, 1)
+            )
+        )
+
+
+def _is_complete(text: str) -> bool:
+    return text.strip(" .!\"'*`\n").upper() == "COMPLETE"
+
+
+def _merged(answer: list[Criterion] | None, sets: Sequence[Sequence[Criterion]]) -> list[Criterion]:
+    """The model's merged list, filled up to the fewest allowed with the criteria most sets agree on."""
+    kept = {c.name.casefold(): c for c in answer or ()}
+    votes: dict[str, int] = {}
+    first: dict[str, Criterion] = {}
+    for criteria in sets:
+        for c in criteria:
+            votes[c.name.casefold()] = votes.get(c.name.casefold(), 0) + 1
+            first.setdefault(c.name.casefold(), c)
+    for name in sorted(first, key=lambda n: -votes[n]):  # stable: equal votes keep the order of appearance
+        if len(kept) >= FEWEST:
+            break
+        kept.setdefault(name, first[name])
+    return list(kept.values())

@@ -1,0 +1,1 @@
+"""Judges that compare outputs: with graded references, or with each other."""

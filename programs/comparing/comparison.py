@@ -1,0 +1,393 @@
+"""Pairwise comparison: whether an output is better than, worse than or similar to another one, as probabilities.
+
+The material and the two outputs are asked about in one prompt, whose answer is one word. With log-probabilities one
+call gives the probabilities of all words; a model without them is asked several times. The question is always how the
+second output compares with the first, whichever of them is judged, so that with both orders a liking for a place and
+a liking for a word cancel out.
+
+Source: "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§2.2, §4). Prompts are ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, cast, get_args
+
+import dspy
+
+from ...errors import CallError, OptionError
+from ...likeness import same_output
+from ...signatures.comparison import CompareOutputs
+from ...signatures.values import Item, Usage
+from ..models.lm import Capabilities, LanguageModel, Sampling
+from ..models.transport import Reply, Request
+from ..prompting.answers import token_at
+from ..prompting.layouts import Layout, Read, block
+from ..prompting.predict import Answer, JudgePredict, Unreadable
+
+Form = Literal["better-worse", "yes-no"]
+Order = Literal["other-first", "output-first", "both"]
+Reading = Literal["auto", "probabilities", "samples"]
+READINGS = get_args(Reading)
+#: Words that answer, in the order (second is better, second is worse, similar).
+WORDS: dict[Form, tuple[str, ...]] = {"better-worse": ("Better", "Worse", "Similar"), "yes-no": ("Yes", "No")}
+#: A share of probability on the words below which a reader is told.
+LOW_SHARE = 0.5
+#: Below this share the words were hardly thought of, and their proportions mean nothing.
+LEAST_SHARE = 0.001
+#: Log-probabilities asked of an embedded model, where the list has no limit of 20.
+LISTED = 300
+#: Demonstrations whose two scores differ by at most this (percent) show "Similar".
+TIE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How an output compares with another: probabilities that add up to 1.
+
+    share: the part of the model's probability that lay on the words of the answer, the lowest of several calls; NaN
+    where answers were counted instead. answers: how many answers were counted; 0 with log-probabilities. flipped:
+    whether the two orders gave different answers; None where one was asked for.
+    """
+
+    better: float
+    worse: float
+    similar: float
+    share: float = math.nan
+    answers: int = 0
+    flipped: bool | None = None
+
+    @property
+    def word(self) -> Literal["better", "worse", "similar"]:
+        """The most probable answer; similar where better and worse are equally so."""
+        if self.similar >= max(self.better, self.worse) or self.better == self.worse:
+            return "similar"
+        return "better" if self.better > self.worse else "worse"
+
+    @property
+    def error(self) -> float:
+        """The standard error of better − worse where answers were counted; NaN for one answer, 0 without counting."""
+        if not self.answers:
+            return 0.0
+        if self.answers == 1:
+            return math.nan
+        variance = self.better + self.worse - (self.better - self.worse) ** 2  # of +1, −1 and 0
+        return math.sqrt(max(0.0, variance) / (self.answers - 1))
+
+    def swapped(self) -> Self:
+        return replace(self, better=self.worse, worse=self.better)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison with what it cost, the model's own words, and what a reader should know."""
+
+    comparison: Comparison
+    usage: Usage
+    raw: tuple[str, ...]
+    repaired: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def word_probabilities(reply: Reply, start: int, words: Sequence[str]) -> tuple[tuple[float, ...], float]:
+    """The probabilities of `words` at character `start` of an answer, made to add up to 1, and their share before.
+
+    A word's surface forms are added up: any case, with a leading space or its marks in tokenizers (Ġ, ▁), with
+    punctuation, or its first sub-word. That is the softmax over the logarithms of the three sums. Zeros with a share
+    of 0 where the reply has no log-probabilities there.
+    """
+    token = token_at(reply, start)
+    sums = [0.0] * len(words)
+    if token is not None:
+        # Pieces of one or two letters count only where the answer itself is cut so: elsewhere "S" begins many words.
+        least = min(3, len(_letters(token.text)) or 3)
+        for text, logprob in token.alternatives:
+            piece = _letters(text)
+            fits = [
+                i
+                for i, word in enumerate(words)
+                if word.lower() == piece or (len(piece) >= least and word.lower().startswith(piece))
+            ]
+            if len(fits) == 1 and not math.isnan(logprob):
+                sums[fits[0]] += math.exp(min(logprob, 0.0))
+    share = sum(sums)
+    if share <= 0.0:
+        return tuple(sums), 0.0
+    return tuple(s / share for s in sums), min(share, 1.0)
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W\d_]+", "", text.replace("Ġ", "")).lower()
+
+
+def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
+    """Which word an answer says, and at which character: the one it begins with, else the only one in it. None where
+    that is not clear ("not better", two words)."""
+    found = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
+    if not found or re.search(rf"(?:\bnot|n['’]t|\bneither|\bnor)\s+(?:\w+\s+)?(?:{'|'.join(words)})\b", text, re.I):
+        return None
+    place = {word.lower(): i for i, word in enumerate(words)}
+    first = found[0]
+    begins = not re.search(r"\w", text[: first.start()])
+    following = re.match(rf"(\W*+)(or\b\W*+)?(?:{'|'.join(words)})\b", text[first.end() :], re.I)
+    listed = following and (following[2] or any(mark in following[1] for mark in "/,"))
+    if (begins and not listed) or len({m[0].lower() for m in found}) == 1:
+        return place[first[0].lower()], first.start()
+    return None
+
+
+class ComparisonLayout(Layout):
+    """One word that says how output 2 compares with output 1.
+
+    Instructions, task and aspect come first, then the document, then the two outputs: comparisons of one document
+    share all that stands before the outputs.
+    """
+
+    def __init__(self, form: Form = "better-worse", *, sampled: bool = False) -> None:
+        super().__init__()
+        self.form: Form = form
+        self.sampled = sampled
+        self.words = WORDS[form]
+        self.wants_logprobs = not sampled
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        name = inputs.get("name") or "quality"
+        if self.form == "yes-no":
+            return f"Is output 2 better than output 1 in {name}? Answer with one word: Yes or No."
+        return f"How does output 2 compare with output 1 in {name}? Answer with one word: Better, Worse or Similar."
+
+    def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
+        parts = [block(name, str(values[name])) for name in ("source", "context") if values.get(name)]
+        # What stands outside the tags is ours alone: a text can neither end its block nor name itself output 1.
+        if values.get("other"):
+            pair = [values["other"], values["output"]]
+            if values.get("order") == "output-first":
+                pair.reverse()
+            parts += [f"Output {i}:\n{block('output', str(text))}" for i, text in enumerate(pair, start=1)]
+            parts.append(
+                "Is output 2 better than output 1?" if self.form == "yes-no" else "Compared with output 1, output 2 is:"
+            )
+        else:
+            parts.append(block("output", str(values.get("output") or "")))
+        return "\n".join(parts)
+
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        """What people's scores say of a demonstration's two outputs."""
+        if not demo.get("other") or demo.get("other_score") is None or demo.get("score") is None:
+            return None
+        ahead = float(demo["score"]) - float(demo["other_score"])
+        if self.form == "yes-no":
+            return self.words[0 if ahead > 0 else 1]
+        return self.words[2 if abs(ahead) <= TIE else 0 if ahead > 0 else 1]
+
+    def example(self, demo: Mapping[str, Any]) -> str | None:
+        return f"Score: {demo['score']:.0f} of 100"
+
+    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        return "root ::= " + " | ".join(f'"{word}"' for word in self.words)
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return 24 if self.sampled else 8
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        thoughts = reply.text.rfind("</think>")
+        start = 0 if thoughts < 0 else thoughts + len("</think>")
+        text = " " * start + reply.text[start:]
+        said = said_word(text, self.words)
+        strict = text.strip().rstrip(".").lower() in {word.lower() for word in self.words}
+        if not self.sampled and reply.tokens is not None:
+            first = len(text) - len(text.lstrip())
+            places = [first] if said is None or said[1] == first else [first, said[1]]
+            odds, share = max((word_probabilities(reply, p, self.words) for p in places), key=lambda found: found[1])
+            if share >= LEAST_SHARE:
+                return Read({"comparison": _comparison(odds, share)}, repaired=not strict)
+        if said is None:
+            return Read({}, problem=f"no {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}")
+        odds = tuple(float(i == said[0]) for i in range(len(self.words)))
+        notes = () if self.sampled else ("no log-probabilities at the answer; the word said was taken",)
+        return Read({"comparison": _comparison(odds, math.nan, answers=1)}, repaired=not strict, notes=notes)
+
+
+def _comparison(odds: Sequence[float], share: float, *, answers: int = 0) -> Comparison:
+    better, worse, *similar = odds
+    return Comparison(better, worse, similar[0] if similar else 0.0, share, answers)
+
+
+class ComparisonPredict(JudgePredict):
+    """Keeps a row's whole document out of its prompt: a demonstration shows a graded output of its document too."""
+
+    def demos_for(self, inputs: Mapping[str, Any], group: str | None) -> list[Mapping[str, Any]]:
+        document = (inputs.get("source") or "", inputs.get("context") or "")
+        shown = [text for text in (inputs.get("output"), inputs.get("other")) if text]
+        return [
+            demo
+            for demo in super().demos_for(inputs, group)
+            if not (any(document) and (demo.get("source") or "", demo.get("context") or "") == document)
+            and not any(
+                text == one or same_output(text, one)
+                for text in (demo.get("output"), demo.get("other"))
+                if text
+                for one in shown
+            )
+        ]
+
+
+class PairwiseComparer(dspy.Module):  # type: ignore[misc]
+    """Compares an output with another one.
+
+    form: better-worse (three words) or yes-no (two; "No" counts as worse). order: which output stands first, or both
+    orders, averaged. samples: 0 reads log-probabilities; otherwise so many answers are drawn at `temperature` and
+    counted.
+    """
+
+    def __init__(
+        self, form: Form = "better-worse", *, order: Order = "other-first", samples: int = 0, temperature: float = 1.0
+    ) -> None:
+        super().__init__()
+        if form not in WORDS:
+            raise OptionError(f"form {form!r} is none of {', '.join(WORDS)}")
+        if order not in get_args(Order):
+            raise OptionError(f"order {order!r} is none of {', '.join(get_args(Order))}")
+        if not 0 <= samples <= 1000:
+            raise OptionError(f"samples must lie between 0 (log-probabilities) and 1000; got {samples}")
+        self.form: Form = form
+        self.order: Order = order
+        self.samples = samples
+        self.temperature = temperature
+        self.predict = ComparisonPredict(CompareOutputs, ComparisonLayout(form, sampled=samples > 0))
+
+    async def prepare(self, lm: LanguageModel, reading: Reading, samples: int) -> Reading:
+        """Read log-probabilities or count `samples` answers, as `reading` asks for and the model can; "auto" counts
+        only where it gives none. Returns the reading, settled."""
+        able = await lm.capabilities()
+        if reading == "auto":
+            reading = "probabilities" if able.logprobs else "samples"
+        drawn = samples if reading == "samples" or not able.logprobs else 0
+        if self.samples != drawn:
+            self.samples = drawn
+            self.predict.layout = ComparisonLayout(self.form, sampled=drawn > 0)
+        return reading
+
+    def calls(self) -> int:
+        return max(1, self.samples) * (2 if self.order == "both" else 1)
+
+    def inputs(
+        self, item: Item, other: str, *, task: str = "", aspect: str = "", name: str = "", order: Order | None = None
+    ) -> dict[str, Any]:
+        """aspect: the aspect with its definition, for the prompt's start; name: its name, for the question."""
+        first = order or ("output-first" if self.order == "output-first" else "other-first")
+        return {
+            "task": task, "aspect": aspect, "name": name, "source": item.source, "context": item.context,
+            "other": other, "output": item.output, "order": first,
+        }  # fmt: skip
+
+    async def acompare(
+        self, item: Item, other: str, lm: LanguageModel, *, task: str = "", aspect: str = "", name: str = ""
+    ) -> Compared:
+        """How `item.output` compares with `other`. Raises CallError where no answer could be read."""
+        orders: list[Order] = ["other-first", "output-first"] if self.order == "both" else [self.order]
+        found = []
+        for order in orders:
+            inputs = self.inputs(item, other, task=task, aspect=aspect, name=name, order=order)
+            one = await self._asked(inputs, item.group, lm)
+            if order == "output-first":  # there output 2 is the other one
+                one = replace(one, comparison=one.comparison.swapped())
+            found.append(one)
+        return found[0] if len(found) == 1 else _both(found[0], found[1])
+
+    async def _asked(self, inputs: Mapping[str, Any], group: str | None, lm: LanguageModel) -> Compared:
+        if not self.samples:
+            answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs, group=group)
+            return _compared([answer])
+        draws = [sampled(lm, i, self.temperature) for i in range(self.samples)]
+        answers = await asyncio.gather(
+            *(self.predict.ask(draw, inputs, group=group) for draw in draws), return_exceptions=True
+        )
+        read = [a for a in answers if not isinstance(a, BaseException)]
+        failed = [a for a in answers if isinstance(a, BaseException)]
+        for error in failed:
+            if not isinstance(error, CallError):
+                raise error
+        if not read:
+            raise failed[0]
+        compared = _compared(read)
+        if not failed:
+            return compared
+        usage = sum((e.usage for e in failed if isinstance(e, Unreadable)), compared.usage)
+        told = f"{len(failed)} of {len(answers)} sampled answers could not be read"
+        return replace(compared, usage=usage, notes=(*compared.notes, told))
+
+
+def _compared(answers: Sequence[Answer]) -> Compared:
+    """One answer as it is, or several as their mean."""
+    all_of: list[Comparison] = [a.read.values["comparison"] for a in answers]
+    n = len(all_of)
+    comparison = all_of[0]
+    if n > 1:
+        comparison = Comparison(
+            sum(c.better for c in all_of) / n,
+            sum(c.worse for c in all_of) / n,
+            sum(c.similar for c in all_of) / n,
+            answers=n,
+        )
+    return Compared(
+        comparison,
+        sum((a.usage for a in answers), Usage()),
+        tuple(text for a in answers for text in a.raw),
+        any(a.read.repaired for a in answers),
+        tuple(dict.fromkeys(note for a in answers for note in a.read.notes)),
+    )
+
+
+def _both(one: Compared, two: Compared) -> Compared:
+    a, b = one.comparison, two.comparison
+    shares = [c.share for c in (a, b) if not math.isnan(c.share)]
+    merged = Comparison(
+        (a.better + b.better) / 2,
+        (a.worse + b.worse) / 2,
+        (a.similar + b.similar) / 2,
+        min(shares, default=math.nan),
+        a.answers + b.answers,
+        a.word != b.word,
+    )
+    notes = tuple(dict.fromkeys((*one.notes, *two.notes)))
+    return Compared(merged, one.usage + two.usage, (*one.raw, *two.raw), one.repaired or two.repaired, notes)
+
+
+class _Asked:
+    """A model whose requests are changed on their way: what a predictor needs of it, and no more."""
+
+    def __init__(self, lm: LanguageModel, sampling: Sampling, **changes: Any) -> None:
+        self.name = lm.name
+        self.sampling = sampling
+        self._lm = lm
+        self._changes = changes
+
+    async def capabilities(self) -> Capabilities:
+        return await self._lm.capabilities()
+
+    async def complete(self, request: Request, **options: Any) -> Reply:
+        return await self._lm.complete(replace(request, **self._changes), **options)
+
+
+def check_reading(reading: str, samples: int, temperature: float) -> None:
+    """Raises OptionError for a reading that is none, or unless answers can be drawn so."""
+    if reading not in READINGS:
+        raise OptionError(f"reading {reading!r} is none of {', '.join(READINGS)}")
+    if not 1 <= samples <= 1000 or not 0 < temperature <= 2:
+        raise OptionError(f"samples must lie in 1..1000 and temperature in (0, 2]; got {samples}, {temperature:g}")
+
+
+def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel:
+    """The model for its `number`-th answer at `temperature`: a numbered draw, which the disk keeps apart."""
+    return cast(LanguageModel, _Asked(lm, Sampling(temperature, lm.sampling.max_tokens), sample=number))
+
+
+def listing(lm: LanguageModel) -> LanguageModel:
+    """The model with more log-probabilities than servers elsewhere give. Measured on small llama.cpp models: of the
+    words that answer, the less likely ones are often missing among the first 20."""
+    return cast(LanguageModel, _Asked(lm, lm.sampling, top_logprobs=LISTED))

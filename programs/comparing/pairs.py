@@ -1,0 +1,395 @@
+"""PairS: the outputs of one document are ranked by pairwise preferences, in a merge sort that keeps several orders.
+
+The order of two merged runs is likely by the probabilities of the comparisons that lead to it, in the geometric mean.
+Where a comparison is uncertain both of its outcomes are followed, so that an early mistake can still be outweighed by
+later comparisons; comparisons that no open order asks for are never made.
+
+Source: PairS-beam of "Aligning with Human Judgement: The Role of Pairwise Preference in Large Language Model
+Evaluators" (Liu et al. 2024), as in the baselines of "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too"
+(§3). Prompts are those of `comparison`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from ...errors import CallError, OptionError
+from ...signatures.values import Criterion, Item, Scale, Usage, Verdict
+from ..aspects import Aspect, AspectLibrary
+from ..calibration import Calibration
+from ..models import engine
+from ..models.lm import LanguageModel
+from ..models.transport import Message
+from ..pointwise.direct import OneAspectJudge
+from ..prompting.predict import JudgePredict
+from ..prompting.suspicion import suspicious
+from .comparison import LOW_SHARE, Compared, Form, Order, PairwiseComparer, Reading, check_reading
+
+T = TypeVar("T")
+#: Outputs of a document that estimates of calls are made for: no row knows how many others its document has.
+USUAL_OUTPUTS = 16
+ALONE = (
+    "PairS ranks several outputs of a document against each other and gives no score to a single one; "
+    "use score_many(rows), or a file"
+)
+NO_OTHERS = "PairS needs at least two different outputs of the same document (the same source text, or group)"
+
+#: (a, b) -> the probability that output a is better than output b. May raise CallError.
+Preference = Callable[[int, int], Awaitable[float]]
+
+
+class Path(NamedTuple):
+    """A beginning of a merged order, with the logarithms of the probabilities of the comparisons on its way added up.
+
+    The mean is what paths are chosen by. The sum alone would favour orders in which one run ends early, since the rest
+    of the other follows without a comparison.
+    """
+
+    order: tuple[int, ...] = ()
+    total: float = 0.0
+    comparisons: int = 0
+
+    @property
+    def mean(self) -> float:
+        return self.total / self.comparisons if self.comparisons else 0.0
+
+    def then(self, output: int, chance: float | None) -> Path:
+        """One output further; chance: the probability of the comparison that says so, None without one."""
+        if chance is None:
+            return self._replace(order=(*self.order, output))
+        return Path((*self.order, output), self.total + math.log(chance), self.comparisons + 1)
+
+
+async def merged(one: Sequence[int], two: Sequence[int], prefer: Preference, *, beam: int, margin: float) -> Path:
+    """The likeliest order that was found of two ranked runs, worst first.
+
+    At each place the worse of the two runs' next outputs follows. A comparison whose likelier outcome has at least
+    0.5 + margin is taken as it stands; of an uncertain one both outcomes are followed, and the `beam` likeliest orders
+    are kept. Orders that have placed the same outputs go on alike, so that only the likeliest of them is kept: with
+    beam > min(len(one), len(two)) and margin 0.5 the result is the likeliest of all. beam 1 is greedy. Raises
+    CallError.
+    """
+    paths = {0: Path()}  # by the number of outputs of `one` in it
+    for placed in range(len(one) + len(two)):
+        asked = [i for i in paths if i < len(one) and placed - i < len(two)]
+        found = await together([prefer(one[i], two[placed - i]) for i in asked])
+        odds = dict(zip(asked, found, strict=True))
+        reached: dict[int, Path] = {}
+        for i, path in paths.items():
+            if i not in odds:  # a run has ended
+                following = [
+                    (i, path.then(two[placed - i], None)) if i == len(one) else (i + 1, path.then(one[i], None))
+                ]
+            else:
+                better = min(1 - 1e-9, max(1e-9, odds[i]))  # the first run's output is the better one
+                following = [(i, path.then(two[placed - i], better)), (i + 1, path.then(one[i], 1 - better))]
+                if abs(better - 0.5) >= margin:
+                    del following[better > 0.5]
+            for n, longer in following:
+                if n not in reached or longer.mean > reached[n].mean:
+                    reached[n] = longer
+        paths = dict(sorted(reached.items(), key=lambda entry: -entry[1].mean)[:beam])
+    (path,) = paths.values()  # all outputs of both are in it
+    return path
+
+
+async def together(tasks: Sequence[Awaitable[T]]) -> list[T]:
+    """All results, after all have ended: what a used-up budget ends must not go on in the background. Raises what is no
+    CallError first."""
+    got = await asyncio.gather(*tasks, return_exceptions=True)
+    errors = [error for error in got if isinstance(error, BaseException)]
+    for error in sorted(errors, key=lambda error: isinstance(error, CallError)):
+        raise error
+    return [result for result in got if not isinstance(result, BaseException)]
+
+
+class _Ranking:
+    """The ranking of one document's different outputs: comparisons by pair; what failed, what it cost and what the
+    model said by output. A pair's costs stand with its first output."""
+
+    def __init__(self, compare: Callable[[int, int], Awaitable[Compared]], beam: int, margin: float) -> None:
+        self._compare, self._beam, self._margin = compare, beam, margin
+        self.compared: dict[tuple[int, int], Compared] = {}
+        self.failed: dict[int, str] = {}
+        self.usage: dict[int, Usage] = {}
+        self.raw: dict[int, tuple[str, ...]] = {}
+        self.merges: list[Path] = []
+
+    async def order(self, outputs: Sequence[int]) -> tuple[int, ...]:
+        """Worst first, without those whose comparison failed."""
+        runs: list[tuple[int, ...]] = [(output,) for output in outputs]
+        while len(runs) > 1:
+            pairs = list(zip(runs[::2], runs[1::2], strict=False))
+            runs = [*await together([self._merge(*pair) for pair in pairs]), *runs[2 * len(pairs) :]]
+        return runs[0] if runs else ()
+
+    async def _merge(self, one: Sequence[int], two: Sequence[int]) -> tuple[int, ...]:
+        while True:  # each failure takes two outputs away
+            one, two = ([output for output in run if output not in self.failed] for run in (one, two))
+            try:
+                path = await merged(one, two, self._prefer, beam=self._beam, margin=self._margin)
+            except CallError:
+                continue
+            self.merges.append(path)
+            return path.order
+
+    async def _prefer(self, a: int, b: int) -> float:
+        # Always asked the same way round: which run an output comes from must not matter.
+        first, second = min(a, b), max(a, b)
+        if (first, second) not in self.compared:
+            try:
+                compared = await self._compare(first, second)
+            except CallError as error:
+                self.failed[first] = self.failed[second] = str(error)
+                self._bill(first, getattr(error, "usage", Usage()), getattr(error, "raw", ()))
+                raise
+            self.compared[first, second] = compared
+            self._bill(first, compared.usage, compared.raw)
+        found = self.compared[first, second].comparison
+        better = found.better + found.similar / 2
+        return better if a == first else 1 - better
+
+    def _bill(self, output: int, usage: Usage, raw: tuple[str, ...]) -> None:
+        self.usage[output] = self.usage.get(output, Usage()) + usage
+        self.raw[output] = (*self.raw.get(output, ()), *raw)
+
+
+class PairS(OneAspectJudge):
+    """Ranks the outputs of each document by comparing them with each other: a judge of sets, not of single outputs.
+
+    aspect: see `OneAspectJudge`. beam: orders kept open in a merge; 1 is greedy (PairS-greedy). margin: how far from
+    one half the probability of a comparison may lie for both of its outcomes to be followed; 0 follows the likelier
+    alone, 0.5 always both. form, order: see `PairwiseComparer`; order "both" averages the two orders against position
+    bias, at twice the calls. reading: "probabilities", or `samples` answers drawn at `temperature` and counted; "auto"
+    counts only where the model gives no log-probabilities.
+
+    A score is a rank: percent = 100·(rank from the bottom − 1)/(m − 1) among the m different outputs of the document,
+    so that scores of different documents say nothing about each other (level "sample" is the one to compile and measure
+    at). Equal texts share a rank; there are no other ties. A document with one output has no score.
+    """
+
+    kind: ClassVar[str] = "pairs"
+    whole_documents: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        aspect: str | Aspect = "overall",
+        *,
+        task: str = "",
+        criteria: Sequence[Criterion] = (),
+        beam: int = 8,
+        margin: float = 0.1,
+        form: Form = "better-worse",
+        order: Order = "other-first",
+        reading: Reading = "auto",
+        samples: int = 5,
+        temperature: float = 1.0,
+        library: AspectLibrary | None = None,
+        lm: str | LanguageModel | Any | None = None,
+        scale: Scale | None = None,
+    ) -> None:
+        super().__init__(aspect, task=task, criteria=criteria, library=library, lm=lm, scale=scale)
+        if not 1 <= beam <= 1000 or int(beam) != beam or not 0 <= margin <= 0.5:
+            raise OptionError(
+                f"beam is a whole number in 1..1000 and margin lies in [0, 0.5]; got {beam:g}, {margin:g}"
+            )
+        check_reading(reading, samples, temperature)
+        self.beam, self.margin = int(beam), float(margin)
+        self.form, self.order, self.reading = form, order, reading
+        self.samples, self.temperature = int(samples), float(temperature)
+        self.comparer = PairwiseComparer(form, order=order, temperature=self.temperature)
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "aspect": self.aspect,
+            "beam": self.beam,
+            "margin": self.margin,
+            "form": self.form,
+            "order": self.order,
+            "reading": self.reading,
+            "samples": self.samples,
+            "temperature": self.temperature,
+        }
+
+    def calls_per_row(self) -> int:
+        """An upper bound for documents of up to 16 outputs: a greedy merge sort of m outputs makes at most m·⌈log₂ m⌉
+        comparisons, and no beam more than there are pairs, m·(m − 1)/2. Larger documents may need more a row."""
+        m = USUAL_OUTPUTS
+        greedy, all_pairs = math.ceil(math.log2(m)), math.ceil((m - 1) / 2)
+        once = greedy if self.beam == 1 or self.margin == 0 else all_pairs
+        return once * (self.samples if self.reading == "samples" else 1) * (2 if self.order == "both" else 1)
+
+    def taught(self) -> list[JudgePredict]:
+        return [self.comparer.predict]
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """A labelled row as an example with people's score: it has no second output to be compared with."""
+        return super().demonstration(item, None)
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        self.reading = await self.comparer.prepare(lm, self.reading, self.samples)
+
+    # -- judging
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        return Verdict.failed(ALONE)
+
+    async def averdict(self, item: Item, lm: LanguageModel | None = None) -> Verdict:
+        return Verdict.failed(ALONE)  # no model is looked up for that
+
+    def score_many(
+        self,
+        rows: Iterable[Any],
+        *,
+        concurrency: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> Iterator[Verdict]:
+        """Rank the outputs of each document among `rows`; verdicts come in the order of the rows.
+
+        Rows of one document have the same source and context; rows without either have the same `group` (`doc_id` where
+        there is none). All rows are read, and their texts held, before the first comparison. concurrency: comparisons
+        under way at once; default what the model takes.
+        """
+        lm = self.lm
+        engine.run(self.prepare(lm))
+        items: list[Item] = []
+        documents: dict[tuple[str, ...], list[int]] = {}
+        for place, row in enumerate(rows):
+            items.append(Item.of(row))
+            documents.setdefault(_document(row, items[-1], place), []).append(place)
+        in_flight = concurrency or (1 if lm.embedded else lm.concurrency)
+        slots = asyncio.Semaphore(in_flight)
+
+        async def ranked(places: list[int]) -> list[Verdict]:
+            return await self._ranked([items[place] for place in places], lm, slots)
+
+        there: dict[int, Verdict] = {}
+        following = 0
+        found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
+        for places, verdicts in zip(documents.values(), found, strict=True):
+            there.update(
+                (place, replace(verdict, suspicious=suspicious(items[place])))
+                for place, verdict in zip(places, verdicts, strict=True)
+            )
+            while following in there:
+                yield there.pop(following)
+                following += 1
+                if progress is not None:
+                    progress(following)
+
+    async def _ranked(self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore) -> list[Verdict]:
+        """Verdicts on the outputs of one document."""
+        first: dict[str, int] = {}  # a text's first row
+        for i, item in enumerate(items):
+            if item.output.strip():
+                first.setdefault(item.output, i)
+        # The order in which a merge sort meets its items leaves traces where preferences are weak: it must come neither
+        # from the file nor from the systems.
+        texts = sorted(first, key=lambda text: sha256(text.encode("utf-8", "surrogatepass")).digest())
+        asked = [items[first[text]] for text in texts]
+
+        async def compare(a: int, b: int) -> Compared:
+            async with slots:
+                return await self.comparer.acompare(
+                    asked[a], texts[b], lm, task=self.knowledge.description, aspect=self._described(), name=self.aspect
+                )
+
+        ranking = _Ranking(compare, self.beam, self.margin)
+        order = await ranking.order(range(len(texts)))
+        made = dict(zip(texts, self._verdicts(ranking, order, len(texts)), strict=True))
+        empty = Verdict.failed("the output is empty")
+        verdicts = [made.get(item.output, empty) for item in items]
+        # Equal texts were compared once: what that cost stands on one row alone.
+        return [
+            verdict if first.get(item.output, i) == i else replace(verdict, usage=Usage(), raw=())
+            for i, (item, verdict) in enumerate(zip(items, verdicts, strict=True))
+        ]
+
+    def _verdicts(self, ranking: _Ranking, order: Sequence[int], outputs: int) -> list[Verdict]:
+        mapped = self.calibration or Calibration.linear(self.scale)
+        cautions = self._cautions(ranking, len(order))
+        verdicts = []
+        for output in range(outputs):
+            usage, raw = ranking.usage.get(output, Usage()), ranking.raw.get(output, ())
+            if output in ranking.failed:
+                reason = f"a comparison with another output of its document failed: {ranking.failed[output]}"
+            elif len(order) < 2:
+                reason = NO_OTHERS if outputs < 2 else "the other outputs of its document could not be compared"
+            else:
+                place = order.index(output)
+                percent = 100.0 * place / (len(order) - 1)
+                own = [compared for (first, _), compared in ranking.compared.items() if first == output]
+                verdicts.append(
+                    Verdict(
+                        score=mapped(percent),
+                        percent=percent,
+                        repaired=any(compared.repaired for compared in own),
+                        notes=(f"rank {len(order) - place} of {len(order)}", *cautions),
+                        usage=usage,
+                        raw=raw,
+                    )
+                )
+                continue
+            verdicts.append(Verdict.failed(reason, usage=usage, raw=raw))
+        return verdicts
+
+    def _cautions(self, ranking: _Ranking, ranked: int) -> list[str]:
+        """What a reader of any of the document's ranks should know."""
+        compared = ranking.compared.values()
+        found = [c.comparison for c in compared]
+        steps = sum(path.comparisons for path in ranking.merges)
+        mean = math.exp(math.fsum(path.total for path in ranking.merges) / max(1, steps))
+        notes = [
+            f"comparisons of this document: {len(found)}, for {ranked} outputs; those on the way to their order have a "
+            f"probability of {mean:.2f} in the geometric mean"
+        ]
+        if ranking.failed:
+            notes.append(f"{len(ranking.failed)} other outputs of this document could not be compared")
+        low = [c.share for c in found if c.share < LOW_SHARE]  # NaN is none
+        if low:
+            notes.append(
+                f"little of the probability was on the asked words in {len(low)} of {len(found)} comparisons (at least "
+                f"{min(low):.1%})"
+            )
+        if self.comparer.samples:
+            notes.append(
+                f"not from log-probabilities: {self.comparer.samples} answers drawn a comparison at temperature "
+                f"{self.temperature:g}"
+            )
+        if self.order == "both":
+            notes.append(
+                f"the two orders disagreed in {sum(bool(c.flipped) for c in found)} of {len(found)} comparisons"
+            )
+        return notes + list(dict.fromkeys(note for c in compared for note in c.notes))
+
+    # -- prompts
+
+    def _described(self) -> str:
+        """The aspect with its definition. `knowledge` may have been changed since this judge was made."""
+        definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
+        return f"{self.aspect}: {definition}" if definition else self.aspect
+
+    def previews(self, item: Item) -> dict[str, list[Message]]:
+        inputs = self.comparer.inputs(
+            item,
+            "(another output of the same document)",
+            task=self.knowledge.description,
+            aspect=self._described(),
+            name=self.aspect,
+        )
+        return {"comparer (once a comparison)": self.comparer.predict.messages(inputs, group=item.group)}
+
+
+def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:
+    """What outputs have in common that may be ranked against each other. The texts come first: a group may hold several
+    documents, and a comparison's prompt shows one."""
+    if item.source.strip() or (item.context or "").strip():
+        return "texts", item.source, item.context or ""
+    named = row.get("doc_id") if isinstance(row, Mapping) else getattr(row, "doc_id", None)
+    name = item.group or (str(named) if isinstance(named, str | int) else "")
+    return ("name", name) if name else ("row", str(place))

@@ -1,0 +1,440 @@
+"""Direct scoring with synthetic pairwise comparisons: an output is compared with graded references of its document.
+
+The references (`synthesis`) are written once per document and aspect and kept (`reference_store`); each output costs
+one comparison a level. Better than a level speaks for the output by the level's number, worse against it.
+
+Source: "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§2.2).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from ...errors import CallError, JudgesmithError, OptionError
+from ...signatures.values import Criterion, Item, Scale, Usage, Verdict
+from ..aspects import Aspect, AspectLibrary, known_aspect
+from ..judge import Judge
+from ..models.lm import Connection, LanguageModel, language_model
+from ..models.transport import Message
+from ..prompting.predict import JudgePredict
+from .comparison import LOW_SHARE, TIE, Compared, Comparison, Form, Order, PairwiseComparer, Reading, check_reading
+from .references import ReferenceKey, ReferenceStore, document_hash, reference_store
+from .synthesis import FAMILIES, ReferenceSet, ReferenceWriter, Target, length_guide
+
+_VECTORS = "comparisons: "
+
+
+def pairwise_score(
+    p_better: Sequence[float], p_worse: Sequence[float], *, levels: Sequence[int] | None = None
+) -> float:
+    """The score s = Σ i·p_B(i) − i·p_W(i) over the levels i.
+
+    p_better, p_worse: length N, the probabilities that the output is better, or worse, than the reference of each
+    level, worst level first. levels: the levels' numbers; default 1..N. Levels without a reference are left out of all
+    three. Returns: float within ±Σ i (±N(N+1)/2 for all levels), higher is better; NaN where a probability is NaN.
+    Raises OptionError for unequal lengths or what is no probability. Source: Direct scoring with synthetic pairwise
+    comparisons, §2.2.
+    """
+    numbers = list(range(1, len(p_better) + 1)) if levels is None else list(levels)
+    if not len(p_better) == len(p_worse) == len(numbers) or not numbers:
+        raise OptionError(
+            f"one p_better and p_worse a level; got {len(p_better)}, {len(p_worse)}, {len(numbers)} levels"
+        )
+    if min(numbers) < 1 or len(set(numbers)) < len(numbers):
+        raise OptionError(f"levels are different whole numbers from 1; got {numbers}")
+    for level, better, worse in zip(numbers, p_better, p_worse, strict=True):
+        if min(better, worse) < -1e-9 or better + worse > 1 + 1e-9:
+            raise OptionError(f"level {level}: {better:g} and {worse:g} are no probabilities of better and of worse")
+    return math.fsum(i * (b - w) for i, b, w in zip(numbers, p_better, p_worse, strict=True))
+
+
+def pairwise_percent(score: float, levels: Sequence[int]) -> float:
+    """A pairwise score over these levels in [0, 100]: 0 is worse than every level, 100 better, 50 in balance."""
+    return 50.0 * (1.0 + score / sum(levels))
+
+
+def level_percent(leads: Mapping[int, float], weights: Sequence[float]) -> float:
+    """The score in [0, 100] by weights of the levels: 50·(1 + Σ w·(p_B − p_W) / Σ w).
+
+    leads: p_B − p_W by level, for the comparisons that were made; the sums run over these, so that the levels left out
+    count as the weighted mean of the others. weights: one for each of the N levels, worst first, not negative; 1..N
+    gives the paper's score as `pairwise_percent`. Returns: NaN where the levels made hold no more than half the weight.
+    """
+    made = math.fsum(weights[n - 1] for n in leads)
+    if 2 * made <= math.fsum(weights):
+        return math.nan
+    percent = 50.0 * (1.0 + math.fsum(weights[n - 1] * lead for n, lead in leads.items()) / made)
+    return min(100.0, max(0.0, percent))
+
+
+def level_weights_of(given: Sequence[float] | str, levels: int) -> tuple[float, ...] | None:
+    """Weights of the levels from numbers, or from text as an artifact holds them ("0.1 0.2 0.7"); None for none.
+    Raises OptionError unless there is one a level, finite, not negative, at most 1e6, and not all 0."""
+    if isinstance(given, str):
+        parts: Sequence[Any] = given[:400].split()
+    else:
+        parts = list(given)
+    if not parts:
+        return None
+    try:
+        weights = tuple(float(part) for part in parts)
+    except (TypeError, ValueError):
+        raise OptionError(f"level weights are numbers, one a level; got {str(given)[:80]!r}") from None
+    if len(weights) != levels:
+        raise OptionError(f"{levels} levels need {levels} weights; got {len(weights)}")
+    if not all(0.0 <= w <= 1e6 for w in weights) or not any(weights):  # NaN is refused too
+        raise OptionError(f"level weights lie between 0 and 1e6, one of them above 0; got {str(given)[:80]!r}")
+    return weights
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The comparisons behind a verdict, worst level first. flipped: whether the two orders disagreed, by level; empty
+    where there was one order."""
+
+    levels: tuple[int, ...]
+    better: tuple[float, ...]
+    worse: tuple[float, ...]
+    flipped: tuple[bool, ...] = ()
+
+
+def vectors(verdict: Verdict) -> Vectors | None:
+    """The p-vectors that a PairwiseDirectScorer noted in its verdict (to six digits); None for other verdicts."""
+    for note in verdict.notes:
+        if note.startswith(_VECTORS):
+            try:
+                data = json.loads(note[len(_VECTORS) :])
+                return Vectors(*(tuple(data[name]) for name in ("levels", "better", "worse", "flipped")))
+            except (ValueError, KeyError, TypeError):
+                return None
+    return None
+
+
+class PairwiseDirectScorer(Judge):
+    """A judge that needs no labels: it compares an output with references of known quality that a model wrote.
+
+    aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name together with
+    `criteria` (one Criterion that defines it), low and high (what the worst and the best output are like). family: the
+    kind of output (a task's name in the library), for the writer; "" takes the aspect's task. levels: N, 2 to 9.
+    words: the references' length, best the median of real outputs (`length_guide`); 0: usual for the family. form,
+    order: see `PairwiseComparer`. reading: "probabilities", or `samples` answers drawn at `temperature` and counted;
+    "auto" counts only where the model gives no log-probabilities. writer: the model that writes references, if not the
+    judge's own. references: the store; default the one that all judges of this process share. level_weights: what the
+    comparison with each level is worth, worst level first, in place of the paper's 1..N (compiling fits them, see
+    `optimizers.fitting.levels`); numbers, or text with spaces between them. A level worth 0 is not asked.
+
+    An output's own `reference` is not shown: the graded references take its place.
+    """
+
+    kind: ClassVar[str] = "pairwise-direct"
+
+    def __init__(
+        self,
+        aspect: str | Aspect = "overall",
+        *,
+        task: str = "",
+        criteria: Sequence[Criterion] = (),
+        low: str = "",
+        high: str = "",
+        family: str = "",
+        levels: int = 5,
+        words: int = 0,
+        form: Form = "better-worse",
+        order: Order = "other-first",
+        reading: Reading = "auto",
+        samples: int = 5,
+        temperature: float = 1.0,
+        writer: str | LanguageModel = "",
+        level_weights: Sequence[float] | str = (),
+        references: ReferenceStore | None = None,
+        library: AspectLibrary | None = None,
+        lm: str | LanguageModel | Any | None = None,
+        scale: Scale | None = None,
+    ) -> None:
+        if isinstance(aspect, Aspect) or not criteria:
+            known, its_task = known_aspect(aspect, library)
+            aspect, criteria = known.name, (Criterion(known.name, known.definition),)
+            low, high = low or known.low, high or known.high
+            family = family or (known.task if known.task in FAMILIES else "")
+            task = task or (its_task.description if its_task else "")
+        super().__init__(task=task, criteria=criteria, lm=lm, scale=scale)
+        if len(criteria) != 1:
+            raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
+        check_reading(reading, samples, temperature)
+        name = writer if isinstance(writer, str) else writer.name
+        if re.search(r"https?:|//", name, re.IGNORECASE):
+            raise OptionError(
+                "an address stands where only the writer's name may; pass a model, or its address in lm=…"
+            )
+        self.aspect, self.low, self.high = aspect, low, high
+        self.family: str = family or "general"
+        self.levels, self.words = int(levels), int(words)
+        self.form, self.order, self.reading = form, order, reading
+        self.samples, self.temperature = int(samples), float(temperature)
+        self.level_weights = level_weights_of(level_weights, self.levels)
+        self.writer_name = name
+        self._writer = None if isinstance(writer, str) else writer
+        self._store = references
+        self._connection: Connection | None = None
+        self.target()  # says at once what cannot be
+        self.writer = ReferenceWriter()
+        self.comparer = PairwiseComparer(form, order=order, temperature=self.temperature)
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "aspect": self.aspect,
+            "low": self.low,
+            "high": self.high,
+            "family": self.family,
+            "levels": self.levels,
+            "words": self.words,
+            "form": self.form,
+            "order": self.order,
+            "reading": self.reading,
+            "samples": self.samples,
+            "temperature": self.temperature,
+            "writer": self.writer_name,
+            "level_weights": " ".join(f"{w:.9g}" for w in self.level_weights or ()),
+        }
+
+    def calls_per_row(self) -> int:
+        """Comparisons, none with a level of weight 0. A document that is new costs `levels` writings beside them,
+        once."""
+        drawn = self.samples if self.reading == "samples" else 1
+        return len(self.asked()) * drawn * (2 if self.order == "both" else 1)
+
+    def calls_per_document(self) -> int:
+        return self.levels
+
+    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
+        self.words = self.words or length_guide(outputs)
+
+    @property
+    def brief(self) -> bool:
+        return True  # answers of one word: embedded models take such rows one at a time
+
+    def models(self) -> tuple[str, ...]:
+        return (self.writer_name,) if self.writer_name else ()
+
+    def connect(self, connection: Connection | None) -> None:
+        self._connection = connection
+
+    def taught(self) -> list[JudgePredict]:
+        return [self.comparer.predict]
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        self.reading = await self.comparer.prepare(lm, self.reading, self.samples)
+
+    def weights(self) -> tuple[float, ...]:
+        """What each level's comparison is worth, worst level first: the paper's 1..N unless others were fitted."""
+        return self.level_weights or tuple(float(n) for n in range(1, self.levels + 1))
+
+    def asked(self) -> list[int]:
+        """The levels that outputs are compared with: those that are worth anything."""
+        return [n for n, weight in enumerate(self.weights(), start=1) if weight > 0]
+
+    # -- references
+
+    @property
+    def store(self) -> ReferenceStore:
+        if self._store is None:
+            self._store = reference_store()
+        return self._store
+
+    def target(self) -> Target:
+        """What the writer is told. `knowledge` may have been changed since this judge was made."""
+        criteria = self.knowledge.criteria
+        return Target(
+            self.family, self.knowledge.description, self.aspect, criteria[0].definition if criteria else "",
+            self.low, self.high, self.words, self.levels,
+        )  # fmt: skip
+
+    def reference_key(self, item: Item, writer: str) -> ReferenceKey:
+        prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
+        return ReferenceKey(document_hash(item), self.aspect, prompt, self.levels, writer)
+
+    def _writing_model(self, lm: LanguageModel) -> LanguageModel:
+        if not self.writer_name or self.writer_name == lm.name:
+            return lm
+        if self._writer is None:
+            self._writer = language_model(self.writer_name, connection=self._connection)
+        self._writer.meter = lm.meter  # one budget and one bill
+        return self._writer
+
+    async def areferences(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+        """The references of an item's document, written if they are not there. Raises CallError."""
+        model = self._writing_model(lm)
+        key = self.reference_key(item, model.name)
+        return await self.store.get_or_write(key, lambda: self.writer.awrite(item, self.target(), model))
+
+    # -- judging
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        references, usage = await self.areferences(item, lm)
+        compared, failures = await self._compared(item, references, lm)
+        usage = sum((c.usage for c in compared.values()), usage)
+        raw = tuple(text for c in compared.values() for text in c.raw)
+        found = {level: c.comparison for level, c in compared.items()}
+        percent = level_percent({level: c.better - c.worse for level, c in found.items()}, self.weights())
+        if math.isnan(percent):
+            reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values()))
+            return Verdict.failed(
+                f"only {len(found)} of {len(self.asked())} comparisons could be made: {reasons or 'no references'}",
+                usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
+                raw=raw,
+            )
+        return Verdict(
+            score=math.nan,
+            percent=percent,
+            explanation=in_words(found, references),
+            repaired=any(c.repaired for c in compared.values()),
+            notes=(*_noted(found), *self._cautions(compared, references, failures)),
+            usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
+            raw=raw,
+        )
+
+    async def _compared(
+        self, item: Item, references: ReferenceSet, lm: LanguageModel
+    ) -> tuple[dict[int, Compared], dict[int, CallError]]:
+        """Comparisons by level, and the failures of others."""
+
+        async def one(text: str) -> Compared | CallError:
+            try:
+                return await self.comparer.acompare(
+                    item, text, lm, task=self.knowledge.description, aspect=self.target().described(), name=self.aspect
+                )
+            except CallError as error:
+                return error
+
+        levels = [n for n in references.outputs if n in self.asked()]
+        texts = [references.outputs[n] for n in levels]
+        # One after the other, an embedded model finds the document in its cache from the second comparison on.
+        if lm.embedded:
+            got: Sequence[Compared | CallError | BaseException] = [await one(t) for t in texts]
+        else:  # all are waited for: what a used-up budget ends must not go on in the background
+            got = await asyncio.gather(*(one(t) for t in texts), return_exceptions=True)
+        for error in got:
+            if isinstance(error, BaseException) and not isinstance(error, CallError):
+                raise error
+        pairs = list(zip(levels, got, strict=True))
+        return (
+            {level: c for level, c in pairs if isinstance(c, Compared)},
+            {level: c for level, c in pairs if isinstance(c, CallError)},
+        )
+
+    def _cautions(
+        self, compared: Mapping[int, Compared], references: ReferenceSet, failures: Mapping[int, CallError]
+    ) -> list[str]:
+        found = {level: c.comparison for level, c in compared.items()}
+        notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items() if n in self.asked()]
+        notes += [f"the comparison with level {n} failed: {error}" for n, error in failures.items()]
+        if len(found) < len(self.asked()):
+            kept = ", ".join(map(str, found))
+            notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
+        low = [n for n, c in found.items() if c.share < LOW_SHARE]  # NaN is none
+        if low:
+            least = min(found[n].share for n in low)
+            where = ", ".join(map(str, low))
+            notes.append(f"little of the probability was on the asked words (level {where}; at least {least:.1%})")
+        if any(c.answers for c in found.values()):
+            weights = {n: self.weights()[n - 1] for n in found}
+            error = 50.0 * math.sqrt(sum((weights[n] * c.error) ** 2 for n, c in found.items())) / sum(weights.values())
+            told = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
+            why = (
+                ""
+                if self.reading == "samples"
+                else "; the judge was made for log-probabilities, which this model lacks"
+            )
+            if self.comparer.samples:
+                notes.append(
+                    f"not from log-probabilities: {self.comparer.samples} answers drawn a comparison at temperature "
+                    f"{self.temperature:g}, standard error {told}{why}"
+                )
+        flips = [n for n, c in found.items() if c.flipped]
+        if self.order == "both":
+            notes.append(f"the two orders disagreed at {len(flips)} of {len(found)} levels")
+        return notes + list(dict.fromkeys(note for c in compared.values() for note in c.notes))
+
+    # -- demonstrations and prompts
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """A labelled row as a comparison: the row's output beside a reference of its document that stands a little
+        lower or higher than the verdict on it (by turns, from a hash of the output).
+
+        Level i of N stands for the part (i−1)/(N−1) of the scale; with the human score that the caller adds, the
+        prompt shows Better, Worse, or Similar within 10 of 100. Without written references the row is a plain example.
+        """
+        demo = super().demonstration(item, verdict)
+        demo.pop("criteria_scores", None)
+        demo["explanation"] = ""  # it tells of levels, which a one-word answer has no place for
+        try:
+            found = self.store.get(self.reference_key(item, self.writer_name or self.lm.name))
+        except JudgesmithError:
+            found = None
+        if found is None:
+            return demo
+        about = 50.0 if verdict is None or math.isnan(verdict.percent) else verdict.percent
+        stands = {level: 100.0 * (level - 1) / (found.levels - 1) for level in found.outputs}
+        below = [n for n in stands if stands[n] < about - TIE]
+        above = [n for n in stands if stands[n] > about + TIE]
+        lower = sha256(item.output.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
+        level = max(below) if below and (lower or not above) else min(above)
+        return demo | {"other": found.outputs[level], "other_score": round(stands[level], 6)}
+
+    def previews(self, item: Item) -> dict[str, list[Message]]:
+        writing = self.writer.inputs(item, self.target(), 1)
+        comparing = self.comparer.inputs(
+            item,
+            "(a reference that the writer wrote)",
+            task=self.knowledge.description,
+            aspect=self.target().described(),
+            name=self.aspect,
+        )
+        return {
+            "comparer (once a level)": self.comparer.predict.messages(comparing, group=item.group),
+            "writer (once a document, the worst level; the others follow)": self.writer.predict.messages(writing),
+        }
+
+
+def in_words(found: Mapping[int, Comparison], references: ReferenceSet) -> str:
+    """What the comparisons say, for people: "Better than level 1, 2 and 3 of 5, worse than level 4 and 5", with the two
+    references that the output stands between."""
+    by_word = {word: [n for n, c in found.items() if c.word == word] for word in ("better", "similar", "worse")}
+    link = {"better": "better than", "similar": "similar to", "worse": "worse than"}
+    parts = [f"{link[word]} level {_listed(levels)}" for word, levels in by_word.items() if levels]
+    text = ", ".join(parts)
+    text = f"{text[:1].upper()}{text[1:]} (of {references.levels})."
+    worst_lost = min(by_word["worse"], default=math.inf)
+    best_won = max(by_word["better"], default=-math.inf)
+    if worst_lost < best_won:
+        text += " The comparisons contradict the order of the levels."
+    shown = {n for n in (max(by_word["better"], default=0), min(by_word["worse"], default=0)) if n}
+    return text + "".join(f" Level {n}: “{_shortened(references.outputs[n])}”" for n in sorted(shown))
+
+
+def _listed(levels: Sequence[int]) -> str:
+    *first, last = map(str, levels)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _shortened(text: str, most: int = 160) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def _noted(found: Mapping[int, Comparison]) -> list[str]:
+    flipped = [bool(c.flipped) for c in found.values() if c.flipped is not None]
+    data = {
+        "levels": list(found),
+        "better": [round(c.better, 6) for c in found.values()],
+        "worse": [round(c.worse, 6) for c in found.values()],
+        "flipped": flipped,
+    }
+    return [_VECTORS + json.dumps(data)]

@@ -1,0 +1,361 @@
+"""The reference writer: N outputs of rising quality for a document and an aspect, to compare other outputs with.
+
+The worst and the best are written first, then each one in between from its nearest neighbours, halving. A text that
+fails a check (empty, like a neighbour, another language, about itself) is written again a few times; then its level is
+left out.
+
+Source: "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§2.1). Prompts are ours.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import dspy
+
+from ...errors import CallError, OptionError
+from ...signatures.synthesis import WriteReference
+from ...signatures.values import Item, Usage
+from ..models.lm import LanguageModel
+from ..models.transport import Reply
+from ..prompting.layouts import Layout, Read, block
+from ..prompting.predict import JudgePredict
+from .comparison import sampled
+
+#: Raise it with any change of the prompts here: references of another version are written anew.
+PROMPT_VERSION = 1
+FEWEST, MOST = 2, 9
+#: How often one level is written at most, and the temperature of all writings but the first.
+WRITINGS = 3
+AGAIN = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kind of task: what its output is called, its usual length in words (0: about that of the source), whether it is
+    in the language of the source, and what else makes it one."""
+
+    noun: str
+    words: int
+    form: str = ""
+    same_language: bool = True
+
+
+#: By the task's name in the library of aspects.
+FAMILIES: dict[str, Family] = {
+    "summarization": Family("summary", 60, "Tell the content itself, do not say what the text is about."),
+    "dialogue": Family("reply", 25, "It is the next turn of the dialogue, in the tone of the dialogue."),
+    "story": Family("story", 150, "Tell the story in one paragraph and bring it to an end."),
+    "question-answering": Family("answer", 30, "It answers the question."),
+    "data-to-text": Family("text", 30, "Put the data into running sentences.", same_language=False),
+    "simplification": Family("simplified text", 0, "It stands in for the source."),
+    "translation": Family("translation", 0, "It is in the language that the task asks for.", same_language=False),
+    "general": Family("text", 80),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What references are written for. family: a name in FAMILIES. aspect: its name; definition, low, high: what it
+    means, and what the lowest and the highest quality are like. words: the length aimed at; 0 takes the family's."""
+
+    family: str = "general"
+    task: str = ""
+    aspect: str = "quality"
+    definition: str = ""
+    low: str = ""
+    high: str = ""
+    words: int = 0
+    levels: int = 5
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise OptionError(f"there is no family {self.family!r}; there are: {', '.join(FAMILIES)}")
+        if not FEWEST <= self.levels <= MOST:
+            raise OptionError(f"there can be {FEWEST} to {MOST} levels; got {self.levels}")
+        if not 0 <= self.words <= 2000:
+            raise OptionError(f"the length must lie between 0 (usual) and 2000 words; got {self.words}")
+
+    def described(self) -> str:
+        return f"{self.aspect}: {self.definition}" if self.definition else self.aspect
+
+    def length(self, source: str) -> int:
+        """Words to aim at for a source."""
+        usual = FAMILIES[self.family].words or max(5, min(400, word_count(source)))
+        return self.words or usual
+
+    def fingerprint(self, instructions: str) -> str:
+        """Twelve hex digits that change with all that a prompt says beside the document."""
+        parts = (
+            PROMPT_VERSION, " ".join(instructions.split()), self.family, self.task, self.aspect, self.definition,
+            self.low, self.high, self.words,
+        )  # fmt: skip
+        return sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSet:
+    """Graded outputs of one document. outputs: by level, 1 (worst) to `levels` (best), in this order; left_out: levels
+    that could not be written, and why."""
+
+    levels: int
+    outputs: Mapping[int, str]
+    left_out: Mapping[int, str]
+
+
+def writing_order(levels: int) -> list[int]:
+    """The worst, the best, then always the middle between two that exist: 1, 5, 3, 2, 4. levels: at least 2."""
+    order, gaps = [1, levels], [(1, levels)]
+    while gaps:
+        low, high = gaps.pop(0)
+        if high - low > 1:
+            middle = (low + high) // 2
+            order.append(middle)
+            gaps += [(low, middle), (middle, high)]
+    return order
+
+
+class WritingLayout(Layout):
+    """A text and nothing else. What is asked for stands last, so that all levels of a document share what is before."""
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        family = FAMILIES[inputs["target"].family]
+        language = " Write in the language of the source." if family.same_language else ""
+        return (
+            f"Answer with the {family.noun} alone: no heading, no quotation marks, no remark before or after it, "
+            f"not a word about its quality. {family.form}{language}"
+        )
+
+    def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
+        target: Target = values["target"]
+        noun, name = FAMILIES[target.family].noun, target.aspect
+        parts = [block(field, str(values[field])) for field in ("source", "context") if values.get(field)]
+        if values.get("worse") and values.get("better"):
+            parts += [f"Worse {noun}:\n{block('output', values['worse'])}"]
+            parts += [f"Better {noun}:\n{block('output', values['better'])}"]
+            asked = (
+                f"Write a new {noun} whose {name} lies half-way between these two: clearly better than the worse one, "
+                "clearly not as good as the better one. Do not copy either of them."
+            )
+        elif values["level"] == 1:
+            how = f", such that {target.low}" if target.low else ""
+            asked = f"Write a {noun} whose {name} is as bad as it can be{how}. It must still be a {noun}."
+        else:
+            how = f", such that {target.high}" if target.high else ""
+            asked = f"Write a {noun} whose {name} is as good as it can be{how}."
+        parts.append(f"{asked} Aim at about {target.length(values.get('source') or '')} words.")
+        if values.get("fault"):
+            parts.append(
+                f"This one was refused, because {values['fault']}:\n{block('output', values['refused'])}\n"
+                "Write another one without this fault."
+            )
+        return "\n".join(parts)
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return 80 + 4 * int(inputs["target"].length(inputs.get("source") or ""))
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        text = bare(reply.text, FAMILIES[inputs["target"].family].noun)
+        if reply.finish == "length":  # as if it had ended with its last whole sentence
+            ended = re.match(r"[\s\S]*[.!?。！？।؟]", text)
+            text = ended[0] if ended else text
+        return Read({"output": text})
+
+
+class ReferenceWriter(dspy.Module):  # type: ignore[misc]
+    """Writes the graded outputs of a document."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.predict = JudgePredict(WriteReference, WritingLayout())
+
+    def inputs(self, item: Item, target: Target, level: int, **more: Any) -> dict[str, Any]:
+        return {
+            "task": target.task, "aspect": target.described(), "source": item.source, "context": item.context,
+            "target": target, "level": level, **more,
+        }  # fmt: skip
+
+    async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+        """All levels of one document, with what that cost. Raises CallError, with `usage`, where the worst or the best
+        could not be written: nothing lies between one text."""
+        outputs: dict[int, str] = {}
+        left_out: dict[int, str] = {}
+        usage = Usage()
+        for level in writing_order(target.levels):
+            below = max((n for n in outputs if n < level), default=None)
+            above = min((n for n in outputs if n > level), default=None)
+            between = {"worse": outputs[below], "better": outputs[above]} if below and above else {}
+            text, fault, cost = await self._written(item, target, level, list(outputs.values()), between, lm)
+            usage += cost
+            if fault is None:
+                outputs[level] = text
+            elif not between:
+                error = CallError(f"{lm.name} could not write reference {level} of {target.levels}: {fault}")
+                error.usage = usage  # type: ignore[attr-defined]
+                raise error
+            else:
+                left_out[level] = fault
+        return ReferenceSet(target.levels, dict(sorted(outputs.items())), dict(sorted(left_out.items()))), usage
+
+    async def _written(
+        self, item: Item, target: Target, level: int, others: Sequence[str], between: Mapping[str, str],
+        lm: LanguageModel,
+    ) -> tuple[str, str | None, Usage]:  # fmt: skip
+        """A text, what is wrong with it (None: nothing), and the cost. All other levels count as neighbours: two equal
+        texts at any two levels would tell nothing."""
+        usage = Usage()
+        text, fault = "", "it was not written"
+        again: dict[str, str] = {}
+        for number in range(WRITINGS):
+            writer = lm if number == 0 else sampled(lm, number, max(AGAIN, lm.sampling.temperature))
+            answer = await self.predict.ask(
+                writer,
+                self.inputs(item, target, level, **between, **again),
+                usable=lambda read: fault_of(read.values["output"], item, target, others) is None,
+            )
+            usage += answer.usage
+            text = answer.read.values["output"]
+            found = fault_of(text, item, target, others)
+            if found is None:
+                return text, None, usage
+            fault = found
+            again = {"fault": fault, "refused": text[:2000] or "(nothing)"}
+        return text, f"{fault} (written {WRITINGS} times)", usage
+
+
+def length_guide(outputs: Iterable[str]) -> int:
+    """The median length in words of outputs as systems write them, for `Target.words`; 0 where there are none."""
+    counts = [word_count(text) for text in outputs if text.strip()]
+    return min(2000, max(3, round(statistics.median(counts)))) if counts else 0
+
+
+# Checks --------------------------------------------------------------------------------------------------------------
+
+_OPENING = re.compile(
+    r"^\W*(?:(?:sure|certainly|of course|okay|ok|absolutely)\b[\W_]*)?(?:here(?:['’]s|\s+is|\s+are)|below\s+is|"
+    r"the\s+following\s+is|this\s+is)\b[^\n:]{0,120}\b(?:summary|reply|response|story|answer|text|version|translation|"
+    r"output|example|simplification)\b(?P<end>[^\n:.!?]{0,120}:)?",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(
+    r"^\W*(?:(?:the|a|my|new|worst|best|bad|good|worse|better|possible|intermediate|simplified|example)\s+){0,4}"
+    r"(?:summary|reply|response|story|answer|simplified text|translation|output)\b[^\w\n]{0,4}:[*_]*\s*",
+    re.IGNORECASE,
+)
+_ABOUT_ITSELF = re.compile(
+    r"\b(?:worst|best)\s+possible\s+(?:summary|reply|response|story|answer|text|translation|output)|"
+    r"\bas an ai\b|\bI(?:['’]m| am)? (?:sorry, but I )?(?:cannot|can['’]t|unable to) (?:write|provide|create|assist)|"
+    r"\bthis (?:summary|reply|response|story|answer|text|translation) is (?:deliberately|intentionally|written to)\b",
+    re.IGNORECASE,
+)
+_STOP_WORDS: dict[str, frozenset[str]] = {
+    language: frozenset(words.split())
+    for language, words in {
+        "English": "the of and to is that was for with are this were has have it from by which",
+        "German": "der die und das ist nicht ein eine mit von zu den auf für dem wird sich auch",
+        "French": "le les des et est une dans pour que qui pas sur avec du au ce sont",
+        "Spanish": "el los las y es una por con para del se su más fue como pero",
+        "Italian": "il gli della è una che per con di non sono nel anche alla dei",
+        "Portuguese": "os uma não com para em do da que foi mais pelo ao são dos",
+        "Dutch": "de het een en van niet dat op zijn voor met aan werd ook door",
+        "Swedish": "och att det som är på av för inte med den till har ett",
+        "Polish": "i w nie na się jest że do z to jak przez oraz po",
+        "Czech": "a je se na že v to s ve který jsou pro jako byl",
+    }.items()
+}
+_EAST_ASIAN = {"CJK", "HIRAGANA", "KATAKANA"}
+
+
+def bare(text: str, noun: str) -> str:
+    """A model's text without what wraps it: thoughts, tags, a code fence, an announcement, a label, quotation marks."""
+    text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
+    if tagged := re.search(r"<output>\s*+(?=\w)", text):
+        text = re.split(r"</?output>", text[tagged.end() :], maxsplit=1)[0]
+    text = re.sub(r"^(?:```\w*|</?output>)", "", text.strip()).strip()
+    for wrapping in ("```", "</output>", "<output>"):
+        if text.endswith(wrapping):
+            text = text.removesuffix(wrapping).strip()
+            break
+    announced = _OPENING.match(text)
+    if announced and announced["end"]:
+        text = text[announced.end() :].lstrip("*_ \n")
+    text = re.sub(rf"^\W*{re.escape(noun)}\s*:[*_]*\s*", "", _LABEL.sub("", text), flags=re.IGNORECASE).strip()
+    for opening, closing in ('""', "“”", "«»", "„“", "「」"):
+        inner = text[1:-1]
+        if (
+            len(text) > 2
+            and text[0] == opening
+            and text[-1] == closing
+            and opening not in inner
+            and closing not in inner
+        ):
+            text = inner.strip()
+    return text
+
+
+def fault_of(text: str, item: Item, target: Target, others: Iterable[str]) -> str | None:
+    """Why a text can be no reference, as a clause; None where nothing was found."""
+    if not re.search(r"\w", text):
+        return "it is empty"
+    plain = _plain(text)
+    if any(plain == _plain(other) for other in others):
+        return "it is the same as one that exists"
+    if _repeats(text):
+        return "it repeats itself over and over"
+    if _OPENING.match(text):
+        return "it announces itself instead of only being there"
+    if _ABOUT_ITSELF.search(text):
+        return "it speaks of itself or of the request"
+    if FAMILIES[target.family].same_language:
+        wanted, got = language_of(f"{item.source}\n{item.context or ''}"), language_of(text)
+        for of_document, of_text in zip(wanted, got, strict=True):
+            if of_document and of_text and of_document != of_text:
+                return f"it is in {of_text.title()}, not in {of_document.title()} as the source is"
+    return None
+
+
+def _repeats(text: str) -> bool:
+    """Whether the same five words in a row stand there four times (letters, in scripts without spaces): the loops of
+    small models."""
+    parts: Sequence[str] = text.casefold().split()
+    size = 5
+    if 20 * len(parts) < len(text):
+        parts, size = text, 15
+    runs = Counter(tuple(parts[i : i + size]) for i in range(len(parts) - size + 1))
+    return max(runs.values(), default=0) >= 4
+
+
+def _plain(text: str) -> str:
+    """A text for comparison: no case, spacing or punctuation (combining marks stay: many scripts write with them)."""
+    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if unicodedata.category(c)[0] in "LMNS")
+
+
+def language_of(text: str) -> tuple[str, str]:
+    """The script of a text and, for some languages in Latin letters, its language; "" where that is not clear."""
+    letters = [c for c in text[:4000] if c.isalpha()]
+    names = Counter(unicodedata.name(c, "?").split()[0] for c in letters)
+    for name in _EAST_ASIAN & set(names):
+        names["EAST-ASIAN"] += names.pop(name)
+    script, count = max(names.items(), key=lambda n: n[1], default=("", 0))
+    if count < 10 or count < 0.6 * len(letters):
+        return "", ""
+    if script != "LATIN":
+        return script, ""
+    words = Counter(re.findall(r"[^\W\d_]+", text[:4000].lower()))
+    hits = sorted(((sum(words[w] for w in stop), language) for language, stop in _STOP_WORDS.items()), reverse=True)
+    (first, language), (second, _) = hits[0], hits[1]
+    clear = first >= 4 and first >= 2 * second
+    return script, language if clear else ""
+
+
+def word_count(text: str) -> int:
+    """Words between spaces; where a script has none, about half its letters (East Asian)."""
+    crowded = sum(unicodedata.name(c, "?").split()[0] in _EAST_ASIAN for c in text)
+    return len(text.split()) + crowded // 2

@@ -1,0 +1,193 @@
+"""A committee: several prompts of one judge score each output, and the mean of their z-scores is the score.
+
+Prompts with other demonstrations err on other outputs, so that their mean can order outputs better than each of them.
+Some give high scores throughout, some use half of the scale; a z-score (how many standard deviations above its own
+mean) makes their scores comparable. It costs as many times the calls as it has members.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ..errors import OptionError
+from ..signatures.values import Item, Opinion, Scale, Usage, Verdict
+from .judge import Judge
+from .models.lm import Connection, LanguageModel
+from .models.transport import Message
+from .prompting.predict import JudgePredict
+
+FEWEST, MOST = 2, 8
+#: A member whose scores vary less says nothing, and its z-scores would say it loudly.
+LEAST_SD = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """Mean and standard deviation of a member's percents, over the rows that the committee was made from."""
+
+    mean: float
+    sd: float
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.mean <= 100 and LEAST_SD <= self.sd <= 100):  # NaN is refused, too
+            raise OptionError(
+                f"a member's mean lies in 0..100 and its standard deviation in {LEAST_SD:g}..100; "
+                f"got {self.mean:g} and {self.sd:g}"
+            )
+
+    def z(self, percent: float) -> float:
+        return (percent - self.mean) / self.sd
+
+    def percent(self, z: float) -> float:
+        """A z-score as a percent, kept inside 0..100."""
+        return min(100.0, max(0.0, self.mean + self.sd * z))
+
+
+class Committee(Judge):
+    """Judges of one kind that differ in what their prompts show, and the mean of their z-scores.
+
+    members: 2 to 8 judges of the same kind; they are copied, and all use the committee's model. norms: one for each.
+    The score is the mean z-score of the members that gave one, on the first member's percents (its mean and standard
+    deviation), inside 0..100. Explanation, criteria, errors and notes are the first one's that gave a score; the other
+    members stop after theirs where the method can. A verdict's `opinions` hold every member's score on the first one's
+    percents, `spread` their standard deviation; a member that fails is left out of the mean, with a note.
+
+    Raises OptionError for judges of whole documents, whose scores are ranks, and for a committee as a member.
+    """
+
+    kind: ClassVar[str] = "committee"
+
+    def __init__(
+        self,
+        members: Sequence[Judge],
+        norms: Sequence[Norm],
+        *,
+        lm: str | LanguageModel | Any | None = None,
+        scale: Scale | None = None,
+    ) -> None:
+        if not FEWEST <= len(members) <= MOST or len(norms) != len(members):
+            raise OptionError(
+                f"a committee has {FEWEST} to {MOST} members and one norm for each; got {len(members)} and {len(norms)}"
+            )
+        first = members[0]
+        if isinstance(first, Committee) or any(type(m) is not type(first) for m in members):
+            raise OptionError("the members of a committee are judges of one kind, and no committees themselves")
+        if first.whole_documents:
+            raise OptionError(
+                f"{type(first).__name__} ranks the outputs of a document against each other; the members of a "
+                "committee judge one output at a time"
+            )
+        super().__init__(lm=lm, scale=scale)
+        # Not frozen: DSPy would pass over the demonstrations of what it takes for compiled already.
+        self.members = [
+            m.copy_for(_compiled=False, _language_model=None, calibration=None, provenance={}, report=None)
+            for m in members
+        ]
+        self.norms = tuple(norms)
+        self.knowledge = self.members[0].knowledge
+        self.set_brief(False)
+
+    def options(self) -> dict[str, Any]:
+        """The first member's. The members themselves, with their norms, are in the artifact."""
+        return self.members[0].options()
+
+    # -- what is passed on
+
+    def models(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for m in self.members for name in m.models()))
+
+    def connect(self, connection: Connection | None) -> None:
+        for member in self.members:
+            member.connect(connection)
+
+    def taught(self) -> list[JudgePredict]:
+        return [predictor for m in self.members for predictor in m.taught()]
+
+    def calls_per_row(self) -> int:
+        return sum(m.calls_per_row() for m in self.members)
+
+    @property
+    def brief(self) -> bool:
+        return all(m.brief for m in self.members)
+
+    def set_brief(self, on: bool) -> None:
+        """As in every judge for the first member; of the others only the score is read."""
+        first, *others = self.members
+        first.set_brief(on)
+        for member in others:
+            member.set_brief(True)
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        first, *others = self.members
+        await first.prepare(lm)
+        for member in others:
+            await member.prepare(lm)
+            member.set_brief(True)  # settling the form of answers may have undone it
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        return self.members[0].demonstration(item, verdict)
+
+    def previews(self, item: Item) -> dict[str, list[Message]]:
+        return {
+            f"{name}: {part}": messages
+            for name, member in zip(self.names(), self.members, strict=True)
+            for part, messages in member.previews(item).items()
+        }
+
+    def names(self) -> list[str]:
+        return [f"member {n}" for n in range(1, len(self.members) + 1)]
+
+    # -- judging
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        heard = dict(zip(self.names(), await self._heard(item, lm), strict=True))
+        usage = sum((v.usage for v in heard.values()), Usage())
+        raw = tuple(text for v in heard.values() for text in v.raw)
+        failed = {name: v.failure for name, v in heard.items() if v.failure is not None}
+        if len(failed) == len(heard):
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
+            return Verdict.failed(f"every member failed: {reasons}", usage=usage, raw=raw)
+        shared = self.norms[0]
+        z = [
+            math.nan if v.failure is not None else norm.z(v.percent)
+            for norm, v in zip(self.norms, heard.values(), strict=True)
+        ]
+        percents = [math.nan if math.isnan(one) else shared.percent(one) for one in z]
+        lead = next(v for v in heard.values() if v.failure is None)
+        spread = float(np.nanstd(percents, ddof=1)) if len(heard) - len(failed) > 1 else math.nan
+        return Verdict(
+            score=math.nan,
+            percent=shared.percent(float(np.nanmean(z))),
+            explanation=lead.explanation,
+            criteria=lead.criteria,
+            errors=lead.errors,
+            opinions={
+                name: Opinion(percent, explanation=v.explanation, errors=v.errors, failure=v.failure, notes=v.notes)
+                for (name, v), percent in zip(heard.items(), percents, strict=True)
+            },
+            spread=spread * (self.scale.high - self.scale.low) / 100.0,
+            repaired=any(v.repaired for v in heard.values()),
+            notes=(*lead.notes, *(f"{name} gave no score: {reason}" for name, reason in failed.items())),
+            usage=usage,
+            raw=raw,
+        )
+
+    async def _heard(self, item: Item, lm: LanguageModel) -> list[Verdict]:
+        """Every member's verdict; one whose call failed says why."""
+        if lm.embedded:  # the rows under way fill its slots; more at once would push prompts out of its cache
+            return [await m.averdict(item, lm) for m in self.members]
+        # All are waited for: what a used-up budget ends must not go on in the background.
+        got = await asyncio.gather(*(m.averdict(item, lm) for m in self.members), return_exceptions=True)
+        for error in got:
+            if isinstance(error, BaseException):
+                raise error
+        return [verdict for verdict in got if isinstance(verdict, Verdict)]
+
+
+__all__ = ["Committee", "Norm"]

@@ -1,0 +1,1 @@
+"""Language models: how a name becomes one, how calls reach it, are cached, retried and metered."""

@@ -1,0 +1,508 @@
+"""Language models by name: `openai/…` and every other LiteLLM name, `ollama_chat/…`, `local/NAME`, `gguf:PATH`.
+
+A `LanguageModel` adds to a transport what every judge needs: a disk cache with single flight, retries that honour
+Retry-After, a limit on calls in flight and per minute, a meter with a budget, and a probe of what the model can do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import os
+import re
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+import orjson
+from aiolimiter import AsyncLimiter
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
+
+from ...errors import BudgetError, CallError, ModelError, OptionError
+from ...signatures.values import Usage
+from .cache import CallCache
+from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
+
+#: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
+OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
+LONGEST_WAIT = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How answers are drawn. `max_tokens` caps what a judge asks for itself; None leaves that to the judge."""
+
+    temperature: float = 0.0
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.temperature <= 2.0:
+            raise OptionError(f"temperature {self.temperature:g} is outside 0..2")
+        if self.max_tokens is not None and self.max_tokens < 1:
+            raise OptionError(f"max tokens must be positive; got {self.max_tokens}")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How a model is reached. Never saved in an artifact. `rpm`: requests a minute at most."""
+
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    timeout: float = 120.0
+    attempts: int = 5
+    concurrency: int | None = None
+    rpm: float | None = None
+    cache: bool = True
+
+    def __post_init__(self) -> None:
+        if self.timeout <= 0 or self.attempts < 1 or (self.rpm is not None and self.rpm <= 0):
+            raise OptionError("timeout and rpm must be positive, attempts at least 1")
+        if self.concurrency is not None and self.concurrency < 1:
+            raise OptionError(f"concurrency must be at least 1; got {self.concurrency}")
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a model was seen to do when it was probed."""
+
+    logprobs: bool = False
+    json_schema: bool = False
+    system_prompt: bool = True
+    grammar: bool = False
+
+
+@dataclass(slots=True)
+class Meter:
+    """Counts what a model was used for. `logical` counts calls whether or not the disk answered them, so that a
+    resumed run stops at the same place as one that was never interrupted."""
+
+    usage: Usage = field(default_factory=Usage)
+    logical: int = 0
+    logical_tokens: tuple[int, int] = (0, 0)
+    cost: float = 0.0
+    max_calls: int | None = None
+    max_cost: float | None = None
+
+    def admit(self) -> None:
+        if self.max_calls is not None and self.logical >= self.max_calls:
+            raise BudgetError(f"the budget of {self.max_calls} calls is used up")
+        if self.max_cost is not None and self.cost >= self.max_cost:
+            raise BudgetError(f"the budget of ${self.max_cost:g} is used up")
+        self.logical += 1
+
+
+class Unreachable(CallError):
+    """No answer of any kind came: no server there, no connection, or no answer in time."""
+
+
+class LanguageModel:
+    """A model that judges call. Make one with `language_model(name)`.
+
+    name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash), or a
+    function that says so at every call; part of the cache key, never saved. All coroutines run on the engine's loop.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        transport: Transport,
+        *,
+        identity: str | Callable[[], str],
+        sampling: Sampling | None = None,
+        connection: Connection | None = None,
+        default_concurrency: int = 16,
+        knows_grammar: bool = False,
+        cache: CallCache | None = None,
+    ) -> None:
+        self.name = name
+        self._identity = identity
+        self.sampling = sampling or Sampling()
+        self.connection = connection or Connection()
+        self.concurrency = self.connection.concurrency or default_concurrency
+        self.meter = Meter()
+        self._transport = transport
+        self._knows_grammar = knows_grammar
+        self.embedded = is_local(name)
+        self._cache = cache if cache is not None else (CallCache() if self.connection.cache else None)
+        self._capabilities: Capabilities | None = None
+        self._probing: asyncio.Task[Capabilities] | None = None
+        self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
+        self._slots = asyncio.Semaphore(self.concurrency)
+        # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
+        self._pace = AsyncLimiter(1, 60 / self.connection.rpm) if self.connection.rpm else None
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a connection is shared, never copied with a program
+
+    def __repr__(self) -> str:
+        return f"LanguageModel({self.name!r})"
+
+    @property
+    def identity(self) -> str:
+        return self._identity if isinstance(self._identity, str) else self._identity()
+
+    def at(self, temperature: float) -> Self:
+        """The same model, connection and meter with another temperature. Raises OptionError outside 0 to 2."""
+        if temperature == self.sampling.temperature:
+            return self
+        made = copy.copy(self)
+        made.sampling = replace(self.sampling, temperature=temperature)
+        return made
+
+    async def close(self) -> None:
+        await self._transport.close()
+
+    # -- calling
+
+    async def complete(
+        self,
+        request: Request,
+        *,
+        meter: Callable[[Usage], None] | None = None,
+        readable: Callable[[Reply], bool] = lambda _: True,
+    ) -> Reply:
+        """Answer a request, from the disk if it was answered before. `meter` is told what this call cost.
+
+        readable: whether the caller can use a reply, asked at least once of the one that is returned. What cannot be
+        read is never kept, and never taken from the disk: the next one who asks gets a new answer.
+
+        Raises CallError when it failed for good, ModelError when no call can succeed, BudgetError over the budget.
+        """
+        self.meter.admit()
+        if self._cache is None:
+            reply, usage = await self._ask(request)
+            readable(reply)
+        else:
+            reply, usage = await self._ask_once(self._cache, request, readable)
+        self.meter.usage += usage
+        sent, got = self.meter.logical_tokens
+        self.meter.logical_tokens = (sent + reply.prompt_tokens, got + reply.completion_tokens)
+        self.meter.cost += price(self.name, reply) or 0.0
+        if meter is not None:
+            meter(usage)
+        return reply
+
+    def _key(self, request: Request) -> bytes:
+        asked: dict[str, Any] = {
+            "v": 1,
+            "model": self.name,
+            "identity": self.identity,
+            "messages": list(request.messages),
+            "sampling": [request.temperature, request.max_tokens, request.top_logprobs, request.sample],
+            "form": [request.grammar, request.schema],
+        }
+        try:
+            return CallCache.key(asked)
+        except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
+            raise CallError(f"{self.name}: a text of this row cannot be sent ({error})") from None
+
+    async def _ask_once(
+        self, cache: CallCache, request: Request, readable: Callable[[Reply], bool]
+    ) -> tuple[Reply, Usage]:
+        """From the disk if it is there. Single flight: equal requests at the same time are sent once, and share even
+        an answer that cannot be read."""
+        key = self._key(request)
+        reply = _thaw(cache.get(key))
+        if reply is not None and readable(reply):
+            return reply, Usage(cached=1)
+        while (first := self._under_way.get(key)) is not None:
+            try:
+                reply = await asyncio.shield(first)
+            except asyncio.CancelledError:
+                if not first.cancelled():  # we were cancelled, not the call that we wait for
+                    raise
+            else:
+                readable(reply)
+                return reply, Usage(cached=1)
+        promise: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._under_way[key] = promise
+        try:
+            reply, usage = await self._ask(request)
+            # The server may have become another one while it answered, where the environment says which it is.
+            if readable(reply) and self._key(request) == key:
+                cache.put(key, _freeze(reply))
+            promise.set_result(reply)
+            return reply, usage
+        except Exception as error:
+            promise.set_exception(error)
+            promise.exception()  # looked at, so that asyncio does not complain when nobody else waited
+            raise
+        except BaseException:
+            promise.cancel()  # whoever waits asks for itself
+            raise
+        finally:
+            del self._under_way[key]
+
+    async def _ask(self, request: Request) -> tuple[Reply, Usage]:
+        tries = 0
+        started = time.monotonic()
+
+        async def once() -> Reply:
+            nonlocal tries, started
+            tries += 1
+            if self._pace is not None:
+                await self._pace.acquire()
+            async with self._slots:
+                started = time.monotonic()
+                return await self._transport.send(request)
+
+        try:
+            try:
+                reply = await once()
+            except Unanswered as error:
+                if not error.again or self.connection.attempts == 1:
+                    raise
+                reply = await self._again(once, error)
+        except Unanswered as error:
+            self.meter.usage += Usage(calls=tries, retries=tries - 1)
+            told = f" after {tries} tries" if tries > 1 else ""
+            kind = CallError if error.reached else Unreachable
+            raise kind(f"{self.name}: {error}{told}") from None
+        return reply, Usage(
+            calls=tries,
+            prompt_tokens=reply.prompt_tokens,
+            completion_tokens=reply.completion_tokens,
+            prefix_tokens=reply.prefix_tokens,
+            seconds=time.monotonic() - started,
+            retries=tries - 1,
+        )
+
+    async def _again(self, once: Callable[[], Awaitable[Reply]], failed: Unanswered) -> Reply:
+        """The tries after the first, which failed. Tenacity is told of that one and waits before the next: calls that
+        succeed at once, nearly all, do without its cost (a quarter of ours)."""
+        first: Unanswered | None = failed
+        async for attempt in AsyncRetrying(
+            retry=retry_if_exception(lambda e: isinstance(e, Unanswered) and e.again),
+            stop=stop_after_attempt(self.connection.attempts),
+            wait=_patience,
+            reraise=True,
+        ):
+            with attempt:
+                if first is not None:
+                    error, first = first, None
+                    raise error
+                return await once()
+        raise AssertionError("tenacity raises when it gives up")
+
+    # -- what it can do
+
+    async def capabilities(self) -> Capabilities:
+        """Probe the model once; the result is kept on disk with its calls. Raises ModelError if it never answers."""
+        if self._capabilities is None:
+            if self._probing is None:
+                self._probing = asyncio.ensure_future(self._probe())
+            try:
+                self._capabilities = await asyncio.shield(self._probing)
+            except Exception:
+                self._probing = None
+                raise
+        return self._capabilities
+
+    async def _probe(self) -> Capabilities:
+        plain = [{"role": "system", "content": "Answer with one digit."}, {"role": "user", "content": "2 + 2 ="}]
+        merged = [{"role": "user", "content": "Answer with one digit.\n\n2 + 2 ="}]
+        refusal: CallError | None = None
+
+        def sane(reply: Reply) -> bool:  # garbage says nothing of the next process's server
+            return "4" in reply.text
+
+        for messages, top in ((plain, 5), (plain, 0), (merged, 5), (merged, 0)):
+            try:
+                reply = await self.complete(Request(messages, 4, top_logprobs=top), readable=sane)
+                break
+            except Unreachable as error:
+                raise ModelError(f"{error}; check that the server runs, and its address") from None
+            except CallError as error:
+                refusal = error
+        else:
+            raise ModelError(f"the model does not answer: {refusal}")
+        system = messages is plain
+        logprobs = reply.tokens is not None and any(len(t.alternatives) > 1 for t in reply.tokens)
+        shape = {
+            "type": "object",
+            "properties": {"digit": {"type": "integer", "enum": [1, 2, 3, 4]}},
+            "required": ["digit"],
+            "additionalProperties": False,
+        }
+        try:
+            told = orjson.loads((await self.complete(Request(messages, 24, schema=shape), readable=sane)).text)
+            schema = isinstance(told, dict) and told.get("digit") in (1, 2, 3, 4)
+        except (CallError, orjson.JSONDecodeError):
+            schema = False
+        return Capabilities(logprobs, schema, system, self._knows_grammar)
+
+
+def _patience(state: RetryCallState) -> float:
+    """What the server asked for, else exponential back-off with jitter (0.5 s growing to 30 s)."""
+    error = state.outcome.exception() if state.outcome else None
+    if isinstance(error, Unanswered) and error.after is not None:
+        return min(error.after, LONGEST_WAIT)
+    return float(wait_random_exponential(multiplier=0.5, max=30)(state))
+
+
+def _freeze(reply: Reply) -> dict[str, Any]:
+    frozen: dict[str, Any] = {
+        "text": reply.text,
+        "usage": [reply.prompt_tokens, reply.completion_tokens, reply.prefix_tokens],
+        "finish": reply.finish,
+    }
+    if reply.tokens is not None:
+        frozen["tokens"] = [[t.text, [list(a) for a in t.alternatives]] for t in reply.tokens]
+    return frozen
+
+
+def _thaw(stored: Any) -> Reply | None:
+    """A stored reply; None where there is none or it is damaged."""
+    try:
+        tokens = stored.get("tokens")
+        prompt, completion, prefix = stored["usage"]
+        return Reply(
+            stored["text"],
+            None if tokens is None else tuple(TokenChoice(t, tuple((a, p) for a, p in alts)) for t, alts in tokens),
+            prompt,
+            completion,
+            prefix,
+            stored["finish"],
+        )
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
+
+
+def price(name: str, reply: Reply) -> float | None:
+    """Dollars for one call by LiteLLM's price table; 0 for models on this machine; None where the price is unknown."""
+    if is_local(name) or name.startswith(("ollama/", "ollama_chat/")):
+        return 0.0
+    rates = _rates(name)
+    if rates is None:
+        return None
+    return reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]
+
+
+_RATES: dict[str, tuple[float, float] | None] = {}
+
+
+def _rates(name: str) -> tuple[float, float] | None:
+    if name not in _RATES:
+        import litellm
+
+        entry: Any = litellm.model_cost.get(name) or litellm.model_cost.get(name.partition("/")[2])
+        known = isinstance(entry, dict) and "input_cost_per_token" in entry
+        _RATES[name] = (entry["input_cost_per_token"], entry.get("output_cost_per_token") or 0.0) if known else None
+    return _RATES[name]
+
+
+def is_local(name: str) -> bool:
+    return name.startswith(("local/", "gguf:"))
+
+
+def language_model(
+    lm: str | LanguageModel | Any, *, sampling: Sampling | None = None, connection: Connection | None = None
+) -> LanguageModel:
+    """A LanguageModel from a name, from a `dspy.LM` object, or itself.
+
+    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`. Keys come
+    from `connection` or the provider's environment variable. Raises ModelError when the model cannot be used.
+    """
+    connection = connection or Connection()
+    if isinstance(lm, LanguageModel):
+        return lm
+    if not isinstance(lm, str):
+        name = getattr(lm, "model", None)
+        if not isinstance(name, str) or not callable(getattr(lm, "acall", None)):
+            raise OptionError(f"an LM is a name or a dspy.LM object; got {type(lm).__name__}")
+        return _foreign(name, lm, sampling, connection)
+    name = lm.strip()
+    if is_local(name):
+        return _embedded(name, sampling, connection)
+    provider, slash, model = name.partition("/")
+    if not provider or (slash and not model):
+        raise OptionError(
+            f"{lm!r} names no model; write PROVIDER/MODEL, for example openai/gpt-4o-mini, ollama_chat/llama3.1:8b or "
+            "local/qwen2.5-0.5b"
+        )
+    base: str | None
+    key: str | None
+    if provider in ("ollama", "ollama_chat"):
+        from .ollama import check_ollama, ollama_host
+
+        host = ollama_host(connection.api_base)
+        check_ollama(model, host)
+        base, key = host.rstrip("/").removesuffix("/v1") + "/v1", None
+    elif provider in OPENAI_STYLE and (base := _address(provider, connection)):
+        key = connection.api_key or os.environ.get(f"{provider.upper()}_API_KEY")
+        if key is None and "openai" in provider:  # other servers have no business with OpenAI's key
+            key = os.environ.get("OPENAI_API_KEY")
+    else:
+        transport = ThroughLiteLLM(
+            name, timeout=connection.timeout, key=connection.api_key, api_base=connection.api_base
+        )
+        return LanguageModel(name, transport, identity=transport.whereabouts, sampling=sampling, connection=connection)
+    style = OpenAIStyle(base, model, key=key, timeout=connection.timeout, label=name)
+    return LanguageModel(name, style, identity=base, sampling=sampling, connection=connection)
+
+
+_FOREIGN: dict[int, tuple[Any, LanguageModel]] = {}
+
+
+def _foreign(name: str, lm: Any, sampling: Sampling | None, connection: Connection) -> LanguageModel:
+    """A `dspy.LM` object's LanguageModel, the same one each time, so that it is probed once. The eight latest are kept;
+    they keep their objects alive, so that an id cannot come to mean another."""
+    known = _FOREIGN.get(id(lm))
+    standard = sampling is None and connection == Connection()
+    if standard and known is not None and known[0] is lm and known[1].name == name:
+        return known[1]
+    # A foreign object does its own caching: two of them with one name may be different servers.
+    made = LanguageModel(
+        name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=replace(connection, cache=False)
+    )
+    if standard:
+        _FOREIGN[id(lm)] = (lm, made)
+        while len(_FOREIGN) > 8:
+            del _FOREIGN[next(iter(_FOREIGN))]
+    return made
+
+
+def _address(provider: str, connection: Connection) -> str | None:
+    """Where the provider's server is; None where LiteLLM knows. Raises OptionError for what is no address, or where
+    there is none: LiteLLM would take the user's own server for OpenAI's."""
+    names = ("OPENAI_BASE_URL", "OPENAI_API_BASE") if provider == "openai" else (f"{provider.upper()}_API_BASE",)
+    given = [("--api-base", connection.api_base), *((name, os.environ.get(name)) for name in names)]
+    where, base = next(((where, base) for where, base in given if base), ("", ""))
+    if not base:
+        if provider in ("openai", "llamafile"):
+            return None
+        raise OptionError(f"{provider}/… is a server of your own: say where it is with --api-base or {names[0]}")
+    try:
+        parts = urlsplit(base)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, half an IPv6 address
+        usable = False
+    if not usable:
+        raise OptionError(f"{where} {base!r} is no http(s) address; for example http://127.0.0.1:8000/v1")
+    return base.rstrip("/")
+
+
+def _embedded(name: str, sampling: Sampling | None, connection: Connection) -> LanguageModel:
+    from .local import embedded
+
+    endpoint = embedded(name)
+    style = OpenAIStyle(
+        endpoint.base_url + "/v1",
+        endpoint.model_id,
+        key=endpoint.api_key,
+        timeout=max(connection.timeout, 600.0),
+        label=name,
+    )
+    # An artifact names the model, not a path of this machine.
+    shown = name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
+    return LanguageModel(
+        shown,
+        style,
+        identity=endpoint.model_id,
+        sampling=sampling,
+        connection=connection,
+        default_concurrency=4,
+        knows_grammar=True,
+    )

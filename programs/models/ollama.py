@@ -1,0 +1,176 @@
+"""The models of an Ollama server: which it has, fetching one, and clear words when it is not there."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ...errors import ModelError
+
+if TYPE_CHECKING:
+    import ollama
+
+__all__ = ["DEFAULT_HOST", "OllamaModel", "check_ollama", "list_ollama", "ollama_host", "pull_ollama"]
+
+DEFAULT_HOST = "http://127.0.0.1:11434"
+"""Where Ollama listens if nobody says otherwise."""
+
+_ANSWER_WITHIN = 10.0  # seconds until the server starts to answer
+_STALLED_AFTER = 120.0  # seconds a pull may say nothing; checking a large layer's hash takes that long on a slow disk
+
+
+@dataclass(frozen=True)
+class OllamaModel:
+    """A model that an Ollama server has. `digest` tells two versions of one name apart; empty or 0 where unknown."""
+
+    name: str
+    digest: str
+    bytes: int
+    parameters: str = ""
+    quantization: str = ""
+
+
+def ollama_host(host: str | None = None) -> str:
+    """The server's address: the argument, else `OLLAMA_HOST`, else this machine; with scheme, without a last slash.
+
+    `0.0.0.0`, which tells a server to listen everywhere, means this machine to a client, and the `/v1` of an
+    OpenAI-style address is left out.
+    """
+    text = (host or os.environ.get("OLLAMA_HOST") or DEFAULT_HOST).strip().rstrip("/").removesuffix("/v1")
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "http", text
+    address, slash, path = rest.partition("/")
+    if address.startswith(":"):
+        address = "127.0.0.1" + address
+    if address == "0.0.0.0" or address.startswith("0.0.0.0:"):
+        address = "127.0.0.1" + address.removeprefix("0.0.0.0")
+    has_port = ":" in address.rpartition("]")[2]
+    if not has_port and not separator:
+        address += ":11434"
+    return f"{scheme}://{address}{slash}{path}"
+
+
+def list_ollama(host: str | None = None) -> list[OllamaModel]:
+    """The models that the server has, by name. Raises: ModelError if it does not answer."""
+    with _client(host) as client:
+        models = client.list().models
+    found = []
+    for model in models:
+        details = model.details
+        found.append(
+            OllamaModel(
+                name=model.model or "",
+                digest=model.digest or "",
+                bytes=int(model.size or 0),
+                parameters=(details.parameter_size if details else "") or "",
+                quantization=(details.quantization_level if details else "") or "",
+            )
+        )
+    return sorted(found, key=lambda model: model.name)
+
+
+def check_ollama(model: str, host: str | None = None) -> OllamaModel:
+    """The server's entry for a model, with or without `ollama_chat/` or `ollama/` before its name.
+
+    A name without a tag means `:latest`, as Ollama itself takes it.
+
+    Raises: ModelError if the server does not answer or does not have the model.
+    """
+    name = _bare(model)
+    models = list_ollama(host)
+    for candidate in models:
+        if candidate.name.lower() == _tagged(name).lower():
+            return candidate
+    raise ModelError(_not_pulled(name, ollama_host(host), [candidate.name for candidate in models]))
+
+
+def pull_ollama(
+    name: str, host: str | None = None, progress: Callable[[int, int, str], None] | None = None
+) -> OllamaModel:
+    """Let the server fetch a model, and return its entry. A pull that broke off goes on where it was.
+
+    `progress(done_bytes, total_bytes, what)` counts all layers together, as far as they are known.
+
+    Raises: ModelError if the server does not answer, knows no such model or cannot fetch it.
+    """
+    name = _bare(name)
+    finished = False
+    layers: dict[str, tuple[int, int]] = {}
+    with _client(host, read_timeout=_STALLED_AFTER) as client:
+        for step in client.pull(name, stream=True):
+            status = step.status or ""
+            finished = status == "success"
+            if step.digest:
+                done, total = layers.get(step.digest, (0, 0))
+                layers[step.digest] = (max(done, step.completed or 0), max(total, step.total or 0))
+            if progress is not None:
+                done_bytes = sum(done for done, _ in layers.values())
+                total_bytes = sum(total for _, total in layers.values())
+                progress(done_bytes, total_bytes, f"{name}: {status}" if status else name)
+    if not finished:
+        raise ModelError(
+            f"Ollama at {ollama_host(host)} broke off the pull of {name}; run `judgesmith models pull "
+            f"ollama_chat/{name}` again, it goes on where it was"
+        )
+    return check_ollama(name, host)
+
+
+@contextmanager
+def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[ollama.Client]:
+    """A client whose every failure comes out as a ModelError."""
+    import httpx
+    import ollama
+
+    address = ollama_host(host)
+    try:
+        client = ollama.Client(
+            address,
+            timeout=httpx.Timeout(read_timeout, connect=_ANSWER_WITHIN),
+            trust_env=not _is_loopback(address),  # a proxy cannot reach a server on this machine
+        )
+    except ValueError as error:
+        raise ModelError(f"{address} is no address of an Ollama server ({error}); mend OLLAMA_HOST") from error
+    try:
+        yield client
+    except ollama.ResponseError as error:
+        status = f" (HTTP {error.status_code})" if error.status_code > 0 else ""
+        raise ModelError(f"Ollama at {address} says: {error.error}{status}") from error
+    except (ConnectionError, httpx.TransportError) as error:
+        raise ModelError(
+            f"Ollama does not answer at {address}; start it with `ollama serve`, or name another server with "
+            "OLLAMA_HOST (it is installed from https://ollama.com/download)"
+        ) from error
+    except (ValueError, TypeError, AttributeError) as error:  # what the client makes of JSON it does not expect
+        raise ModelError(
+            f"{address} answers, but not as Ollama does; check OLLAMA_HOST (got: {str(error).splitlines()[0]})"
+        ) from error
+    finally:
+        if close := getattr(client, "close", None):  # not every 0.6 has it
+            close()
+
+
+def _is_loopback(address: str) -> bool:
+    return (urlsplit(address).hostname or "") in ("127.0.0.1", "::1", "localhost")
+
+
+def _bare(model: str) -> str:
+    return model.removeprefix("ollama_chat/").removeprefix("ollama/")
+
+
+def _tagged(name: str) -> str:
+    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+
+
+def _not_pulled(name: str, address: str, names: list[str]) -> str:
+    close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
+    meant = f" (it has {' and '.join(close)})" if close else ""
+    return (
+        f"Ollama at {address} does not have the model {name}{meant}; fetch it with "
+        f"`judgesmith models pull ollama_chat/{name}` or `ollama pull {name}`"
+    )

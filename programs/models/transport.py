@@ -1,0 +1,419 @@
+"""How a request reaches a model: an OpenAI-style server over our own connection, LiteLLM, or a DSPy LM object.
+
+All three give the same `Reply` and raise the same two errors: `ModelError` when no call can succeed (key refused,
+unknown model), `Unanswered` when this one did not, with what is needed to decide about trying again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import math
+import os
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Protocol
+
+import aiohttp
+import orjson
+
+from ...errors import ModelError
+from .engine import at_exit
+
+Message = dict[str, str]
+
+#: Bytes of an answer at most. The longest that a judge asks for, 20 log-probabilities to each token, take a tenth.
+LARGEST_ANSWER = 16 * 1024 * 1024
+#: Tokens that a server can say one call took; more would be a lie that eats up a budget.
+MOST_TOKENS = 10**9
+#: Rounding makes the logarithm of a certain token's probability this much larger than 0.
+ROUNDING = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class TokenChoice:
+    """One generated token and the most likely tokens at its place with their natural-log probabilities."""
+
+    text: str
+    alternatives: tuple[tuple[str, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A model's answer. `tokens` is None where the model gave no log-probabilities."""
+
+    text: str
+    tokens: tuple[TokenChoice, ...] | None = None
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    prefix_tokens: int = 0
+    finish: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a judge asks of a model. `grammar` is GBNF, only for models that were seen to take one."""
+
+    messages: Sequence[Message]
+    max_tokens: int
+    temperature: float = 0.0
+    top_logprobs: int = 0
+    grammar: str | None = None
+    schema: Mapping[str, Any] | None = field(default=None, hash=False)
+    sample: int = 0
+
+
+class Unanswered(Exception):
+    """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said,
+    `reached` whether the server answered anything at all."""
+
+    def __init__(self, reason: str, *, again: bool, after: float | None = None, reached: bool = True) -> None:
+        super().__init__(reason)
+        self.again = again
+        self.after = after
+        self.reached = reached
+
+
+class Transport(Protocol):
+    async def send(self, request: Request) -> Reply: ...
+
+    async def close(self) -> None: ...
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none.
+
+    A date counts from the answer's own `Date`, where it has one: the two machines' clocks need not agree.
+    """
+    value = headers.get("Retry-After") or headers.get("retry-after")
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        then, now = _moment(value), _moment(headers.get("Date") or headers.get("date") or "")
+        if then is None:
+            return None
+        seconds = then - (time.time() if now is None else now)
+    return None if math.isnan(seconds) else max(0.0, seconds)
+
+
+def _moment(date: str) -> float | None:
+    """A header's date in seconds since 1970; None where it is none."""
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
+        return None
+
+
+def read_reply(data: Any) -> Reply:
+    """An OpenAI-style chat completion as a Reply, whatever JSON it is given. Raises Unanswered when it is not one."""
+    try:
+        choice = data["choices"][0]
+        text = choice["message"]["content"] or ""
+        if not isinstance(text, str):  # parts, as some servers give them
+            text = "".join(part["text"] for part in text if part.get("type") == "text")
+        usage = data.get("usage") or {}
+        details = usage.get("prompt_tokens_details") or {}
+        listed = (choice.get("logprobs") or {}).get("content")
+        finish = choice.get("finish_reason")
+        return Reply(
+            text=_whole(text),
+            tokens=tuple(_token(t) for t in listed) if listed else None,
+            prompt_tokens=_count(usage.get("prompt_tokens")),
+            completion_tokens=_count(usage.get("completion_tokens")),
+            prefix_tokens=_count(details.get("cached_tokens")),
+            finish=_whole(finish)[:40] if isinstance(finish, str) else "",
+        )
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        what = f"{type(error).__name__}: {error}"[:200]
+        raise Unanswered(f"the answer is no chat completion ({what})", again=True) from None
+
+
+def _token(listed: Any) -> TokenChoice:
+    alternatives = []
+    for other in listed.get("top_logprobs") or ():
+        if (logprob := other["logprob"]) is None:  # minus infinity, which JSON cannot write
+            continue
+        if type(logprob) not in (int, float) or not logprob <= ROUNDING:  # the latter is true of NaN
+            raise ValueError(f"{str(logprob)[:40]!r} is no log-probability")
+        if logprob > -math.inf:
+            alternatives.append((_whole(other["token"]), min(float(logprob), 0.0)))
+    return TokenChoice(_whole(listed["token"]), tuple(alternatives))
+
+
+def _whole(text: Any) -> str:
+    """The text without lone surrogates, which could not be kept. Raises ValueError for what is no text."""
+    if not isinstance(text, str):
+        raise ValueError(f"{type(text).__name__} instead of text")
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _count(number: Any) -> int:
+    """Tokens as a server counts them; 0 where it does not say. Raises ValueError for what cannot be."""
+    if number is None:
+        return 0
+    if type(number) not in (int, float) or not 0 <= number <= MOST_TOKENS or number != int(number):
+        raise ValueError(f"{str(number)[:40]!r} is no number of tokens")
+    return int(number)
+
+
+class OpenAIStyle:
+    """POST {base}/chat/completions over one pooled aiohttp session. Lives on the engine's loop."""
+
+    def __init__(self, base: str, model: str, *, key: str | None, timeout: float, label: str) -> None:
+        self.url = base.rstrip("/") + "/chat/completions"
+        self.model = model
+        self.label = label
+        # Compressed, a short answer can unpack to any length.
+        self._headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
+        if key:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=min(timeout, 10.0))
+        self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": list(request.messages),
+            "temperature": request.temperature,
+            "max_tokens": request.max_tokens,
+        }
+        if request.top_logprobs:
+            body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        if request.grammar:
+            body["grammar"] = request.grammar
+        elif request.schema:
+            body["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": dict(request.schema)},
+            }
+        return body
+
+    async def send(self, request: Request) -> Reply:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:  # another loop: this process was forked
+            self._loop = loop
+            connector = aiohttp.TCPConnector(limit=0, ttl_dns_cache=300)
+            self._session = aiohttp.ClientSession(
+                connector=connector,
+                timeout=self._timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),  # one row's answer has no say in the next one's
+                auto_decompress=False,
+            )
+            at_exit(self.close)
+        try:
+            body = orjson.dumps(self.body(request))
+        except orjson.JSONEncodeError as error:  # a lone surrogate, as broken JSON lines have
+            raise Unanswered(f"a text of this row cannot be sent ({error})", again=False) from None
+        status, headers, payload = await self._post(self._session, body)
+        if status != 200:
+            self._refuse(status, payload, headers)
+        try:
+            data = orjson.loads(payload)
+        except orjson.JSONDecodeError:
+            if (coding := headers.get("Content-Encoding", "identity")) != "identity":
+                raise Unanswered(f"the answer is compressed ({coding[:40]}), unasked", again=False) from None
+            raise Unanswered(f"the answer is no JSON: {_excerpt(payload)}", again=True) from None
+        return read_reply(data)
+
+    async def _post(self, session: aiohttp.ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
+        """Status, headers and body of the answer. Raises Unanswered where none came."""
+        try:
+            # A redirect would turn the POST into a GET, or carry prompts to a server that nobody named.
+            async with session.post(self.url, data=body, headers=self._headers, allow_redirects=False) as response:
+                return response.status, response.headers, await _bounded(response)
+        except TimeoutError:
+            raise Unanswered(f"no answer within {self._timeout.total:g} s", again=True, reached=False) from None
+        except (aiohttp.ClientError, OSError) as error:
+            what = " ".join(str(error).split())[:300] or type(error).__name__
+            raise Unanswered(f"the connection failed: {what}", again=True, reached=False) from None
+
+    def _refuse(self, status: int, payload: bytes, headers: Mapping[str, str]) -> None:
+        what = f"HTTP {status}: {_excerpt(payload)}"
+        if status in (401, 403):
+            raise ModelError(f"{self.label}: the key was refused ({what}); set the key in the environment")
+        if status in (301, 302, 303, 307, 308):
+            there = (headers.get("Location") or "another address")[:300]
+            raise ModelError(f"{self.label}: {self.url} has moved to {there}; mend --api-base")
+        if status == 404:
+            raise ModelError(f"{self.label}: not found at the server ({what}); check the name and --api-base")
+        raise Unanswered(what, again=_passes(status), after=retry_after(headers))
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+#: Words in the names of environment variables, and of LiteLLM's settings, that can say where a call goes. Too many
+#: cost calls that are repeated when one changes; a missing one would take a server's answers for another's.
+_PLACES = frozenset(
+    [
+        "ACCOUNT", "ADDR", "ADDRESS", "BASE", "DEPLOYMENT", "DOMAIN", "ENDPOINT", "GATEWAY", "HOST", "LOCATION",
+        "PROJECT", "PROXY", "REGION", "RESOURCE", "SERVER", "SPACE", "URI", "URL", "WORKSPACE",
+    ]
+)  # fmt: skip
+#: How a call gets there does not change who answers it, and differs from one network to the next.
+_WAYS = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"))
+#: Last words of names of what is renewed without a change of the server.
+_RENEWED = frozenset(("KEY", "TOKEN", "SECRET", "PASSWORD"))
+
+
+@lru_cache(maxsize=4096)
+def _names_a_place(name: str) -> bool:
+    words = re.split(r"[^A-Z0-9]+", name.upper())
+    return name.upper() not in _WAYS and words[-1] not in _RENEWED and not _PLACES.isdisjoint(words)
+
+
+@lru_cache(maxsize=1)
+def _settings() -> tuple[str, ...]:
+    import litellm
+
+    return tuple(sorted(name for name in vars(litellm) if _names_a_place(name)))
+
+
+class ThroughLiteLLM:
+    """Any other provider, by LiteLLM's own client. Our retries replace LiteLLM's."""
+
+    def __init__(self, model: str, *, timeout: float, key: str | None = None, api_base: str | None = None) -> None:
+        self.model = model
+        self._options: dict[str, Any] = {"timeout": timeout, "num_retries": 0, "drop_params": True}
+        if key:
+            self._options["api_key"] = key
+        if api_base:
+            self._options["api_base"] = api_base
+
+    def whereabouts(self) -> str:
+        """A hash of all that can decide which server LiteLLM calls at this moment: the address given here, the
+        environment's and the library's own settings.
+
+        Each of its 160 providers looks for its address in its own places, and with every version in some more. So
+        everything counts that can name one, whichever provider reads it: two servers never share an identity.
+        """
+        import litellm  # reads a .env file into the environment
+
+        places = sorted((name, value) for name, value in os.environ.items() if _names_a_place(name))
+        settings = [value if isinstance(value := getattr(litellm, name, None), str) else "" for name in _settings()]
+        said = repr((self._options.get("api_base"), places, settings))
+        return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+
+    async def send(self, request: Request) -> Reply:
+        import litellm
+        from litellm import exceptions as failures
+        from openai import OpenAIError
+
+        litellm.suppress_debug_info = True
+        options = dict(self._options)
+        if request.top_logprobs:
+            options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        if request.schema:
+            options["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": dict(request.schema)},
+            }
+        try:
+            response = await litellm.acompletion(
+                model=self.model,
+                messages=list(request.messages),
+                temperature=request.temperature,
+                max_tokens=request.max_tokens,
+                **options,
+            )
+            told = response.model_dump(warnings=False)
+        except (failures.AuthenticationError, failures.PermissionDeniedError, failures.NotFoundError) as error:
+            raise ModelError(f"{self.model}: {_first_line(error)}") from None
+        except failures.BadRequestError as error:
+            if "LLM Provider NOT provided" in str(error):
+                raise ModelError(
+                    f"{self.model!r} names no provider; write PROVIDER/MODEL, for example openai/gpt-4o-mini, "
+                    "ollama_chat/llama3.1:8b or local/qwen2.5-0.5b"
+                ) from None
+            raise Unanswered(_first_line(error), again=False) from None
+        except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
+            raise Unanswered(_first_line(error), again=True, reached=False) from None
+        except OpenAIError as error:  # LiteLLM's exceptions have no nearer base in common
+            status = getattr(error, "status_code", None) or 500
+            headers = getattr(error, "litellm_response_headers", None) or {}
+            raise Unanswered(_first_line(error), again=_passes(status), after=retry_after(headers)) from None
+        except Exception as error:  # what its providers' own readers make of an answer that they do not expect
+            raise Unanswered(f"{type(error).__name__}: {_first_line(error)}", again=False) from None
+        return read_reply(told)
+
+    async def close(self) -> None:
+        return None
+
+
+class ThroughDSPy:
+    """A `dspy.BaseLM` object that the caller made: its own engine, retries and endpoint."""
+
+    def __init__(self, lm: Any) -> None:
+        self.lm = lm
+
+    async def send(self, request: Request) -> Reply:
+        options: dict[str, Any] = {"temperature": request.temperature, "max_tokens": request.max_tokens}
+        if request.top_logprobs:
+            options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+        if request.sample:
+            options["rollout_id"] = request.sample
+        try:
+            outputs = await self.lm.acall(messages=list(request.messages), **options)
+        except Exception as error:
+            raise Unanswered(_first_line(error), again=False) from None
+        return read_reply(self._completion(outputs))
+
+    def _completion(self, outputs: Any) -> Any:
+        """What the object gave, as a server would have sent it; something that is no completion where it cannot be."""
+        try:
+            output = outputs[0]
+            message = {"message": {"content": output if isinstance(output, str) else output.get("text")}}
+            if isinstance(output, dict) and output.get("logprobs"):
+                logprobs = output["logprobs"]
+                message["logprobs"] = logprobs if isinstance(logprobs, dict) else logprobs.model_dump()
+        except (AttributeError, IndexError, KeyError, TypeError):
+            return outputs
+        usage = self.lm.history[-1].get("usage") if getattr(self.lm, "history", None) else None
+        return {"choices": [message], "usage": usage or {}}
+
+    async def close(self) -> None:
+        return None
+
+
+def _passes(status: int) -> bool:
+    """Whether a failure with this HTTP status may pass by itself."""
+    return status in (408, 409, 425, 429) or status >= 500
+
+
+async def _bounded(response: aiohttp.ClientResponse) -> bytes:
+    """The body. Raises Unanswered for one that is too long, as soon as that is known."""
+    payload = bytearray()
+    if (response.content_length or 0) <= LARGEST_ANSWER:
+        async for piece in response.content.iter_any():
+            payload += piece
+            if len(payload) > LARGEST_ANSWER:
+                break
+        else:
+            return bytes(payload)
+    response.close()  # or the rest of it would still be received
+    raise Unanswered(f"HTTP {response.status}: the answer is longer than {LARGEST_ANSWER >> 20} MiB", again=False)
+
+
+def _excerpt(payload: bytes) -> str:
+    text = payload[:400].decode("utf-8", "replace").strip()
+    try:
+        error = orjson.loads(payload).get("error")
+        message = error.get("message") if isinstance(error, dict) else error
+        text = message if message and isinstance(message, str) else text
+    except (orjson.JSONDecodeError, AttributeError):
+        pass
+    return " ".join(text[:2000].split())[:300]
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return (lines[0] if lines else type(error).__name__)[:300]

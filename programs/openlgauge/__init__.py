@@ -1,0 +1,1 @@
+"""OpeNLGauge: annotators mark error spans, a supervisor merges them; reading and grounding what they write."""

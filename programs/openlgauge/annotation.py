@@ -1,0 +1,270 @@
+"""The two steps of OpeNLGauge: an annotator that marks errors, and a supervisor that merges what several marked.
+
+Paper: "OpeNLGauge: An Explainable Metric for NLG Evaluation with Open-Weights LLMs" (§4, appendix E). Prompts are ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import dspy
+
+from ...signatures.annotation import AnnotateErrors, MergeAnnotations
+from ...signatures.values import ErrorSpan, Item
+from ..active_critic.scoring import material
+from ..models.lm import LanguageModel
+from ..models.transport import Reply
+from ..prompting.answers import share_of_words
+from ..prompting.layouts import SENTENCE, Layout, Read, disarm
+from ..prompting.predict import Answer, JudgePredict
+from ..prompting.structured import read_structured
+from .text import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
+
+#: Errors that a grammar allows: the small models that need one go on and on where they may.
+FORCED_MOST = 4
+Overall = Literal["labels", "integers"]
+Severity = Literal["integers", "categories"]
+Labels = Literal["said", "expected"]
+
+
+@dataclass(frozen=True, slots=True)
+class Focus:
+    """What is annotated: the task, the aspect with its definition, what its lowest and highest label say, and what is
+    to be left aside."""
+
+    aspect: str
+    definition: str = ""
+    task: str = ""
+    low: str = ""
+    high: str = ""
+    leave_aside: str = ""
+
+    def described(self) -> str:
+        lines = [f"{self.aspect}: {self.definition}" if self.definition else self.aspect]
+        if self.leave_aside:
+            lines.append(f"Leave aside: {self.leave_aside}.")
+        return "\n".join(lines)
+
+
+class AnnotationLayout(Layout):
+    """Errors with place, explanation and severity in free text, then an overall label.
+
+    overall, severity: labels or numbers (the paper's ablations 1–3; its own choice is labels overall and numbers for
+    severity). rules: False leaves the rules out (ablation 4). reading: the label "said", or the "expected" one under
+    the model's probabilities at its place.
+    """
+
+    def __init__(
+        self,
+        reading: Labels = "said",
+        *,
+        overall: Overall = "labels",
+        severity: Severity = "integers",
+        rules: bool = True,
+    ) -> None:
+        super().__init__()
+        self.reading = reading
+        self.overall = overall
+        self.severity = severity
+        self.with_rules = rules
+        self.wants_logprobs = reading == "expected"
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """From the worst to the best."""
+        return LABELS if self.overall == "labels" else ("1", "2", "3", "4", "5")
+
+    def percent(self, place: float) -> float:
+        """Where a label stands between the worst (0) and the best (100)."""
+        return 100.0 * place / (len(self.labels) - 1)
+
+    def label_for(self, percent: float) -> str:
+        return self.labels[min(len(self.labels) - 1, math.floor(percent * (len(self.labels) - 1) / 100.0 + 0.5))]
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        focus: Focus = inputs["focus"]
+        worst, best = self.labels[0], self.labels[-1]
+        low = f": {focus.low}" if focus.low else " (as bad as it can be)"
+        high = f": {focus.high}" if focus.high else " (nothing is wrong)"
+        severity = (
+            "<a whole number from 1 (hardly matters) to 5 (makes the output useless)>"
+            if self.severity == "integers"
+            else f"<{', '.join(SEVERITIES)}: from what hardly matters to what makes the output useless>"
+        )
+        parts = []
+        if self.with_rules:
+            aside = f" ({focus.leave_aside})" if focus.leave_aside else ""
+            parts.append(
+                "Rules:\n"
+                "- Judge by the material alone; what you know from elsewhere does not count.\n"
+                f"- Report nothing that is not about {focus.aspect}. Other faults{aside} do not count here.\n"
+                f"- If there is no such error, write No Error, and the overall is {best}.\n"
+                f"- An overall below {best} needs at least one error that explains it.\n"
+                f"- One problem in one error; at most {MOST} errors, the worst ones."
+            )
+        parts.append(
+            "Steps:\n"
+            "1. Read all of the material.\n"
+            f"2. Go through the output and look for errors of {focus.aspect}.\n"
+            "3. Copy the words of each error exactly as they stand in the output, say what is wrong, give a severity.\n"
+            "4. Weigh the errors and choose the overall."
+        )
+        parts.append(
+            "Answer in this form, without any other text:\n"
+            "Error 1\n"
+            "Location: <the words, copied from the output, or omission if something is missing>\n"
+            "Explanation: <one short sentence on what is wrong>\n"
+            f"Severity: {severity}\n"
+            "(further errors in the same way, or the line No Error in place of all)\n\n"
+            f"Overall: <one of {', '.join(self.labels)}>\n"
+            "Reason: <one short sentence>\n"
+            f"where {worst} means{low}, and {best} means{high}."
+        )
+        return "\n\n".join(parts)
+
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        why = demo.get("explanation")
+        label = self.label_for(demo["score"])
+        # An example that breaks the rules would teach that: no error goes with the best label, and only with it.
+        errors = "No Error" if label == self.labels[-1] else demo.get("annotation")
+        if not why or not errors:
+            return None
+        return f"{disarm(errors)}\n\nOverall: {label}\nReason: {disarm(why)}"
+
+    def example(self, demo: Mapping[str, Any]) -> str | None:
+        return f"Overall: {self.label_for(demo['score'])}"
+
+    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        severity = "[1-5]" if self.severity == "integers" else _choice(SEVERITIES)
+        return (
+            'root ::= errors "\\n\\nOverall: " label "\\nReason: " why\n'
+            f'errors ::= "No Error" | error ("\\n\\n" error){{0,{FORCED_MOST - 1}}}\n'
+            'error ::= "Error " [1-9] "\\nLocation: " place "\\nExplanation: " why "\\nSeverity: " severity\n'
+            'place ::= "omission" | "\\"" [^"\\n]{2,160} "\\""\n'
+            f"why ::= {SENTENCE}\nlabel ::= {_choice(self.labels)}\nseverity ::= {severity}"
+        )
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return 900
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
+        said = self._said(found)
+        if math.isnan(said):
+            why = "; ".join(found.problems) or "no overall label in the answer"
+            cut = " (cut off at the token limit)" if reply.finish == "length" else ""
+            return Read({}, problem=f"{why}{cut}")
+        percent, notes = said, list(found.problems)
+        if self.reading == "expected":
+            place, mass = share_of_words(reply, found.label_start, self.labels)
+            if math.isnan(place):
+                notes.append("no log-probabilities of labels at the label's place; the label said was taken")
+            else:
+                percent = self.percent(place)
+                if mass < 0.5:
+                    notes.append(f"only {mass:.0%} of the probability was on the labels")
+        label = found.label or self.label_for(said)
+        return Read({"annotation": found, "percent": percent, "label": label}, found.repaired, notes=tuple(notes))
+
+    def _said(self, found: Annotation) -> float:
+        if found.label in self.labels:
+            return self.percent(self.labels.index(found.label))
+        if math.isnan(found.number):
+            # "No Error" alone says by the rules which label was meant.
+            return 100.0 if found.no_error and found.label is None and self.with_rules else math.nan
+        low, high = (1.0, 5.0) if math.isnan(found.top) or found.top == 5 else (0.0, found.top)
+        return 100.0 * (found.number - low) / (high - low) if low <= found.number <= high else math.nan
+
+
+def _choice(words: Sequence[str] | Mapping[str, Any]) -> str:
+    return " | ".join(f'"{word}"' for word in words)
+
+
+class MergeLayout(Layout):
+    """One list of errors out of several."""
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        return (
+            "Rules:\n"
+            "- Errors that describe the same problem at about the same words become one; take the best of their "
+            "explanations together.\n"
+            "- Different problems stay apart, even at the same words; so does the same problem at different places.\n"
+            "- A location is one run of words, copied from the output and covering what was merged, with nothing "
+            "beside it; or omission where something is missing.\n"
+            "- The severity is the highest of those merged.\n"
+            "- Add nothing that no annotator reported. Have as few errors as these rules allow, at most "
+            f"{MOST}, the worst ones. No markdown.\n\n"
+            "Answer in this form, without any other text:\n"
+            "Error 1\n"
+            "Location: <words of the output, or omission>\n"
+            "Explanation: <what is wrong>\n"
+            "Severity: <1 to 5>"
+        )
+
+    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        return (
+            f'root ::= error ("\\n\\n" error){{0,{FORCED_MOST - 1}}}\n'
+            'error ::= "Error " [1-9] "\\nLocation: " place "\\nExplanation: " why "\\nSeverity: " [1-5]\n'
+            f'place ::= "omission" | "\\"" [^"\\n]{{2,160}} "\\""\nwhy ::= {SENTENCE}'
+        )
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return 900
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
+        if not found.errors:
+            return Read({}, problem="; ".join(found.problems) or "no error in the merged list")
+        return Read({"merged": found.errors}, found.repaired, notes=found.problems)
+
+
+class Annotator(dspy.Module):  # type: ignore[misc]
+    """One call marks the errors of an output in one respect. Several annotators of an ensemble share it."""
+
+    def __init__(self, layout: AnnotationLayout) -> None:
+        super().__init__()
+        self.predict = JudgePredict(AnnotateErrors, layout)
+
+    def inputs(self, item: Item, focus: Focus, *, show_data: bool = True) -> dict[str, Any]:
+        shown = material(item)
+        if show_data:
+            for name in ("source", "context"):
+                data = read_structured(shown[name]) if shown[name] else None
+                shown[name] = data.show() if data is not None else shown[name]
+        return {"task": focus.task, "aspect": focus.described(), "focus": focus, **shown}
+
+    async def annotate(self, item: Item, focus: Focus, lm: LanguageModel, *, show_data: bool = True) -> Answer:
+        """Raises Unreadable or CallError."""
+        return await self.predict.ask(lm, self.inputs(item, focus, show_data=show_data), group=item.group)
+
+
+class Supervisor(dspy.Module):  # type: ignore[misc]
+    """One call merges what several annotators found."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.predict = JudgePredict(MergeAnnotations, MergeLayout())
+
+    def inputs(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]]) -> dict[str, Any]:
+        return {
+            "output": output,
+            # Numbers in place of names: which model said it must not weigh.
+            "annotations": "\n\n".join(
+                f"Annotator {number}\n{error_list(errors)}"
+                for number, errors in enumerate(reported.values(), 1)
+                if errors
+            ),
+        }
+
+    async def merge(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], lm: LanguageModel) -> Answer:
+        """`merged` of the answer are FoundErrors, not grounded yet. Raises Unreadable or CallError."""
+        return await self.predict.ask(lm, self.inputs(output, reported))
+
+
+def error_list(errors: Sequence[ErrorSpan]) -> str:
+    """Errors in the form that answers have; "" where there are none."""
+    found = tuple(FoundError(None if e.how == "omission" else e.text, e.explanation, e.severity) for e in errors)
+    return annotation_form(Annotation(errors=found)) if found else ""

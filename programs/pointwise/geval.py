@@ -1,0 +1,213 @@
+"""G-Eval: a score weighted by the probabilities of its digits, after evaluation steps that the model wrote once.
+
+Source: "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment" (Liu et al. 2023, §2), as in the baselines of
+"Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§3). Prompts are ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+from ...errors import CallError, OptionError
+from ...signatures.geval import ScoreBySteps, WriteSteps
+from ...signatures.values import Criterion, Item, Scale, Usage, Verdict
+from ..active_critic.scoring import material
+from ..aspects import Aspect, AspectLibrary
+from ..comparing.comparison import Reading, check_reading, sampled
+from ..models.lm import LanguageModel
+from ..models.transport import Message, Reply
+from ..prompting.layouts import OverallLayout, Read, TextLayout, disarm
+from ..prompting.predict import Answer, JudgePredict, Unreadable
+from .direct import OneAspectJudge
+
+LONGEST_STEPS = 3000
+
+
+class StepsLayout(TextLayout):
+    """Numbered steps, read out of whatever stands around them."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "steps", "Answer with three to six numbered steps, one sentence each, and nothing else.", tokens=400
+        )
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found = super().read(reply, inputs)
+        if found.problem is None:
+            found.values["steps"] = numbered(found.values["steps"])
+        return found
+
+
+#: A numbered line; its words may stand on the next one.
+_STEP = re.compile(
+    r"^[^\S\n]*+(?:[*_#>-]++[^\S\n]*+){0,4}(?:step\s{0,3})?\d{1,2}\s{0,3}[.):]++[\s*_]*+(\S.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+
+
+def numbered(text: str) -> str:
+    """The steps of a text, numbered anew, at most ten; all of a text that has no numbers, on one line."""
+    text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
+    steps = _STEP.findall(text)
+    lines = [" ".join(step.replace("**", "").split()) for step in steps[:10]] if len(steps) > 1 else []
+    made = "\n".join(f"{i}. {line}" for i, line in enumerate(lines, start=1)) or " ".join(text.split())
+    return made[:LONGEST_STEPS]
+
+
+class StepsScoreLayout(OverallLayout):
+    """A digit after the evaluation steps; with `sampled`, the digit said counts."""
+
+    def __init__(self, steps: str = "", *, sampled: bool = False) -> None:
+        super().__init__("none", "expected")
+        self.steps = steps
+        self.sampled = sampled
+        self.wants_logprobs = not sampled
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        form = super().rules(inputs)
+        return f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}" if self.steps else form
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found = super().read(replace(reply, tokens=None) if self.sampled else reply, inputs)
+        return replace(found, notes=()) if self.sampled else found
+
+
+class _Steps:
+    """The evaluation steps, shared by all copies of a judge: written once and kept."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.note = ""
+        self.usage = Usage()
+        self.lock = asyncio.Lock()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class GEval(OneAspectJudge):
+    """Direct scoring by evaluation steps.
+
+    aspect: see `OneAspectJudge`. steps: evaluation steps of your own; "" has the model write them before the first row,
+    from task and aspect alone. reading: the expected digit under the "probabilities", or the mean of `samples` answers
+    drawn at `temperature`; "auto" draws only where the model gives no log-probabilities.
+    """
+
+    kind: ClassVar[str] = "g-eval"
+
+    def __init__(
+        self,
+        aspect: str | Aspect = "overall",
+        *,
+        task: str = "",
+        criteria: Sequence[Criterion] = (),
+        steps: str = "",
+        reading: Reading = "auto",
+        samples: int = 10,
+        temperature: float = 1.0,
+        library: AspectLibrary | None = None,
+        lm: str | LanguageModel | Any | None = None,
+        scale: Scale | None = None,
+    ) -> None:
+        super().__init__(aspect, task=task, criteria=criteria, library=library, lm=lm, scale=scale)
+        check_reading(reading, samples, temperature)
+        if len(steps) > LONGEST_STEPS:
+            raise OptionError(f"steps have at most {LONGEST_STEPS:,} characters; got {len(steps):,}")
+        self.reading = reading
+        self.samples, self.temperature = int(samples), float(temperature)
+        self._steps = _Steps(steps)
+        self.planner = JudgePredict(WriteSteps, StepsLayout())
+        self.scorer = JudgePredict(ScoreBySteps, StepsScoreLayout(steps))
+
+    @property
+    def steps(self) -> str:
+        return self._steps.text
+
+    def options(self) -> dict[str, Any]:
+        return {
+            "aspect": self.aspect,
+            "steps": self.steps,
+            "reading": self.reading,
+            "samples": self.samples,
+            "temperature": self.temperature,
+        }
+
+    def calls_per_row(self) -> int:
+        return self.samples if self.reading == "samples" else 1
+
+    def taught(self) -> list[JudgePredict]:
+        return [self.scorer]
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        able = await lm.capabilities()
+        if self.reading == "auto":
+            self.reading = "probabilities" if able.logprobs else "samples"
+        async with self._steps.lock:
+            if not self._steps.text and not self._steps.note:
+                try:
+                    answer = await self.planner.ask(lm, self._known())
+                    self._steps.text, self._steps.usage = answer.read.values["steps"], answer.usage
+                except CallError as error:  # the score is still one, without them
+                    self._steps.note = f"no evaluation steps: {error}"
+        drawn = self.reading == "samples" or not able.logprobs
+        layout: StepsScoreLayout = self.scorer.layout
+        if (layout.steps, layout.sampled) != (self.steps, drawn):
+            self.scorer.layout = StepsScoreLayout(self.steps, sampled=drawn)
+
+    def _known(self) -> dict[str, Any]:
+        return {"task": self.knowledge.description, "criteria": self.knowledge.criteria}
+
+    def _inputs(self, item: Item) -> dict[str, Any]:
+        return {**self._known(), "aspect": self.aspect, **material(item)}
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        inputs = self._inputs(item)
+        notes: tuple[str, ...] = (self._steps.note,) if self._steps.note else ()
+        layout: StepsScoreLayout = self.scorer.layout
+        if not layout.sampled:
+            answer = await self.scorer.ask(lm, inputs, group=item.group)
+            return self._verdict([answer], (*notes, *answer.read.notes))
+        got = await asyncio.gather(
+            *(self.scorer.ask(sampled(lm, i, self.temperature), inputs, group=item.group) for i in range(self.samples)),
+            return_exceptions=True,
+        )
+        read = [a for a in got if not isinstance(a, BaseException)]
+        failed = [a for a in got if isinstance(a, BaseException)]
+        for error in failed:
+            if not isinstance(error, CallError) or not read:
+                raise error
+        scores = [float(a.read.values["score"]) for a in read]
+        error_of_mean = math.nan
+        if len(scores) > 1:
+            mean = math.fsum(scores) / len(scores)
+            error_of_mean = math.sqrt(math.fsum((s - mean) ** 2 for s in scores) / (len(scores) - 1) / len(scores))
+        told = "unknown from one answer" if math.isnan(error_of_mean) else f"±{error_of_mean:.1f} of 100"
+        notes += (
+            f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
+            f"{self.temperature:g}, standard error {told}",
+        )
+        if failed:
+            notes += (f"{len(failed)} of {len(got)} drawn answers could not be read",)
+        verdict = self._verdict(read, notes)
+        return replace(verdict, usage=sum((e.usage for e in failed if isinstance(e, Unreadable)), verdict.usage))
+
+    def _verdict(self, answers: Sequence[Answer], notes: tuple[str, ...]) -> Verdict:
+        return Verdict(
+            score=math.nan,
+            percent=math.fsum(a.read.values["score"] for a in answers) / len(answers),
+            repaired=any(a.read.repaired for a in answers),
+            notes=notes,
+            usage=sum((a.usage for a in answers), Usage()),
+            raw=tuple(text for a in answers for text in a.raw),
+        )
+
+    def previews(self, item: Item) -> dict[str, list[Message]]:
+        made = {"scorer": self.scorer.messages(self._inputs(item), group=item.group)}
+        if not self.steps:
+            made["planner (once, before the first row)"] = self.planner.messages(self._known())
+        return made

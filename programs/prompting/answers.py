@@ -1,0 +1,351 @@
+"""Reading scores and criteria out of what models really write.
+
+An answer in the asked form is read as it is. One that is not, but means only one thing ("Score: 4/5", a code fence,
+half a JSON object, a bare number), is repaired and marked. Anything else is a problem that says what was wrong: the
+caller asks once more and then gives up with NaN. Nothing here guesses.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
+
+import json_repair
+
+from ...signatures.values import Criterion, CriterionScore, Scale
+from ..models.transport import Reply, TokenChoice
+
+#: Of JSON that has to be repaired: characters and levels of brackets.
+_LONGEST, _DEEPEST = 20_000, 8
+#: What may stand between a number and what sets it apart.
+_AROUND = "\"'*_`" + "".join(filter(str.isspace, map(chr, range(0x3001))))
+NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?)"
+#: What stands behind a number: the top of its scale or a percentage sign. Never the rest of a longer number ("4,5") or
+#: of a range ("3-4", "3 or 4").
+AFTER = r"""(?!\d|[.,]\d|e[-+]?\d|[ \t]*(?:[-–—]|\bto\b|\bor\b|\band\b)[ \t]*(?:an?\b[ \t]*)?\d)
+    (?:["'*_`)\]}]*+\s*+(?:\(\s*+)?(?:/|\b(?:out\ )?of\b|\bon\ a\ scale\ (?:of|from)\ \d+\s*(?:to\b|[-–]))
+    \s*["'*_`(\[]*(?P<top>\d+))?(?P<percent>\s*(?:%|percent\b))?"""
+#: "Score: 4", "**Score**: 4", '"score": "4"', "overall rating = 4/5", "Score - 4 out of 5".
+LABELLED = re.compile(
+    rf"""(?<![\w-])(?:overall\W{{0,4}})?(?:score|rating)(?:\s*+\([^)\n]{{0,80}}\))?["'*_`]*\s*+(?::|=|-|–|is\b)[\s"'*_`(\[<]*+
+    {NUMBER}{AFTER}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+#: A sentence that gives one number as the verdict: "I would give it a 4". A number of something ("scores on 3 of the
+#: points", "low because of 2 errors") is none.
+SPOKEN = re.compile(
+    rf"""\b(?:gave|give|gives|giving|rate|rated|rating|grade|score|scores)\b
+    (?:(?!\b(?:because|since|not|no|than|above|below|over|under|only|least|most|between|has|have|covers)\b)[^\d\n.]){{0,40}}
+    (?<![^\W_])(?<!-){NUMBER}{AFTER}
+    (?=[\W_]*$|\s*[.,;:!?)\]}}<"'*`\n]|\s+(?:points?|stars?|because|since|for|as|overall|due|based|given)\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+BARE = re.compile(rf"""^(?:[^\w.+-]|_|[-+.](?!\d))*{NUMBER}{AFTER}[\W_]*$""", re.IGNORECASE | re.VERBOSE)
+#: A number that ends a text.
+_ENDING = re.compile(rf"(?<!\d){NUMBER}{AFTER}[\W_]*$", re.IGNORECASE | re.VERBOSE)
+EXPLANATION = re.compile(r"""(?:explanation|reason(?:ing)?|justification)["'*_`]*\s*[:=-]\s*["'*_`]*""", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadScore:
+    """One score in [0, 100] as `said` and, with log-probabilities, as `expected`; NaN and a `problem` otherwise.
+
+    mass: the share of probability that lay on the scale's digits at the score's place.
+    """
+
+    said: float = math.nan
+    expected: float = math.nan
+    mass: float = math.nan
+    explanation: str = ""
+    repaired: bool = False
+    problem: str | None = None
+    start: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCriteria:
+    """Scores by criterion name. `problem` when fewer than half of them could be read."""
+
+    scores: dict[str, CriterionScore] = field(default_factory=dict)
+    repaired: bool = False
+    problem: str | None = None
+
+
+def token_at(reply: Reply, start: int) -> TokenChoice | None:
+    """The token that holds character `start` of the answer; None where it cannot be told."""
+    if reply.tokens is None:
+        return None
+    rest = reply.text[start:]
+    spoken = "".join(t.text for t in reply.tokens)
+    if not spoken.startswith(reply.text[: start + 1]):
+        # Tokens that are parts of one character, or a text that was stripped: what comes after may still fit.
+        if not spoken.endswith(rest):
+            return None
+        start = len(spoken) - len(rest)
+    place = 0
+    for token in reply.tokens:
+        after = place + len(token.text)
+        if place <= start < after:
+            return token
+        place = after
+    return None
+
+
+def expectation(reply: Reply, start: int, scale: Scale) -> tuple[float, float]:
+    """The mean score in [0, 100] over the one-digit numbers of `scale` at character `start`, and the share of
+    probability on them. Surface forms of a digit (with or without a leading space) are added up. (NaN, 0) where the
+    reply has no log-probabilities there or the number is not one digit."""
+    token = token_at(reply, start)
+    if token is None or len(token.text.strip()) != 1 or re.match(r"\d|\.\d", reply.text[start + 1 :]):
+        return math.nan, 0.0
+    weights: dict[float, float] = {}
+    for text, logprob in token.alternatives:
+        digit = text.strip()
+        if len(digit) == 1 and digit in "0123456789" and scale.low <= int(digit) <= scale.high:
+            weights[int(digit)] = weights.get(int(digit), 0.0) + math.exp(min(logprob, 0.0))
+    mean, mass = _mean(weights)
+    return scale.to_percent(mean), mass
+
+
+def share_of_words(reply: Reply, start: int | None, words: Sequence[str]) -> tuple[float, float]:
+    """The mean place (0, 1, …) among `words`, which differ in their first letters, under the model's probabilities at
+    character `start` of the answer, and the share of probability on them. (NaN, 0) where there are none there."""
+    token = None if start is None else token_at(reply, start)
+    weights: dict[float, float] = {}
+    for text, logprob in () if token is None else token.alternatives:
+        piece = text.strip().lower()
+        fits = [i for i, word in enumerate(words) if piece and word.lower().startswith(piece)]
+        if len(fits) == 1:
+            weights[fits[0]] = weights.get(fits[0], 0.0) + math.exp(min(logprob, 0.0))
+    return _mean(weights)
+
+
+def _mean(weights: Mapping[float, float]) -> tuple[float, float]:
+    """The weighted mean of the keys and the sum of their weights (at most 1); (NaN, 0) without weight."""
+    mass = sum(weights.values())
+    return (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0)) if mass > 0.0 else (math.nan, 0.0)
+
+
+def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_mass: float = 0.1) -> ReadScore:
+    """The overall score of an answer. `strict` matches an answer that needs no repair."""
+    text = _without_thoughts(reply.text)
+    if not text.strip():
+        return ReadScore(problem="the answer is empty")
+    found = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
+    bare = None if found else BARE.match(text)
+    if bare:
+        found = [bare]
+    if not found:
+        cut = " (cut off at the token limit)" if reply.finish == "length" else ""
+        return ReadScore(problem=f"no score in the answer{cut}: {_short(text)}")
+    if any(_cut(reply, m.end("number"), scale) for m in found):
+        return ReadScore(problem=f"the score may be cut off at the token limit: {_short(text)}")
+    values = {_on_scale(m, scale) for m in found}
+    if None in values:
+        return ReadScore(problem=f"the score {found[0]['number']} is outside {scale}: {_short(text)}")
+    if len(values) > 1:
+        return ReadScore(problem=f"{len(values)} different scores in one answer: {_short(text)}")
+    (said,) = values
+    assert said is not None
+    match = found[0]
+    expected, mass = math.nan, 0.0
+    if _on_own_scale(match, scale):
+        expected, mass = expectation(reply, match.start("number"), scale)
+    if mass < lowest_mass:
+        expected = math.nan
+    return ReadScore(
+        said=said,
+        expected=expected,
+        mass=mass,
+        explanation=_explanation(text, match),
+        repaired=strict.fullmatch(text.strip()) is None,
+        start=match.start("number"),
+    )
+
+
+def read_criteria(
+    reply: Reply, scale: Scale, criteria: Sequence[Criterion], *, expected: bool, explained: bool
+) -> ReadCriteria:
+    """The scores of several criteria from lines `Name: explanation Score: 4`, or from JSON of the paper's form."""
+    text = reply.text
+    if not text.strip():
+        return ReadCriteria(problem="the answer is empty")
+    places = sorted((*place, c.name) for c in criteria if (place := _label(text, c.name)))
+    scores: dict[str, CriterionScore] = {}
+    for index, (_, start, name) in enumerate(places):
+        end = places[index + 1][0] if index + 1 < len(places) else len(text)
+        segment = text[start:end]
+        match = LABELLED.search(segment) or BARE.match(segment) or _last(segment)
+        value = _on_scale(match, scale) if match else None
+        if match is None or value is None or _cut(reply, start + match.end("number"), scale):
+            continue
+        line = re.split(r"[\n}]", segment[match.end() :])[0]
+        if any(_on_scale(m, scale) != value for m in LABELLED.finditer(line)):
+            continue  # two different scores for one criterion
+        if expected and _on_own_scale(match, scale):
+            mean, mass = expectation(reply, start + match.start("number"), scale)
+            value = mean if mass >= 0.1 else value
+        scores[name] = CriterionScore(value, _explanation(segment, match) if explained else "")
+    missing = [c.name for c in criteria if c.name not in scores]
+    if 2 * len(missing) > len(criteria):
+        return ReadCriteria(scores, problem=f"no score for {', '.join(missing)}: {_short(text)}")
+    # In the criteria's own order, so that equal answers give equal artifacts.
+    ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
+    number = r"\d{1,3}" if scale.high >= 10 else r"\d"
+    why = r"[^\n]+ " if explained else ""
+    form = r"\n+".join(rf"{re.escape(c.name)}: {why}Score: {number}" for c in criteria)
+    return ReadCriteria(ordered, bool(missing) or re.fullmatch(form, text.strip()) is None)
+
+
+def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
+    """Criteria from a JSON list of {name, definition}, a JSON object {name: definition}, or lines `Name: definition`.
+
+    Duplicates by name are dropped; at most `most` are kept; an empty list where nothing could be read.
+    """
+    pairs: list[tuple[str, str]] = []
+    body = unfenced(text)
+    start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
+    if start >= 0:
+        data = _repaired(body[start:])
+        if isinstance(data, dict) and isinstance(data.get("criteria"), list | dict):
+            data = data["criteria"]
+        if isinstance(data, dict) and isinstance(data.get("name"), str) and "definition" in data:
+            data = [data]
+        if isinstance(data, dict):
+            pairs = [(str(k), v if isinstance(v, str) else "") for k, v in data.items()]
+        elif isinstance(data, list):
+            for entry in data:
+                if isinstance(entry, dict):
+                    name = entry.get("name") or entry.get("criterion") or entry.get("aspect")
+                    meaning = entry.get("definition") or entry.get("description") or ""
+                    if isinstance(name, str):
+                        pairs.append((name, str(meaning)))
+                    elif name is None and len(entry) == 1:
+                        pairs += [(str(k), str(v)) for k, v in entry.items()]
+    if not pairs:
+        for line in body.splitlines():
+            entry_line = re.match(
+                r"(?:[-*•]|\d+[.)])?\s*[\"'*_`]*([^\W\d_][^:：*_`\"]{1,48}?)[\"'*_`]*\s*(?:：|[:–-][\"'*_`]*\s)\s*(.+)",
+                line.strip(),
+            )
+            if entry_line:
+                pairs.append((entry_line[1], entry_line[2]))
+    kept: dict[str, Criterion] = {}
+    for name, meaning in pairs:
+        name = " ".join(re.sub(r"[\"'*_`:#{}\[\]<>|]", " ", name).split())[:48]
+        meaning = " ".join(meaning.strip(" \"'*_`").split())[:300]
+        if re.search(r"[A-Za-z\u00c0-\uffff]", name) and meaning and name.casefold() not in kept:
+            kept[name.casefold()] = Criterion(name, meaning)
+    return list(kept.values())[:most]
+
+
+def unfenced(text: str) -> str:
+    """A text without a code fence around it."""
+    text = text.strip()
+    if opening := re.match(r"```\w*\s*", text):
+        text = text[opening.end() :]
+    return text.removesuffix("```").rstrip()
+
+
+def _repaired(text: str) -> Any:
+    """JSON as far as it can be made out, None where it cannot. Repair takes time that grows faster than its input, most
+    of all with the depth of what is left open: answers that are far longer or deeper than any list are not repaired."""
+    try:
+        return json.JSONDecoder().raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        pass
+    text = text[:_LONGEST]
+    depth = accumulate(1 if sign in "{[(" else -1 for sign in re.findall(r"[][{}()]", text))
+    if max(depth, default=0) > _DEEPEST:
+        return None
+    try:
+        return json_repair.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _label(text: str, name: str) -> tuple[int, int] | None:
+    """Where a criterion's part of an answer begins, and where its text does: behind `Name:`. A name at the start of a
+    line goes before one inside it, which may belong to another criterion's explanation."""
+    spaced = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", name)))
+    marks = [m.span() for m in re.finditer(r"[\W\d]+", text)]  # what may stand before a name
+    inside: tuple[int, int] | None = None
+    at = 0
+    for found in re.finditer(rf"""{spaced}["'*_`]*+\s*+[:={{-]""", text, re.IGNORECASE):
+        while at < len(marks) and marks[at][1] < found.start():
+            at += 1
+        start = min(marks[at][0], found.start()) if at < len(marks) else found.start()
+        line = 0 if start == 0 else text.find("\n", start, found.start())
+        if line >= 0:
+            return line, found.end()
+        divider = re.compile("[{,;]").search(text, start, found.start())
+        if divider and inside is None:
+            inside = divider.start(), found.end()
+    return inside
+
+
+def _last(text: str) -> re.Match[str] | None:
+    """A number that ends a criterion's text and is set apart from it: "fine. 4", "fine (4/5)", "fine – 4"."""
+    for found in _ENDING.finditer(text):
+        before = text[: found.start("number")]
+        apart = before.rstrip(_AROUND)
+        gap = before[len(apart) :]
+        ends = apart[-1:] in set("([|:;") or (gap[:1].isspace() and re.search(r"(?:^|\D)[.!?,]$", apart[-2:]))
+        dash = gap[:1].isspace() and re.search(r"(?:^|\D)\s[-–—]$", apart[-3:])
+        if not apart or "\n" in gap or ends or dash:
+            return found
+    return None
+
+
+def _on_scale(match: re.Match[str], scale: Scale) -> float | None:
+    """A matched number in [0, 100], or None off the scale. "4/5" on 0..100 and "80/100" or "80%" on 1..5 are clear."""
+    groups = match.groupdict()
+    value = float(match["number"])
+    top = groups.get("top")
+    if groups.get("percent"):
+        top = "100"
+    if top is not None and float(top) != scale.high:
+        low = 0.0 if float(top) > 7 else 1.0
+        other = Scale(low, float(top)) if low < float(top) < math.inf else None
+        return other.to_percent(value) if other and other.low <= value <= other.high else None
+    return scale.to_percent(value) if scale.low <= value <= scale.high else None
+
+
+def _on_own_scale(match: re.Match[str], scale: Scale) -> bool:
+    """Whether a number counts on the asked scale: the digits' probabilities say nothing of "4/10"."""
+    top = match["top"]
+    return not match["percent"] and (top is None or float(top) == scale.high)
+
+
+def _cut(reply: Reply, end: int, scale: Scale) -> bool:
+    """Whether a number may lack its last digits: "Score: 8" at the token limit can be the start of 85."""
+    return reply.finish == "length" and scale.high >= 10 and end == len(reply.text)
+
+
+def _explanation(text: str, score: re.Match[str]) -> str:
+    """The explanation of an answer: behind its label, before or after the score."""
+    before, after = text[: score.start()], text[score.end() :]
+    label = EXPLANATION.search(before)
+    if label:
+        words = before[label.end() :]
+    elif label := EXPLANATION.search(after):
+        words = after[label.end() :]
+    else:
+        words = before if re.search(r"\w{3}", before) else after
+    return " ".join(words.split()).rstrip(" \"'*_`{}[],:|-").lstrip(" \"'*_`{}[],:|/-")
+
+
+def _without_thoughts(text: str) -> str:
+    """A reasoning model's visible thoughts blanked out, at the same length, so that places in the text still hold."""
+    end = text.rfind("</think>")
+    return text if end < 0 else " " * (end + len("</think>")) + text[end + len("</think>") :]
+
+
+def _short(text: str, most: int = 120) -> str:
+    text = " ".join(text.split())
+    return repr(text if len(text) <= most else text[: most - 1] + "…")

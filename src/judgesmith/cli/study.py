@@ -1,0 +1,360 @@
+"""`judgesmith study`: parsing, progress and the order of things; `study` runs the cells."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ..errors import OptionError
+from ..experiments.options import ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+
+if TYPE_CHECKING:
+    from ..experiments.studies.config import Given
+    from ..experiments.studies.run import Cell, Study
+    from ..programs.models.lm import Connection
+
+__all__ = ["register"]
+
+HELP = {
+    "optimizers": "Which optimizer is worth its calls on your labels? All learn from the same rows with the same "
+    "budget of candidates and are compared on the same held-out rows.",
+    "ablation": "What does each part of Active-Critic do? Its variants (Table 1 of the paper) without task, OS-E, "
+    "explanations, search or mini-batches (Table 4, Figures 2 and 3); --criteria FILE adds the arm with your criteria "
+    "in place of inferred ones.",
+    "labels": "How many labels are enough? Agreement against the number of labels, 10, 20, 40 … all; more labels "
+    "contain the fewer.",
+    "models": "Which model judges best? The same study over several --lm.",
+}
+MORE = (
+    "Every seed draws held-out rows (whole documents), which no arm learns from, then an order of the labels. All is "
+    "kept in the folder -o: config.yaml, results.jsonl (with every candidate of a search) and predictions.jsonl "
+    "(written as cells finish; the same command goes on where it stopped, and more arms, models or seeds are added), "
+    "tables.md, tables.tex, figure.png and .svg.",
+    "--config FILE.yaml has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith "
+    "compile`); flags win. Exit code 0: all cells are there; 1: some failed, with their reasons; 2: an error.",
+)
+
+panel = {
+    "judge": "Judge and search, as in `judgesmith compile`",
+    "study": "Study",
+    "lm": "Language model",
+    "data": "Data",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `study optimizers`, `ablation`, `labels` and `models` to the command line."""
+    group = typer.Typer(no_args_is_help=True, help="Compare optimizers, variants, numbers of labels or models.")
+    for kind, text in HELP.items():
+        group.command(name=kind, help="\n\n".join((text, *MORE)))(study)
+    app.add_typer(group, name="study")
+
+
+def study(
+    context: typer.Context,
+    labels: Annotated[
+        Path | None, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="All that comes of it; default study-KIND.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.yaml", help="Options as YAML; flags win.", rich_help_panel=panel["study"]),
+    ] = None,
+    lm: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A model, as in `judgesmith compile`; repeatable. Default: JUDGESMITH_LM.", rich_help_panel=panel["lm"]
+        ),
+    ] = None,
+    arm: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PART+PART…",
+            help="What is compared, in place of the usual arms; repeatable. Parts: an optimizer, a variant, a method, "
+            "racing, augment, no-task, no-criteria, no-os-e, no-explanations, no-search, one-batch, own-criteria, "
+            "OPTION=VALUE. For example: fine+no-task, random-search+demos=8.",
+            rich_help_panel=panel["study"],
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="The arm to compare with; default the first.", rich_help_panel=panel["study"])
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(metavar="N|A,B,…", help="How many seeds, or which. Default 3.", rich_help_panel=panel["study"]),
+    ] = None,
+    train: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="N,N,…|all",
+            help="Labels to learn from; several make a curve; repeatable. Default all that are not held out; for "
+            "`study labels` 10,20,40,…,all.",
+            rich_help_panel=panel["study"],
+        ),
+    ] = None,
+    heldout: Annotated[
+        str | None,
+        typer.Option(
+            help="Share or number of rows to compare on, or a file. Default 0.5.", rich_help_panel=panel["study"]
+        ),
+    ] = None,
+    max_calls: Annotated[
+        int | None,
+        typer.Option(
+            help="Calls at most to fit one cell; held-out rows are not counted.", min=1, rich_help_panel=panel["study"]
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.", rich_help_panel=panel["study"])
+    ] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Start the folder anew.", rich_help_panel=panel["study"])
+    ] = False,
+    aspect: Annotated[
+        str | None, typer.Option(help="Which score, where rows have several.", rich_help_panel=panel["data"])
+    ] = None,
+    scale: Annotated[
+        tuple[float, float] | None,
+        typer.Option(help="Lowest and highest score; inferred if not given.", rich_help_panel=panel["data"]),
+    ] = None,
+    columns: Columns = None,
+    level: Annotated[
+        Literal["pooled", "sample", "system"] | None,
+        typer.Option(help="Level of agreement.", rich_help_panel=panel["data"]),
+    ] = None,
+    method: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    variant: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    explain: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    reading: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    task: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    criteria: Annotated[Path | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    library_aspect: Annotated[
+        str | None, typer.Option("--as", metavar="[TASK/]ASPECT", rich_help_panel=panel["judge"])
+    ] = None,
+    aspect_file: Annotated[Path | None, typer.Option("--aspects", rich_help_panel=panel["judge"])] = None,
+    optimizer: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    candidates: Annotated[int | None, typer.Option(min=0, rich_help_panel=panel["judge"])] = None,
+    demos: Annotated[int | None, typer.Option(min=1, rich_help_panel=panel["judge"])] = None,
+    batches: Annotated[int | None, typer.Option(min=1, rich_help_panel=panel["judge"])] = None,
+    keep: Annotated[int | None, typer.Option(min=1, rich_help_panel=panel["judge"])] = None,
+    teacher: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="OPTION=VALUE",
+            help="Any other option of `judgesmith compile`; repeatable.",
+            rich_help_panel=panel["judge"],
+        ),
+    ] = None,
+    api_base: ApiBase = None,
+    temperature: Annotated[float | None, typer.Option(rich_help_panel=panel["lm"])] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(help="Cap on the length of answers.", rich_help_panel=panel["lm"])
+    ] = None,
+    timeout: Timeout = 120.0,
+    concurrency: Concurrency = None,
+    rpm: Rpm = None,
+    no_cache: NoCache = False,
+    as_json: Json = False,
+) -> None:
+    from ..experiments.runs import connection
+    from ..experiments.studies.config import Given
+
+    def text(path: Path | None) -> str | None:
+        return None if path is None else str(path)
+
+    flags = {
+        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": seeds,
+        "train": ",".join(train) if train else None, "heldout": heldout, "max_calls": max_calls, "aspect": aspect,
+        "scale": scale, "columns": columns, "level": level, "method": method, "variant": variant, "explain": explain,
+        "reading": reading, "task": task, "criteria": text(criteria), "library_aspect": library_aspect,
+        "aspect_file": text(aspect_file), "optimizer": optimizer, "candidates": candidates, "demos": demos,
+        "batches": batches, "keep": keep, "teacher": teacher, "temperature": temperature, "max_tokens": max_tokens,
+        **_pairs(option or []),
+    }  # fmt: skip
+    kind: Any = context.info_name
+    given = Given.read(kind, config, flags)
+    reached = {
+        "api_base": api_base, "timeout": timeout, "concurrency": concurrency, "rpm": rpm, "no_cache": no_cache,
+    }  # fmt: skip
+    # Which were given can be told by the name of their source alone: typer has no public class of sources.
+    on_line = {n for n in reached if getattr(context.get_parameter_source(n), "name", "") == "COMMANDLINE"}
+    where = connection(**given.connection(reached, on_line))
+    raise typer.Exit(_run(given, output, where, dry_run=dry_run, overwrite=overwrite, as_json=as_json))
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    pairs = [option.partition("=") for option in given]
+    for (name, equals, _), option in zip(pairs, given, strict=True):
+        if not equals or not name:
+            raise OptionError(f"--set {option!r} is not of the form OPTION=VALUE, for example --set anchor=gold")
+    return {name.strip().replace("-", "_"): value.strip() for name, _, value in pairs}
+
+
+def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:
+    from ..experiments.alone import alone
+    from ..experiments.console import err, out, print_json
+    from ..experiments.plain import clean
+    from ..experiments.runs import quiet
+    from ..experiments.studies import tables as tables
+    from ..experiments.studies.analysis import analyse
+    from ..experiments.studies.run import Journal, Study, run_study
+
+    if not given.has("lm") and os.environ.get("JUDGESMITH_LM"):
+        given = replace(given, flags={**given.flags, "lm": os.environ["JUDGESMITH_LM"]})
+    output = output or given.folder()
+    with quiet(), ExitStack() as lock:
+        made = Study.prepare(given)
+        if dry_run:
+            return _dry_run(made, where, as_json=as_json)
+        if not made.config.lm:
+            raise OptionError("no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file")
+        lock.enter_context(alone(output, folder=True))
+        journal = Journal.open(output, made, overwrite=overwrite)
+        cells = made.cells()
+        todo = [cell for cell in cells if not journal.done(cell)]
+        if not as_json:
+            for warning in made.labels.warnings:
+                out.print(f"note: {clean(warning)}", style="yellow", markup=False)
+            there = f", {len(cells) - len(todo)} of them there" if len(todo) < len(cells) else ""
+            calls = sum(made.plan(cell).calls for cell in todo)
+            err.print(f"{len(cells)} cells{there}; at most {calls:,} calls; Ctrl-C loses nothing", style="dim")
+        if todo:
+            with Show(made, todo) as show:
+                run_study(made, journal, where, show)
+        found = analyse(made.config, journal, [*cells, *journal.peers()])
+        written = tables.write(found, output)
+        if as_json:
+            print_json(
+                {
+                    "study": given.kind, "output": str(output), "cells": len(cells), "ran": len(todo),
+                    "done": sum(journal.done(cell) for cell in cells),
+                    "lines": [line.to_dict() for line in found.lines],
+                    "failures": [{**cell._asdict(), "reason": reason} for cell, reason in found.failures],
+                    "notes": found.notes, "files": [path.name for path in written],
+                }
+            )  # fmt: skip
+        else:
+            tables.show(found)
+            out.print(
+                f"Wrote {clean(str(output))}: {', '.join(path.name for path in written)}", markup=False, soft_wrap=True
+            )
+    return 1 if found.failures else 0
+
+
+def _dry_run(study: Study, where: Connection, *, as_json: bool) -> int:
+    """Cells and their calls. Cells of one arm, model and size have as many, but for the size of the seeds' parts."""
+    from rich.table import Table
+
+    from ..experiments.console import duration, out, print_json
+    from ..experiments.evaluation.tables import escape
+    from ..experiments.runs import SECONDS_PER_CALL
+    from ..programs.models.lm import is_local
+
+    groups: dict[tuple[str, str, Any], list[int]] = {}
+    seconds = 0.0
+    for cell in study.cells():
+        calls = study.plan(cell).calls
+        groups.setdefault((cell.model, cell.arm, cell.train), []).append(calls)
+        local = is_local(cell.model)
+        at_once = 1 if local else where.concurrency or 16
+        seconds += calls * SECONDS_PER_CALL["embedded" if local else "remote"] / at_once
+    total = sum(map(sum, groups.values()))
+    if as_json:
+        print_json(
+            {
+                "dry_run": True, "study": study.config.study, "cells": len(study.cells()), "calls": total,
+                "seconds": round(seconds), "seeds": list(study.config.seeds),
+                "parts": {
+                    str(seed): {"heldout": len(part.heldout), "to_learn_from": len(part.pool)}
+                    for seed, part in study.parts.items()
+                },
+                "lines": [
+                    {"model": model, "arm": arm, "train": size, "cells": len(each), "calls": sum(each)}
+                    for (model, arm, size), each in groups.items()
+                ],
+            }
+        )  # fmt: skip
+        return 0
+    several = len(study.config.lm) > 1
+    table = Table(title="What the study would take (at most)", title_justify="left")
+    for name in (*(["model"] if several else []), "arm", "labels", "cells", "calls a cell", "calls"):
+        table.add_column(name, justify="left" if name in ("model", "arm") else "right", overflow="fold")
+    for (model, arm, size), each in groups.items():
+        named = [escape(model), escape(arm)] if several else [escape(arm)]
+        table.add_row(*named, str(size), str(len(each)), f"{max(each):,}", f"{sum(each):,}")
+    table.add_section()
+    table.add_row("in all", *([""] if several else []), "", str(len(study.cells())), "", f"{total:,}")
+    out.print(table)
+    parts = [f"{len(part.pool)} + {len(part.heldout)}" for part in study.parts.values()]
+    out.print(f"Rows to learn from + held out, by seed: {', '.join(parts)}.")
+    out.print(f"About {duration(seconds)}. Arms share calls through the disk cache, so that it may be far less.")
+    return 0
+
+
+class Show:
+    """A study on the screen: a bar over all steps with the time left, and a line for every finished cell."""
+
+    def __init__(self, study: Study, todo: list[Cell]) -> None:
+        from ..experiments.console import Watch, err
+
+        self.err, self.study = err, study
+        self.planned = [study.plan(cell).steps for cell in todo]
+        self.watch = Watch("study", sum(self.planned))
+        self.number = 0
+        self.steps = 0
+        self.title = ""
+
+    def __enter__(self) -> Show:
+        self.watch.__enter__()
+        return self
+
+    def __exit__(self, *how: Any) -> None:
+        self.watch.__exit__(*how)
+
+    def begin(self, cell: Cell) -> None:
+        self.title, self.steps = self.study.title(cell), 0
+        self.stage("", 0)
+
+    def stage(self, title: str, steps: int) -> None:
+        if self.err.is_terminal:  # a log has a line for a cell, not for each of its stages
+            self.watch.stage(f"{self.number + 1}/{len(self.planned)} {self.title}" + (f": {title}" if title else ""), 0)
+
+    def step(self, title: str | None = None) -> None:
+        if self.steps < self.planned[self.number]:
+            self.steps += 1
+            self.watch.step()
+
+    def best(self, text: str) -> None:
+        if self.err.is_terminal:
+            self.watch.best(text)
+
+    def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
+        from ..experiments.console import duration
+        from ..experiments.plain import clean
+
+        while self.steps < self.planned[self.number]:  # plans are upper bounds
+            self.step()
+        self.number += 1
+        what = (
+            f"{record['signature']}, {record['calls']:,} calls, {duration(record['seconds'])}"
+            if record["status"] == "done"
+            else f"failed: {record['reason']}"
+        )
+        left = f"; about {duration(seconds_left)} left" if seconds_left is not None else ""
+        style = None if record["status"] == "done" else "red"
+        self.err.print(
+            clean(f"[{self.number}/{len(self.planned)}] {self.title}: {what}{left}"),
+            markup=False,
+            style=style,
+            soft_wrap=True,
+        )

@@ -1,0 +1,5 @@
+"""Fixtures of the commands' tests."""
+
+from command_line import cli, compile_, fake, judge_file, labels_of, own_cache, rows_file, server, spawn, until
+
+__all__ = ["cli", "compile_", "fake", "judge_file", "labels_of", "own_cache", "rows_file", "server", "spawn", "until"]

@@ -1,0 +1,212 @@
+"""`judgesmith data list | show | fetch`."""
+
+import hashlib
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from judgesmith.cli import data as data_commands
+from judgesmith.datasets.benchmarks import catalog as benchmarks
+from judgesmith.datasets.benchmarks.catalog import list_benchmarks
+from judgesmith.errors import LabelsError, OptionError
+
+RAW = [
+    {
+        "doc_id": n, "source": f"inform({n % 4})", "reference": f"R {n}", "system_output": f"O {n}",
+        "scores": {"informativeness": 1.0 + n % 5, "naturalness": 3.0, "overall": 2.0 + n % 3},
+    }
+    for n in range(12)
+]  # fmt: skip
+FILE = json.dumps(RAW).encode()
+
+
+@pytest.fixture(autouse=True)
+def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
+    monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(benchmarks, "_RETRIES", 0)
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a server that has made-up files for sfres and sfhot; their cards have its checksum."""
+    cards = {card.key: card for card in list_benchmarks()}
+    paths = set()
+    for name in ("sfres", "sfhot"):
+        origin = cards[name].origin
+        assert origin is not None
+        origin = replace(origin, bytes=len(FILE), sha256=hashlib.sha256(FILE).hexdigest())
+        cards[name] = replace(cards[name], origin=origin)
+        paths.add(f"/{origin.repository}/{origin.commit}/{origin.path}")
+    monkeypatch.setattr(benchmarks, "_cards", lambda: cards)
+
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+        def do_GET(self) -> None:
+            if self.path not in paths:
+                self.send_error(404)
+                return
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(FILE)))
+            self.end_headers()
+            self.wfile.write(FILE)
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    path = tmp_path / "data"
+    path.mkdir()
+    rows = [{"id": str(n), "source": "s", "output": f"o{n}", "scores": {"overall": -n}} for n in range(10)]
+    (path / "mqm_ted_ende.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    monkeypatch.setenv("JUDGESMITH_DATA", str(path))
+    return path
+
+
+def run(*args: str, answer: str | None = None) -> Result:
+    app = typer.Typer()
+    data_commands.register(app)
+    app.callback()(lambda: None)
+    return CliRunner().invoke(app, ["data", *args], input=answer)
+
+
+def words(text: str) -> str:
+    return " ".join(text.replace("│", " ").split())
+
+
+def letters(text: str) -> str:
+    """Without blanks and lines: what a table says, wherever it was folded."""
+    return "".join(text.replace("│", " ").split())
+
+
+def test_list_shows_every_set_its_licence_and_where_it_is(folder: Path):
+    result = run("list")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    for card in list_benchmarks():
+        assert sum(card.name in line.split() for line in lines) == 1
+    mine = next(line for line in lines if line.startswith("bench/mqm_ted_ende"))
+    assert mine.split() == ["bench/mqm_ted_ende", "10/980", "overall", "Apache-2.0", "folder"]
+    assert "non-commercial" in lines[lines.index(mine) + 1]
+    assert next(line for line in lines if line.startswith("bench/summeval")).split()[-1] == "nowhere"
+    assert words(next(line for line in lines if line.startswith("bench/qags_xsum"))).endswith("MIT to fetch")
+
+
+def test_list_as_json(folder: Path):
+    result = run("list", "--json")
+    sets = {item["name"]: item for item in json.loads(result.stdout)["sets"]}
+    assert len(sets) == 15
+    mine = sets["bench/mqm_ted_ende"]
+    assert (mine["rows"], mine["rows_here"], mine["where"]) == (980, 10, "folder")
+    assert mine["path"] == str(folder / "mqm_ted_ende.jsonl")
+    assert sets["bench/wiki_da"]["where"] == "fetchable"
+    assert sets["bench/wiki_da"]["path"] is None
+    assert sets["bench/wiki_da"]["restriction"] == "non-commercial"
+
+
+def test_show_prints_the_whole_card():
+    card = benchmarks.benchmark("wiki_da")
+    assert card.origin is not None
+    result = run("show", "bench/wiki_da")
+    assert result.exit_code == 0
+    said = letters(result.stdout)
+    for part in (
+        card.title, card.task, "600 (302 documents, 6 systems)", "simplicity 0..100", card.paper_url, card.aggregation,
+        "CC BY-NC-SA 4.0 [NON-COMMERCIAL]", card.origin.commit, card.origin.sha256, "wiki_da.metrics.jsonl",
+        "not here; `judgesmith data fetch` brings it", *card.quirks,
+    ):  # fmt: skip
+        assert letters(part) in said
+
+
+def test_show_says_when_only_a_part_is_here_and_when_a_scale_is_open(folder: Path):
+    assert "10 of 980 rows: published numbers are for all of them" in words(run("show", "mqm_ted_ende").stdout)
+    assert "accuracy up to 0 (no worst end)" in words(run("show", "rotowire_accuracy").stdout)
+    assert "1 system)" in words(run("show", "qags_cnndm").stdout)
+
+
+def test_show_as_json():
+    shown = json.loads(run("show", "rotowire_accuracy", "--json").stdout)
+    assert shown["aspects"]["accuracy"] == [None, 0.0]
+    assert (shown["where"], shown["path"], shown["rows_here"]) == ("unavailable", None, None)
+    assert shown["origin"] is None
+    assert shown["unfetchable"]
+
+
+def test_show_of_an_unknown_set():
+    result = run("show", "bench/wikida")
+    assert isinstance(result.exception, LabelsError)
+    assert "did you mean bench/wiki_da?" in str(result.exception)
+
+
+def test_fetch_shows_the_licence_first_and_takes_no_for_an_answer(mirror: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(data_commands, "_asks", lambda: True)
+    result = run("fetch", "sfres", "--base-url", mirror, answer="n\n")
+    assert result.exit_code == 1
+    assert words(result.stderr).startswith("bench/sfres: MIT. Copy of UniEval")
+    assert "nothing was fetched" in result.stderr
+    assert benchmarks.locate("sfres").kind == "fetchable"
+    result = run("fetch", "sfres", "--base-url", mirror, answer="y\n")
+    assert result.exit_code == 0
+    assert benchmarks.locate("sfres").kind == "cache"
+    said = f"bench/sfres: fetched, 12 of 1,181 rows, {benchmarks.resolve('sfres')}"
+    assert words(result.stdout).removeprefix("y ") == said  # the runner repeats the answer
+
+
+def test_fetch_marks_what_is_not_free(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(data_commands, "_asks", lambda: True)
+    result = run("fetch", "wiki_da", answer="n\n")
+    assert "CC BY-NC-SA 4.0 [NON-COMMERCIAL]" in words(result.stderr)
+
+
+def test_fetch_without_anybody_to_ask_needs_yes(mirror: str):
+    result = run("fetch", "sfres", "--base-url", mirror)
+    assert isinstance(result.exception, OptionError)
+    assert "pass --yes" in str(result.exception)
+    assert benchmarks.locate("sfres").kind == "fetchable"
+
+
+def test_fetch_several_and_again_as_json(mirror: str):
+    result = run("fetch", "bench/sfres", "sfhot", "sfres", "--yes", "--base-url", mirror, "--json")
+    assert result.exit_code == 0
+    done = json.loads(result.stdout)["sets"]
+    assert [(item["name"], item["fetched"], item["rows_here"]) for item in done] == [
+        ("bench/sfres", True, 12),
+        ("bench/sfhot", True, 12),
+    ]
+    again = run("fetch", "sfres", "--json", "--base-url", "http://127.0.0.1:9")  # nothing to ask, nothing to fetch
+    assert [item["fetched"] for item in json.loads(again.stdout)["sets"]] == [False]
+
+
+def test_fetch_of_a_set_that_is_in_the_folder_says_so(folder: Path):
+    result = run("fetch", "mqm_ted_ende")
+    assert result.exit_code == 0
+    assert words(result.stdout) == f"bench/mqm_ted_ende: here already, 10 of 980 rows, {folder / 'mqm_ted_ende.jsonl'}"
+
+
+def test_fetch_checks_all_names_before_it_fetches_any(mirror: str):
+    for wrong, why in (("summeval", "cannot be fetched"), ("nothing", "there is no such set")):
+        result = run("fetch", "sfres", wrong, "--yes", "--base-url", mirror)
+        assert isinstance(result.exception, LabelsError)
+        assert why in str(result.exception)
+    assert benchmarks.locate("sfres").kind == "fetchable"
+
+
+def test_a_failed_fetch_is_an_error(mirror: str):
+    result = run("fetch", "hanna", "--yes", "--base-url", mirror)
+    assert isinstance(result.exception, LabelsError)
+    assert "the server answered 404" in str(result.exception)

@@ -1,0 +1,350 @@
+"""Perturbations: every one changes what it says and nothing else, by the seed, or leaves the text out and says why."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.datasets.perturbations.attacks import REQUEST
+from judgesmith.datasets.perturbations.facts import names
+from judgesmith.datasets.perturbations.registry import (
+    PERTURBATIONS,
+    Amounts,
+    Change,
+    Left,
+    Pair,
+    Text,
+    Unperturbable,
+    find_perturbations,
+    pairs_of,
+    sentences,
+)
+from judgesmith.datasets.perturbations.rules import QWERTY, inserted
+
+TOWN = (
+    "The mayor of Springfield, Anna Lopez, said on Monday that the town will not buy 12 new buses. She wanted cheaper "
+    "ones, because the budget is small. The council has agreed. It meets again in March 2024."
+)
+CATS = (
+    "Firefighters in Oldham rescued 3 cats from a tall oak on Friday. Nobody was hurt, and the owner, Peter Black, "
+    "doesn't live there. He was happy about it. The tree is 150 years old."
+)
+TALK = "Anna: Do you want tea?\nBen: No, I was never fond of it.\nAnna: Coffee then?\nBen: Yes, it is often better."
+CAFE = "red door cafe is cheap and has 4 stars ."
+TEXTS = [
+    Text("town", TOWN, "The mayor, Anna Lopez, wants no buses for Springfield.", wrong="She bought a horse."),
+    Text("cats", CATS),
+    Text("talk", TALK),
+    Text("cafe", CAFE, "inform(name='red door cafe', stars=4)"),
+    Text("bar", "blue moon bar is dear .", "inform(name='blue moon bar')"),
+]
+ODD = [
+    Text("emoji", "😀 😀"),
+    Text("word", "word"),
+    Text("empty", "  "),
+    Text("marks", "?! …"),
+    Text("bad", "a\ud800b"),
+]
+ENGLISH = "en"
+
+
+def outcomes(name: str, texts: list[Text] = TEXTS, **options: object) -> dict[tuple[str, str], Pair | Left]:
+    found = {}
+    for outcome in pairs_of(PERTURBATIONS[name], texts, **options):  # type: ignore[arg-type]
+        degree = outcome.degree if isinstance(outcome, Pair) else outcome.name.partition(":")[2] or "only"
+        found[outcome.id, degree] = outcome
+    return found
+
+
+def changed(name: str, identity: str, degree: str = "minor", **options: object) -> str:
+    outcome = outcomes(name, **options)[identity, degree]
+    assert isinstance(outcome, Pair), outcome
+    return outcome.perturbed
+
+
+# -- what holds for all of them
+
+
+@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_every_perturbation_can_be_made_and_is_seeded(name: str) -> None:
+    first = [o for o in outcomes(name, seed=3).values() if isinstance(o, Pair)]
+    assert first, "none of these texts could be perturbed"
+    assert first == [o for o in outcomes(name, seed=3).values() if isinstance(o, Pair)]
+    for pair in first:
+        assert pair.perturbed != pair.original and pair.perturbed.strip()
+        assert pair.change == Change.between(pair.original, pair.perturbed)
+        assert (pair.level, pair.method, pair.kind) == (
+            PERTURBATIONS[name].level, PERTURBATIONS[name].method, PERTURBATIONS[name].kind,
+        )  # fmt: skip
+        if pair.kind != "attack":
+            assert pair.original == next(t.text for t in TEXTS if t.id == pair.id)
+
+
+@pytest.mark.parametrize("name", [n for n, p in PERTURBATIONS.items() if p.degrees == ("minor", "major")])
+def test_minor_changes_less_than_major(name: str) -> None:
+    both = 0
+    for seed in range(4):
+        found = outcomes(name, seed=seed)
+        for (identity, degree), pair in found.items():
+            minor = found[identity, "minor"]
+            if degree == "major" and isinstance(pair, Pair) and isinstance(minor, Pair):
+                assert minor.change.distance < pair.change.distance
+                both += 1
+    assert both
+
+
+@pytest.mark.parametrize("name", PERTURBATIONS)
+def test_texts_that_cannot_be_perturbed_are_left_out_with_a_reason(name: str) -> None:
+    for outcome in pairs_of(PERTURBATIONS[name], ODD):
+        if isinstance(outcome, Left):
+            assert len(outcome.reason) > 5
+        else:
+            assert outcome.perturbed != outcome.original and any(c.isalnum() for c in outcome.original)
+    assert all(isinstance(o, Left) for o in pairs_of(PERTURBATIONS[name], ODD[:1]))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(st.text(max_size=60), min_size=1, max_size=3), st.sampled_from(sorted(PERTURBATIONS)))
+def test_no_text_is_an_error(texts: list[str], name: str) -> None:
+    for outcome in pairs_of(PERTURBATIONS[name], [Text(str(i), t, wrong=t) for i, t in enumerate(texts)]):
+        assert isinstance(outcome, Left) or outcome.original != outcome.perturbed
+
+
+def test_one_text_does_not_depend_on_the_company() -> None:
+    alone = outcomes("typos", [TEXTS[0]], seed=5)["town", "major"]
+    assert alone == outcomes("typos", TEXTS, seed=5)["town", "major"]
+    assert alone != outcomes("typos", TEXTS, seed=6)["town", "major"]
+
+
+def test_pairs_survive_json() -> None:
+    import json
+
+    for pair in outcomes("entities-rules").values():
+        if isinstance(pair, Pair):
+            assert Pair.from_dict(json.loads(json.dumps(pair.to_dict()))) == pair
+
+
+def test_texts_of_one_group_are_no_other_documents() -> None:
+    twins = [Text("a", TOWN, group="g"), Text("b", CATS, group="g")]
+    (left,) = (o for o in pairs_of(PERTURBATIONS["random-answer"], twins) if o.id == "a")
+    assert isinstance(left, Left) and "another document" in left.reason
+
+
+# -- amounts
+
+
+def test_the_paper_s_numbers_and_shares_of_a_text() -> None:
+    summary = Amounts("summarization")
+    assert [summary.count("character", d, 340) for d in ("minor", "major")] == [10, 50]  # type: ignore[arg-type]
+    assert Amounts("translation").count("word", "major", 71) == 25
+    relative = Amounts()
+    assert relative.count("character", "minor", 340) == 10  # 0.03 * 340 = 10.2
+    assert relative.count("character", "major", 340) == 51  # 0.15 * 340
+    assert [relative.count("word", d, 10) for d in ("minor", "major")] == [1, 4]  # type: ignore[arg-type]
+    with pytest.raises(Unperturbable, match="too short: 60 letters"):
+        summary.count("character", "major", 60)
+
+
+def test_exactly_k_characters_are_deleted_and_major_deletes_those_of_minor() -> None:
+    found = outcomes("deletions", amounts=Amounts("answer"))
+    for degree, k in (("minor", 5), ("major", 25)):
+        pair = found["town", degree]
+        assert isinstance(pair, Pair)
+        assert (len(TOWN) - len(pair.perturbed), pair.change.distance) == (k, k)
+        assert re.sub(r"\w", "", pair.perturbed) == re.sub(r"\w", "", TOWN)
+    minor, major = found["town", "minor"], found["town", "major"]
+    assert isinstance(minor, Pair) and isinstance(major, Pair)
+    letters = iter(minor.perturbed)
+    assert all(c in letters for c in major.perturbed)  # a subsequence
+
+
+def test_consecutive_words_are_deleted() -> None:
+    pair = outcomes("word-deletion", amounts=Amounts("translation"))["town", "minor"]
+    assert isinstance(pair, Pair)
+    words, kept = TOWN.split(), pair.perturbed.split()
+    start = next(i for i in range(len(words)) if words[:i] + words[i + 5 :] == kept)
+    assert 0 <= start <= len(words) - 5
+
+
+def test_slips_are_to_neighbouring_keys() -> None:
+    assert set(QWERTY["g"]) == set("ftyhbv") and set(QWERTY["q"]) == set("wa") and set(QWERTY["1"]) == {"2"}
+    assert all(a in QWERTY[b] for b, near in QWERTY.items() for a in near if b in QWERTY[a])
+    assert all(b in QWERTY[a] for b, near in QWERTY.items() for a in near)
+
+
+# -- sentences
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(max_size=200))
+def test_sentences_joined_are_the_text(text: str) -> None:
+    assert "".join(sentences(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "count"),
+    [
+        ("en", "Mr. Smith paid $3.50 in the U.S. yesterday. Did he? Yes.", 3),
+        ("de", "Dr. Müller kam am 3. Mai. Er sagte z.B. nichts. Gut!", 3),
+        ("fr", "Elle coûte 3.50 euros. Il part. Où va-t-il ?", 3),
+        ("zh", "今天天气很好。我们去公园吧！你来吗？", 3),
+    ],
+)
+def test_sentences_of_several_languages(language: str, text: str, count: int) -> None:
+    assert len(sentences(text, language)) == count
+
+
+def test_shuffling_keeps_every_sentence_and_the_paragraphs() -> None:
+    text = "One is here. Two is there.\n\nThree is gone. Four is late."
+    found = outcomes("shuffle", [Text("t", text), Text("other", CATS)])
+    for degree, moved in (("minor", {2}), ("major", {3, 4})):
+        pair = found["t", degree]
+        assert isinstance(pair, Pair)
+        assert sorted(s.strip() for s in sentences(pair.perturbed)) == sorted(s.strip() for s in sentences(text))
+        assert pair.perturbed.count("\n\n") == 1
+        places = zip(sentences(text), sentences(pair.perturbed), strict=True)
+        assert sum(a.strip() != b.strip() for a, b in places) in moved
+
+
+def test_a_sentence_is_said_again_behind_itself() -> None:
+    parts = sentences(changed("rewrite-rules", "cats"))
+    assert len(parts) == 5
+    said = [sorted(re.findall(r"\w+", part.lower())) for part in parts]
+    assert any(a == b for a, b in pairwise(said))
+    assert "".join(inserted(["One. ", "Two."], 0, "New.")) == "One. New. Two."
+    assert "".join(inserted(["One. ", "Two."], -1, "New.")) == "New. One. Two."
+
+
+def test_endings_and_answers_of_other_documents() -> None:
+    ending = changed("random-ending", "town", "only")
+    assert ending.startswith(TOWN[: TOWN.index("It meets")])
+    assert sentences(ending)[-1] in {sentences(t.text)[-1] for t in TEXTS[1:]}
+    assert changed("random-answer", "town", "only") in {t.text for t in TEXTS[1:]}
+    assert changed("wrong-ending", "town", "only") == "She bought a horse."
+
+
+def test_the_most_important_sentence_is_left_out() -> None:
+    assert changed("omission", "town") == TOWN[TOWN.index("She wanted") :]  # it says most of the source's words
+
+
+def test_an_irrelevant_sentence_is_added() -> None:
+    parts = [s.strip() for s in sentences(changed("irrelevant", "town"))]
+    own = [s.strip() for s in sentences(TOWN)]
+    (added,) = [s for s in parts if s not in own]
+    assert added in "\n".join(t.text for t in TEXTS[1:])
+    assert [s for s in parts if s != added] == own
+
+
+# -- words
+
+
+def test_names_by_their_capitals() -> None:
+    found = [TOWN[a:b] for a, b in names(TOWN, ENGLISH)]
+    assert found == ["Springfield", "Anna Lopez"]  # no "The", "She", no weekday, no month
+    assert [TALK[a:b] for a, b in names(TALK, ENGLISH)] == []
+
+
+def test_entities_are_those_of_other_documents() -> None:
+    major = changed("entities-rules", "town", "major")
+    assert "Anna Lopez" not in major and "Peter Black" in major and "Oldham" in major
+    assert "blue moon bar" in changed("entities-rules", "cafe", "major")
+    german = outcomes("entities-rules", [Text("t", "Der Hund von Otto bellt."), *TEXTS], language="de")
+    assert isinstance(german["t", "minor"], Left)  # every noun has a capital
+
+
+def test_numbers_and_dates() -> None:
+    found = changed("numbers", "town", "major")
+    assert len(re.findall(r"\d+", found)) == 2
+    assert not {"Monday", "12", "March", "2024"} & set(re.findall(r"\w+", found))
+    may = [Text("m", "It may rain. You may go."), Text("d", "On 5 May it rained.")]
+    assert isinstance(outcomes("numbers", may)["m", "minor"], Left)
+    assert isinstance(outcomes("numbers", may)["d", "minor"], Pair)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The town will not pay.", "The town will pay."),
+        ("He doesn't live here.", "He does live here."),
+        ("The tea is hot.", "The tea is not hot."),
+        ("Nobody was hurt.", "Everybody was hurt."),
+        ("We can go.", "We cannot go."),
+    ],
+)
+def test_negation(text: str, expected: str) -> None:
+    pair = outcomes("negation", [Text("t", text)])["t", "minor"]
+    assert isinstance(pair, Pair) and pair.perturbed == expected
+    assert isinstance(outcomes("negation", [Text("t", text)], language="fr")["t", "minor"], Left)
+
+
+def test_grammar_by_rules_keeps_names_and_numbers() -> None:
+    found = changed("grammar-rules", "town", "major")
+    assert all(word in found for word in ("Springfield", "Anna Lopez", "12", "2024"))
+    words = zip(TOWN.split(), found.split(), strict=True)
+    assert 2 <= sum(a != b for a, b in words) <= 5
+
+
+def test_speakers_change_places() -> None:
+    found = changed("speakers", "talk", "major")
+    assert [line.split(":")[0] for line in found.splitlines()] == ["Ben", "Anna", "Ben", "Anna"]
+    assert [line.split(": ")[1] for line in found.splitlines()] == [line.split(": ")[1] for line in TALK.splitlines()]
+
+
+# -- invariances and attacks
+
+
+def test_invariances_keep_the_words() -> None:
+    plain = re.compile(r"[^\w\s]")
+    for name in ("style", "case", "formatting"):
+        for pair in outcomes(name).values():
+            if isinstance(pair, Pair):
+                before, after = (plain.sub("", t).casefold().split() for t in (pair.original, pair.perturbed))
+                assert after == before, name
+    assert changed("style", "cafe", "only") == "red door cafe is cheap and has 4 stars."
+    assert changed("synonyms", "cafe", "only") == "red door cafe is inexpensive and has 4 stars ."
+    assert "due to the fact that" in changed("longer", "town", "only")
+    huge = [Text("t", "A huge dog, so expensive and expensive.")]
+    found = outcomes("synonyms", huge)["t", "only"]
+    assert isinstance(found, Pair) and found.perturbed == "A huge dog, so expensive and costly."
+
+
+def test_attacks_address_the_judge_behind_a_wrong_text() -> None:
+    for name in [n for n, p in PERTURBATIONS.items() if p.kind == "attack"]:
+        for pair in outcomes(name).values():
+            assert isinstance(pair, Pair)
+            own = next(t.text for t in TEXTS if t.id == pair.id)
+            assert pair.original != own and pair.original in {t.text for t in TEXTS}
+            assert pair.perturbed.startswith(pair.original)
+    hidden = changed("attack-hidden", "town", "only")
+    tags = "".join(chr(ord(c) - 0xE0000) for c in hidden if ord(c) > 0xE0000)
+    assert tags == REQUEST and REQUEST not in hidden
+
+
+# -- by name
+
+
+def test_perturbations_by_name_degree_and_group() -> None:
+    (found,) = find_perturbations(["typos:major"])
+    assert (found[0].name, found[1]) == ("typos", ("major",))
+    assert {p.name for p, _ in find_perturbations(["character"])} == {"deletions", "typos"}
+    everything = [p.name for p, _ in find_perturbations(["attack", "invariance", "damage"])]
+    assert everything == list(PERTURBATIONS) == [p.name for p, _ in find_perturbations(["all"])]
+    assert all(d == ("minor",) for _, d in find_perturbations(["damage:minor"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("typo", "did you mean typos"),
+        ("typos:huge", "no degree 'huge'"),
+        ("entities-lm", "--writer"),
+        ("", "there are"),
+    ],
+)
+def test_a_wrong_name_is_said(name: str, said: str) -> None:
+    from judgesmith.errors import OptionError
+
+    with pytest.raises(OptionError, match=said):
+        find_perturbations([name])

@@ -1,0 +1,164 @@
+"""The page that `judgesmith evaluate -o report.html` writes: what people see of it."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import random
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from judgesmith.cli.evaluate import register
+from judgesmith.experiments.reports.evaluation import _steps
+from judgesmith.experiments.reports.page import OF_PAGE
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+
+def rows(n: int = 60) -> list[dict[str, Any]]:
+    """Rows with two judges: one on people's scale, one far off it."""
+    rng = random.Random(0)
+    made = []
+    for k in range(n):
+        human = rng.randint(1, 5)
+        verdict = {"score": min(5, max(1, human + rng.choice((-1, 0, 0, 1)))), "explanation": f"because {k}"}
+        made.append(
+            {
+                "id": f"r{k}",
+                "source": f"document {k % 12}",
+                "output": "word " * rng.randint(3, 30),
+                "system": f"s{k // 12}",
+                "score": human,
+                "far": 100 * human + rng.gauss(0, 90),
+                "verdict": verdict,
+            }
+        )
+    return made
+
+
+class Page(html.parser.HTMLParser):
+    """Tags with their attributes, and the tables as lists of rows of (tag, attributes, text)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tables: list[list[list[tuple[str, dict[str, str | None], str]]]] = []
+        self.headings: list[str] = []
+        self._open: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = tag
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append((tag, dict(attrs), ""))
+        elif tag in ("h1", "h2", "h3"):
+            self.headings.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = None
+
+    def handle_data(self, data: str) -> None:
+        if self._open in ("td", "th"):
+            tag, attributes, text = self.tables[-1][-1][-1]
+            self.tables[-1][-1][-1] = (tag, attributes, text + data)
+        elif self._open in ("h1", "h2", "h3"):
+            self.headings[-1] += data
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    path, report = folder / "mine.jsonl", folder / "r.html"
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows()), encoding="utf-8")
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    options = ["--judge", "mine=verdict.score", "--judge", "far", "--rounds", "60", "--threshold", "3"]
+    result = CliRunner().invoke(app, ["evaluate", str(path), *options, "-o", str(report)])
+    assert result.exit_code == 0, result.output
+    return report.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def named(page: Page, column: str) -> list[list[tuple[str, dict[str, str | None], str]]]:
+    return next(table for table in page.tables if column in [cell[2] for cell in table[0]])
+
+
+def test_every_section_can_be_reached_from_the_top(page: Page) -> None:
+    links = [given["href"] for tag, given in page.tags if tag == "a"]
+    titles = {f"#{given['id']}" for tag, given in page.tags if tag == "h2"}
+    assert set(links) == titles and len(links) == len(titles) >= 7
+
+
+def test_figures_have_words_and_tables_have_headers(page: Page) -> None:
+    figures = [given for tag, given in page.tags if tag == "figure"]
+    assert len(figures) == 5  # scatter and systems of two judges, calibration of the one on people's scale
+    labels = [given["aria-label"] or "" for given in figures if given["role"] == "img"]
+    assert len([label for label in labels if "mine, overall" in label]) == 3
+    assert len([label for label in labels if "far, overall" in label]) == 2
+    assert all(given.get("scope") in ("row", "col") for tag, given in page.tags if tag == "th")
+
+
+def test_numbers_stand_below_their_header(page: Page) -> None:
+    for table in page.tables:
+        for body in table[1:]:
+            for (_, head, _), (_, cell, _) in zip(table[0], body, strict=False):
+                if "colspan" not in cell:
+                    assert ("n" in (head.get("class") or "").split()) == ("n" in (cell.get("class") or "").split())
+
+
+def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> None:
+    for column in ("mean error", "kappa"):
+        table = named(page, column)
+        mine, far = table[1:]
+        assert len(mine) == len(table[0]) and not any("colspan" in given for _, given, _ in mine)
+        assert far[0][2] == "far" and "not known to score on people's scale" in far[-1][2]
+        assert len(far) - 1 + int(far[-1][1]["colspan"] or 0) == len(table[0])
+
+
+def test_widths_are_one_line_an_aspect(page: Page) -> None:
+    table = named(page, "25 documents")
+    assert len(table) == 2 and len(table[1]) == len(table[0])
+
+
+def test_figures_take_their_colours_from_the_page(text: str) -> None:
+    figures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    drawn = "".join(figures)
+    assert not any(colour in drawn for colour in OF_PAGE)
+    assert all(colour in drawn for colour in OF_PAGE.values())
+    # Black and white of matplotlib's own would vanish on a dark or a light page.
+    assert not re.findall(r"(?:fill|stroke): #(?:fff|ffffff|000|000000)\b", drawn)
+
+
+def test_every_row_is_in_the_scatter(text: str) -> None:
+    captions = re.findall(r"<figcaption[^>]*>([^<]*largest dot[^<]*)<", text)
+    assert [c.split(":")[0] for c in captions] == ["mine, overall", "far, overall"]
+    assert all("60 rows" in c for c in captions)
+
+
+def test_many_different_scores_share_bins() -> None:
+    few = np.array([1.0, 2.5, 2.5, 5.0])
+    assert _steps(few) is few
+    many = np.linspace(0, 80, 401)
+    steps = np.unique(_steps(many))
+    assert len(steps) == 40 and steps[0] == 1 and steps[-1] == 79  # the middles of bins of width 2
+    assert np.abs(_steps(many) - many).max() <= 1
+
+
+def test_the_page_stays_small(text: str) -> None:
+    assert len(text) < 400_000

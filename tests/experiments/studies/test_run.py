@@ -1,0 +1,585 @@
+"""`judgesmith study` against a real server: every kind, the journal, what fails, and no held-out row in training."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.datasets.records import Labels, Row
+from judgesmith.errors import OptionError
+from judgesmith.experiments.alone import alone
+from judgesmith.experiments.peers import run as peers
+from judgesmith.experiments.studies import run as running
+from judgesmith.experiments.studies.analysis import resample, training_leads
+from judgesmith.experiments.studies.config import Arm, Given, changes
+from judgesmith.experiments.studies.run import Cell, Study, draw
+from judgesmith.optimizers.agreement.correlation import CorrelationSum
+from judgesmith.optimizers.agreement.significance import paired_bootstrap
+from judgesmith.optimizers.examples import agreement
+
+FAST = ("--candidates", 1, "--explain", "before", "--reading", "said", "--keep", 1, "--demos", 2)
+
+
+@pytest.fixture
+def study(cli: Any, server: Any, rows_file: Any, tmp_path: Path) -> Callable[..., Any]:
+    """study("optimizers", …): 32 rows of 8 documents, half of them held out."""
+    labels = rows_file(32)
+
+    def run(kind: str, *arguments: object, lm: bool = True, fast: bool = True) -> Any:
+        model = ("--lm", "openai/fake") if lm else ()
+        return cli(
+            "study", kind, labels, *model, "--api-base", server.base, "--scale", 0, 100,
+            "-o", tmp_path / "out", *(FAST if fast else ()), *arguments,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "out"
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def refused(done: Any, *parts: str) -> None:
+    assert (done.code, done.out) == (2, ""), done.err
+    (line,) = done.err.splitlines()
+    for part in parts:
+        assert part in line
+
+
+ONE = ("--arm", "none", "--seeds", 1, "--variant", "vanilla")
+
+
+# Every kind ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "cells"),
+    [
+        (
+            "optimizers",
+            ("--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--arm", "random-search+racing"),
+            6,
+        ),
+        ("labels", ("--seeds", 2, "--arm", "none", "--variant", "vanilla"), 4),  # 10 and all of 16, two seeds
+        ("models", ("--seeds", 1, "--lm", "openai/other", "--variant", "vanilla"), 4),  # two models, two arms
+    ],
+)
+def test_every_kind_leaves_a_whole_folder(
+    study: Any, folder: Path, kind: str, arguments: tuple[object, ...], cells: int
+) -> None:
+    done = study(kind, *arguments, "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    assert (told["study"], told["cells"], told["done"], told["failures"]) == (kind, cells, cells, [])
+    assert {path.name for path in folder.iterdir()} == set(running.FILES)
+    results = lines(folder / "results.jsonl")
+    assert len(results) == cells
+    assert all(record["status"] == "done" and record["calls"] > 0 for record in results)
+    assert len(lines(folder / "predictions.jsonl")) == sum(record["heldout"] for record in results)
+    assert sum(line["seeds"] for line in told["lines"]) == cells
+
+
+def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert study("optimizers", *ONE, "--json").code == 0
+    asked: list[Any] = []
+
+    def once(peer: Any, python: Any, upstream: Any, aspect: str, train: Any, heldout: Any, **more: Any) -> Any:
+        asked.append((aspect, len(train), len(heldout), more["limits"].max_calls))
+        counted = {"calls": 7, "prompt_tokens": 70, "completion_tokens": 14}
+        found = {"calls": 8, "seconds": 1.5, "search": counted, "judging": counted, "search_seconds": 1.0}
+        if peer is peers.PEERS["autometrics"]:
+            return found | {"status": "failed", "reason": "PeerFailed: no"}
+        scores = [*(e.score for e in heldout[1:]), None]
+        agreed = agreement(np.array([math.nan if s is None else s for s in scores]), heldout, level="pooled", seed=0)
+        return found | agreed.to_dict() | {"status": "ok", "scores": scores, "versions": {"other": "1.2"}}
+
+    monkeypatch.setattr(peers, "run_once", once)
+    monkeypatch.setattr(peers, "upstream_of", lambda *_: None)
+    monkeypatch.setattr(peers, "interpreter", lambda *_: Path("python"))
+    join = ["--study", str(folder), "--peer", "deepeval", "--peer", "autometrics", "--max-calls", "33"]
+    peers.main(join)
+    record = lines(folder / "results.jsonl")[-2]
+    assert asked == [("overall", record["labels"], record["heldout"], 33)] * 2
+    peers.main(join)
+    assert len(asked) == 2  # nothing is run twice, what failed neither
+    done = study("optimizers", *ONE, "--json")
+    assert done.code == 1  # one peer failed
+    table = {line["arm"]: line for line in done.json["lines"]}
+    assert list(table) == ["none", "peer deepeval", "peer autometrics"]
+    assert table["peer deepeval"]["q"] == record["q"]
+    assert table["peer deepeval"]["minus_baseline"]["other"] == "none"
+    assert table["peer deepeval"]["failed"] == 1
+    assert (table["peer deepeval"]["calls"], table["peer deepeval"]["tokens"]) == (7, 84)
+    assert "peer deepeval" in (folder / "tables.md").read_text()
+    assert "other 1.2" in (folder / "tables.md").read_text()
+    (failure,) = done.json["failures"]
+    assert failure["reason"] == "PeerFailed: no"
+
+
+def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
+    def answer(ask: Any) -> Any:  # damaged copies need not have a row's mark
+        return f"Explanation: So it is.\nScore: {len(ask.judged) % 101}" if ask.step == "score" else fake.sensible(ask)
+
+    server.answer = answer
+    done = study("optimizers", "--arm", "random-search", "--arm", "random-search+augment", "--seeds", 1, "--json")
+    assert done.code == 0, done.err
+    records = lines(folder / "results.jsonl")
+    for record in records:
+        names = [candidate["candidate"] for candidate in record["candidates"]]
+        assert (names[0], record["selected"] in names) == ("zero-shot", True)
+        assert {c["candidate"]: c["q"] for c in record["candidates"]}[record["selected"]] == record["train_q"]
+    plain, augmented = (record["tried"] for record in records)
+    assert plain == []
+    (said,) = augmented
+    assert "copies" in said
+    (note,) = [note for note in done.json["notes"] if "copies" in note]
+    assert note == f"random-search+augment, all labels, seed 0: {said}"
+
+
+def test_how_candidates_did_on_training_rows_is_noted(study: Any, folder: Path, server: Any, fake: Any) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
+    done = study("optimizers", "--arm", "none", "--arm", "random-search", "--seeds", 2, "--json")
+    assert done.code == 0, done.err
+    tried = [r["candidates"] for r in lines(folder / "results.jsonl") if r["arm"] == "random-search"]
+    leads = [one["q"] - each[0]["q"] for each in tried for one in each[1:]]
+    assert len(leads) >= 6
+    (note,) = [note for note in done.json["notes"] if "candidates less zero-shot's" in note]
+    assert note.startswith("random-search, all labels: ")
+    assert f"its {len(leads)} candidates" in note
+    assert note.endswith(f"{sum(leads) / len(leads):+.2f} on average ({min(leads):+.2f} to {max(leads):+.2f})")
+    for record in tried:  # what a race drops leaves the better ones
+        record[-1]["dropped"] = "behind"
+    assert training_leads([{"candidates": record} for record in tried] + [{"candidates": 6}, {}]) == []
+
+
+def test_two_processes_do_not_run_one_study(study: Any, folder: Path) -> None:
+    with alone(folder, folder=True):
+        done = study("optimizers", *ONE)
+        assert done.code == 2
+        assert "another process is writing there" in done.err
+    assert study("optimizers", *ONE).code == 0
+    assert {path.name for path in folder.iterdir()} == set(running.FILES)
+
+
+def test_the_ablation_has_the_papers_arms(server: Any, fake: Any, study: Any, tmp_path: Path) -> None:
+    (tmp_path / "own.txt").write_text("Charm: Whether it charms.\nWit: Whether it is witty.\n")
+    judging = fake.judging(lambda ask: len(ask.judged) % 101)
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "criteria" and "Charm" in ask.text:
+            return "Charm: It does. Score: 40\nWit: It has. Score: 60"
+        return judging(ask)
+
+    server.answer = answer
+    done = study("ablation", "--seeds", 1, "--criteria", tmp_path / "own.txt", "--keep", 3, "--json")
+    assert done.code == 0, done.err
+    arms = [line["arm"] for line in done.json["lines"]]
+    # Table 1, Table 4 (without McS-E is coarse), Figure 2, Figure 3
+    assert arms == [
+        "fine", "coarse", "vanilla", "fine+no-task", "fine+own-criteria", "fine+no-os-e", "fine+no-explanations",
+        "coarse+no-explanations", "fine+no-search", "coarse+no-search", "fine+no-search+one-batch",
+        "coarse+no-search+one-batch",
+    ]  # fmt: skip
+    calls = {line["arm"]: line["calls"] for line in done.json["lines"]}
+    assert calls["fine+no-search"] < calls["fine"]
+    assert calls["fine+no-search+one-batch"] < calls["fine+no-search"]
+    assert calls["fine+no-os-e"] < calls["fine"]  # one call a row for two
+    # own criteria are of that arm alone
+    assert all("Charm" not in ask.text for ask in server.asks if "Accuracy" in ask.text)
+
+
+def test_arms_differ_in_what_their_prompts_say(server: Any, study: Any) -> None:
+    assert study("ablation", "--seeds", 1, "--arm", "fine", "--arm", "fine+no-task").code == 0
+    scored = [ask for ask in server.judged if ask.step == "criteria"]
+    with_task = [ask for ask in scored if "Short texts are judged by" in ask.text]
+    assert 0 < len(with_task) < len(scored)
+
+
+def test_the_terminal_table_reads_well(study: Any) -> None:
+    done = study("optimizers", "--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot")
+    assert done.code == 0
+    assert "Optimizers at the same budget: overall of rows.jsonl, openai/fake, 16 held-out rows, 2 seeds" in done.out
+    for part in ("− none", "− best", "labeled-few-shot", "note: Q = Pearson + Spearman"):
+        assert part in done.out
+    assert "[1/4] none, seed 0: Q=" in done.err
+    assert done.err.count("left\n") == 3  # nothing is left after the last
+
+
+# The journal ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_finished_study_asks_nothing_again(server: Any, study: Any, folder: Path, cli: Any) -> None:
+    assert study("optimizers", "--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot").code == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    server.forget()
+    again = study("optimizers", "--seeds", 2, "--arm", "none", "--arm", "labeled-few-shot", "--json")
+    assert (again.code, again.json["ran"], again.json["done"]) == (0, 0, 4)
+    from_file = cli("study", "optimizers", "--config", folder / "config.yaml", "-o", folder, "--json")
+    assert (from_file.code, from_file.json["ran"]) == (0, 0)
+    assert server.asks == []
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_changed_study_is_refused_with_what_differs(study: Any, server: Any, rows_file: Any, folder: Path) -> None:
+    assert study("optimizers", *ONE).code == 0
+    kept = (folder / "results.jsonl").read_bytes()
+    server.forget()
+    refused(study("optimizers", *ONE, "--demos", 3), "demos was 2, is 3", "--overwrite")
+    refused(study("optimizers", *ONE, "--heldout", 0.25), "heldout was 0.5, is 0.25")
+    refused(study("optimizers", *ONE[2:], "--arm", "labeled-few-shot"), "arm 'none' is gone")
+    refused(study("labels", *ONE), "is of `judgesmith study optimizers`, not of `study labels`")
+    assert server.asks == []
+    assert (folder / "results.jsonl").read_bytes() == kept
+    done = study("optimizers", *ONE, "--demos", 3, "--overwrite", "--json")
+    assert (done.code, done.json["ran"]) == (0, 1)
+    rows_file(36)  # other labels under the same name
+    refused(study("optimizers", *ONE, "--demos", 3), "the labels have changed")
+
+
+def test_a_study_can_grow(study: Any, folder: Path) -> None:
+    assert study("optimizers", *ONE).code == 0
+    done = study("optimizers", *ONE, "--arm", "labeled-few-shot", "--seeds", 2, "--json")
+    assert (done.json["cells"], done.json["ran"]) == (4, 3)
+    refused(study("optimizers", *ONE, "--arm", "labeled-few-shot"), "seeds was 0, 1, is 0")
+
+
+def test_half_lines_of_a_kill_are_taken_away(study: Any, folder: Path, server: Any) -> None:
+    assert study("optimizers", *ONE).code == 0
+    whole = lines(folder / "predictions.jsonl")
+    with (folder / "results.jsonl").open("a") as file:
+        file.write('{"model": "openai/fake", "arm": "labe')
+    with (folder / "predictions.jsonl").open("a") as file:  # predictions of a cell whose record was not written
+        file.write(json.dumps(whole[0] | {"arm": "labeled-few-shot"}) + '\n{"model": ')
+    done = study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json")
+    assert (done.code, done.json["ran"], done.json["done"]) == (0, 1, 2)
+    assert len(lines(folder / "results.jsonl")) == 2
+    (line,) = [line for line in done.json["lines"] if line["arm"] == "labeled-few-shot"]
+    assert line["heldout"] == 16
+    server.forget()
+    assert study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json").json["ran"] == 0
+
+
+def test_damaged_lines_are_said(study: Any, folder: Path) -> None:
+    assert study("optimizers", *ONE).code == 0
+    with (folder / "results.jsonl").open("a") as file:
+        file.write("[1]\n")
+    refused(study("optimizers", *ONE), "results.jsonl, line 2 is damaged")
+
+
+def test_ctrl_c_keeps_the_finished_cells(
+    server: Any, fake: Any, spawn: Any, until: Any, rows_file: Any, folder: Path, study: Any
+) -> None:
+    judging = fake.judging(lambda ask: len(ask.judged) % 101)
+    results = folder / "results.jsonl"
+
+    def answer(ask: Any) -> Any:
+        async def never() -> str:
+            import asyncio
+
+            await asyncio.sleep(60)
+            return ""
+
+        return never() if results.exists() else judging(ask)  # the second cell never ends
+
+    server.answer = answer
+    started = spawn(
+        "study", "optimizers", rows_file(32), "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
+        "-o", folder, *FAST, *ONE, "--arm", "labeled-few-shot",
+    )  # fmt: skip
+    until(lambda: results.exists() and any(a.key not in server.answered for a in server.asks[-3:]))
+    started.send_signal(signal.SIGINT)
+    _, said = started.communicate(timeout=30)
+    assert started.returncode == 130, said
+    assert "Traceback" not in said
+    assert [record["arm"] for record in lines(results)] == ["none"]
+    server.answer = judging
+    done = study("optimizers", *ONE, "--arm", "labeled-few-shot", "--json")
+    assert (done.code, done.json["ran"], done.json["done"]) == (0, 1, 2)
+
+
+# What fails ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_failing_arm_is_recorded_and_tried_again(study: Any, folder: Path) -> None:
+    wrong = "vanilla+none+reading=expected"  # the server gives no log-probabilities
+    arms = ("--arm", wrong, "--arm", "vanilla+none", "--seeds", 1)
+    done = study("optimizers", *arms)
+    assert done.code == 1
+    assert "gives no log-probabilities" in done.out
+    assert "## Failed" in (folder / "tables.md").read_text()
+    told = study("optimizers", *arms, "--json")
+    assert (told.code, told.json["ran"], told.json["done"]) == (1, 1, 1)
+    (failure,) = told.json["failures"]
+    assert failure["arm"] == wrong
+    assert failure["reason"].startswith("OptionError: openai/fake gives no log-probabilities")
+    by_arm = {line["arm"]: line for line in told.json["lines"]}
+    assert by_arm[wrong]["q"] is None
+    assert by_arm[wrong]["seeds"] == 0
+
+
+def test_a_surprise_costs_one_cell_alone(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = running.run_cell
+
+    def run_cell(study: Any, cell: Cell, *others: Any) -> Any:
+        if cell.seed == 0:
+            raise ZeroDivisionError("an optimizer's\nmistake")
+        return whole(study, cell, *others)
+
+    monkeypatch.setattr(running, "run_cell", run_cell)
+    done = study("optimizers", "--arm", "none", "--seeds", 2, "--variant", "vanilla", "--json")
+    assert done.code == 1
+    assert [f["reason"] for f in done.json["failures"]] == ["ZeroDivisionError: an optimizer's mistake"]
+    assert done.json["lines"][0]["seeds"] == 1
+
+
+def test_no_score_at_all_is_a_failure(server: Any, fake: Any, study: Any) -> None:
+    server.answer = lambda ask: "Not a chance." if ask.step == "score" else fake.sensible(ask)
+    done = study("optimizers", *ONE, "--json")
+    assert done.code == 1
+    assert "no held-out row got a score" in done.json["failures"][0]["reason"]
+
+
+def test_a_budget_holds_for_every_cell(study: Any, folder: Path) -> None:
+    arms = ("--arm", "vanilla+random-search+candidates=6", "--arm", "fine+none", "--seeds", 1, "--max-calls", 30)
+    done = study("optimizers", *arms, "--json", "--no-cache")
+    assert done.code == 1
+    search, fine = lines(folder / "results.jsonl")
+    assert search["calls"] <= 30
+    assert "the budget ran out" in search["stopped"]
+    assert search["heldout_calls"] == 16  # held-out rows are no part of it
+    assert fine["reason"].startswith("BudgetError: the budget of 30 calls")  # 2 calls a row of 16, and task inference
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def test_tables_agree_with_the_predictions(study: Any, folder: Path, server: Any, fake: Any) -> None:
+    # Demonstrations change what the judge says, so that arms differ.
+    server.answer = fake.judging(lambda ask: (len(ask.judged) * 7 + 13 * len(ask.labels)) % 101)
+    done = study(
+        "optimizers", "--arm", "none", "--arm", "labeled-few-shot", "--seeds", 1, "--variant", "vanilla", "--json"
+    )
+    by_arm: dict[str, list[dict[str, Any]]] = {}
+    for row in lines(folder / "predictions.jsonl"):
+        by_arm.setdefault(row["arm"], []).append(row)
+    people = np.array([row["human"] for row in by_arm["none"]])
+    said = {arm: np.array([row["percent"] for row in rows]) for arm, rows in by_arm.items()}
+    tables = (folder / "tables.md").read_text() + (folder / "tables.tex").read_text()
+    for line in done.json["lines"]:
+        q = CorrelationSum("pooled")(said[line["arm"]], people).q
+        assert line["q"] == pytest.approx(q, abs=1e-6)
+        assert tables.count(f"{q:.3f}") >= 3  # markdown twice (by seed, too), LaTeX once
+    # one seed: nothing but the paired bootstrap of the two arms over groups
+    gap = paired_bootstrap(
+        said["labeled-few-shot"], said["none"], people, documents=[row["group"] for row in by_arm["none"]], seed=0
+    )
+    told = done.json["lines"][1]["minus_baseline"]
+    assert (told["value"], told["low"], told["high"], told["p"]) == pytest.approx(
+        (gap.value, gap.low, gap.high, gap.p), abs=1e-6
+    )
+
+
+def test_seeds_that_share_their_rows_are_not_more_evidence(rows_file: Any) -> None:
+    config = Given("optimizers", flags={"labels": str(rows_file(32)), "seeds": "2"}).config()
+    rng = np.random.default_rng(5)
+    rows = [
+        {"group": f"d{i // 2}", "system": None, "human": float(rng.random()), "percent": float(rng.random() * 100)}
+        for i in range(24)
+    ]
+    cells = {Cell("m", "none", "all", seed): rows for seed in (0, 1)}
+    drawn, documents = resample(cells, config, 400)
+    one, other = drawn.values()
+    assert documents == 12
+    assert np.array_equal(one, other)  # so that their mean varies as much as one of them
+    apart = [row | {"group": f"e{row['group']}"} for row in rows]
+    drawn, documents = resample({Cell("m", "none", "all", 0): rows, Cell("m", "none", "all", 1): apart}, config, 400)
+    assert documents == 24
+    assert np.mean(list(drawn.values()), axis=0).std() < 0.85 * one.std()  # other documents: about 1 / sqrt(2)
+
+
+def test_arms_are_charged_for_calls_that_the_disk_answered(study: Any, folder: Path) -> None:
+    arms = ("--arm", "none", "--arm", "labeled-few-shot", "--seeds", 1, "--variant", "vanilla")
+    done = study("optimizers", *arms, "--json")
+    first, second = lines(folder / "results.jsonl")
+    assert (first["calls"], first["sent"]) == (16, 16)
+    assert (second["calls"], second["sent"]) == (32, 16)  # its zero-shot pass was there
+    assert any("50%" in note or "33%" in note for note in done.json["notes"])  # 16 of 48 calls
+
+
+# No leak -------------------------------------------------------------------------------------------------------------
+
+
+def labels_of(groups: list[int]) -> Labels:
+    rows = tuple(
+        Row(f"r{i}", f"output {i}", f"source {g}", doc_id=f"d{g}", group=f"d{g}", scores={"overall": i % 5}, line=i + 1)
+        for i, g in enumerate(groups)
+    )
+    return Labels(rows, "overall", (0.0, 4.0))
+
+
+@given(
+    groups=st.lists(st.integers(0, 9), min_size=24, max_size=60).filter(lambda g: len(set(g)) > 5),
+    seed=st.integers(0, 50), heldout=st.sampled_from([0.25, 0.5, 8.0]), level=st.sampled_from(["pooled", "sample"]),
+)  # fmt: skip
+@settings(deadline=None, max_examples=40)
+def test_held_out_groups_are_never_learnt_from(groups: list[int], seed: int, heldout: float, level: Any) -> None:
+    labels = labels_of(groups)
+    part = draw(labels, heldout, seed, level)
+    pool = len(part.pool)
+    sizes = [n for n in (4, 6, 9, pool) if n <= pool]
+    trains = [part.train(n) for n in sizes]
+    held = {row.group for row in part.heldout.rows}
+    for size, train in zip(sizes, trains, strict=True):
+        assert len(train) == size
+        assert not held & {row.group for row in train.rows}
+    for fewer, more in itertools.pairwise(trains):
+        assert {row.id for row in fewer.rows} <= {row.id for row in more.rows}
+    assert {r.id for r in part.train("all").rows} | {r.id for r in part.heldout.rows} == {r.id for r in labels.rows}
+    again = draw(labels, heldout, seed, level)
+    assert again.heldout.rows == part.heldout.rows
+    assert again.order == part.order
+    if level == "sample":  # all but the last group are whole
+        taken = [part.pool.groups[i] for i in part.order[: sizes[-2]]]
+        whole = [g for g in dict.fromkeys(taken) if taken.count(g) == part.pool.groups.count(g)]
+        assert len(whole) >= len(set(taken)) - 1
+
+
+def test_no_prompt_shows_a_held_out_row(study: Any, server: Any, folder: Path) -> None:
+    assert study("optimizers", "--seeds", 1, "--arm", "none", "--arm", "random-search").code == 0
+    held = {row["id"] for row in lines(folder / "predictions.jsonl")}
+    assert len(held) == 16
+    judged = {ask.mark for ask in server.judged}
+    assert held <= judged  # the marks are those of the ids
+    for ask in server.asks:
+        if ask.step not in ("probe", "score", "criteria"):
+            assert not any(mark in ask.text for mark in held)
+        elif ask.step != "probe":
+            assert not held & set(ask.shown)
+
+
+# Options -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_asks_nothing_and_is_an_upper_bound(study: Any, server: Any, folder: Path) -> None:
+    arms = ("--arm", "none", "--arm", "random-search", "--arm", "fine+random-search", "--seeds", 2)
+    planned = study("optimizers", *arms, "--dry-run", "--json")
+    assert planned.code == 0
+    assert server.asks == []
+    assert not folder.exists()
+    assert planned.json["cells"] == 6
+    assert planned.json["parts"]["0"] == {"heldout": 16, "to_learn_from": 16}
+    shown = study("optimizers", *arms, "--dry-run", lm=False)
+    assert shown.code == 0
+    assert "fine+random-search" in shown.out
+    assert f"{planned.json['calls']:,}" in shown.out
+    assert study("optimizers", *arms).code == 0
+    at_most = {line["arm"]: line["calls"] / line["cells"] for line in planned.json["lines"]}
+    for record in lines(folder / "results.jsonl"):
+        assert record["calls"] + record["heldout_calls"] <= at_most[record["arm"]]
+
+
+def test_flags_win_over_the_file(
+    study: Any, folder: Path, tmp_path: Path, server: Any, cli: Any, rows_file: Any
+) -> None:
+    made = {
+        "labels": str(rows_file(32)), "lm": "openai/fake", "api_base": server.base, "scale": [0, 100], "seeds": [3, 5],
+        "variant": "vanilla", "explain": "before", "reading": "said", "output": str(folder), "baseline": "[red]a|b",
+        "arms": ["none", {"name": "[red]a|b", "optimizer": "labeled-few-shot", "demos": 1}],
+    }  # fmt: skip
+    file = tmp_path / "study.yaml"
+    file.write_text(yaml.safe_dump(made))
+    done = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--demos", 3, "--json")
+    assert done.code == 0, done.err
+    assert {record["seed"] for record in lines(folder / "results.jsonl")} == {4}
+    saved = yaml.safe_load((folder / "config.yaml").read_text())
+    assert (saved["seeds"], saved["demos"]) == ([4], 3)
+    assert saved["arms"][1] == {"name": "[red]a|b", "optimizer": "labeled-few-shot", "demos": 1}
+    assert server.base not in (folder / "config.yaml").read_text()  # no address is kept
+    assert r"| \[red\]a\|b |" in (folder / "tables.md").read_text()
+    shown = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--demos", 3)
+    assert "[red]a|b" in shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--arm", "fine+no-tusk"), "'no-tusk' is none of"),
+        (("--arm", "fine+no-tusk"), "nor OPTION=VALUE; is it 'no-task'?"),
+        (("--arm", "demoes=3"), "there is no option 'demoes'; is it 'demos'?"),
+        (("--arm", "demos=many"), "got 'many'"),
+        (("--arm", "without=tsk"), "'tsk' is none of task"),
+        (("--arm", "fine+no-criteria"), "arm 'fine+no-criteria': the fine variant scores criteria"),
+        (("--arm", "own-criteria"), "which criteria?"),
+        (("--arm", "none", "--arm", "none"), "'none' is there twice"),
+        (("--baseline", "other"), "baseline 'other' is none of the arms"),
+        (("--seeds", "x"), "'x' is no whole number"),
+        (("--train", "400"), "400 labels are asked for, but beside the held-out rows there are only 16"),
+        (("--train", "2"), "2 is less than 4"),
+        (("--heldout", "1.5"), "a share lies between 0 and 1"),
+        (("--heldout", "0"), "a share lies between 0 and 1"),
+        (("--set", "temperature"), "--set 'temperature' is not of the form"),
+        (("--set", "heldot=1"), "there is no option 'heldot'; is it 'heldout'?"),
+        (("--set", "nonsense=1"), "there is no option 'nonsense'"),
+        (("--optimizer", "magic"), "optimizer: 'magic' is none of"),
+    ],
+)
+def test_wrong_options_are_refused_in_one_line(
+    study: Any, server: Any, folder: Path, arguments: Any, part: str
+) -> None:
+    refused(study("models" if "--optimizer" in arguments else "optimizers", *arguments, fast=False), part)
+    assert server.asks == []
+    assert not folder.exists()
+
+
+def test_sizes_can_be_repeated_or_listed(study: Any) -> None:
+    one_arm = ("--arm", "none", "--variant", "vanilla", "--seeds", "3,5", "--dry-run", "--json")
+    plans = [study("labels", *one_arm, *asked).json for asked in (("--train", 4, "--train", 8), ("--train", "4,8"))]
+    assert plans[0] == plans[1]
+    assert [(line["train"], line["cells"]) for line in plans[0]["lines"]] == [(4, 2), (8, 2)]
+
+
+def test_no_model_and_no_labels(study: Any, cli: Any) -> None:
+    refused(study("optimizers", lm=False), "no language model: give --lm")
+    refused(cli("study", "labels"), "which labels?")
+
+
+def test_an_arm_adds_up_its_parts() -> None:
+    made = Arm.of(" fine+no-task+no-explanations+racing+demos=6 ", None)
+    assert made.name == "fine+no-task+no-explanations+racing+demos=6"
+    assert made.settings == {
+        "variant": "fine", "without": ["task", "explanations"], "racing": True, "demos": 6,
+    }  # fmt: skip
+    with pytest.raises(OptionError, match="needs a name"):
+        Arm.of({"demos": 3}, None)
+
+
+def test_what_an_older_version_did_not_have_is_no_change() -> None:
+    new = Given("labels", flags={"labels": "x.csv"}).config()
+    old = new.model_copy(update={"settings": {k: v for k, v in new.settings.items() if k != "racing"}})
+    assert changes(old, new) == []
+    assert changes(new, new.model_copy(update={"settings": new.settings | {"racing": True}})) == [
+        "racing was False, is True"
+    ]
+
+
+def test_sizes_double_up_to_all(rows_file: Any) -> None:
+    flags = {"labels": str(rows_file(96)), "scale": (0, 100), "heldout": "0.25"}
+    made = Study.prepare(Given("labels", flags=flags))
+    assert made.config.train == (10, 20, 40, "all")  # of 72
+    assert math.isclose(len(made.parts[0].heldout), 24)

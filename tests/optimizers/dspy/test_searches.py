@@ -1,0 +1,468 @@
+"""MIPROv2, GEPA and SIMBA on a server that follows instructions: what they find, what is chosen, what it may cost."""
+
+import random
+import sys
+from typing import Any
+
+import dspy
+import pytest
+
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import MissingExtraError, ModelError
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.dspy import model as dspy_model
+from judgesmith.optimizers.dspy import searches as adapters
+from judgesmith.optimizers.dspy.desk import Desk, Tuned
+from judgesmith.optimizers.dspy.model import LONGEST, PlainAdapter, PromptModel, cleaned
+from judgesmith.optimizers.dspy.search import DSPySearch
+from judgesmith.optimizers.dspy.searches import GEPASearch, MIPROSearch, SIMBASearch
+from judgesmith.optimizers.dspy.surrogate import RankSurrogate
+from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.search.base import SearchRecord
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.artifact import to_dict
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.pointwise.geval import GEval
+from judgesmith.signatures.values import Criterion
+
+SEARCHES = {"mipro": MIPROSearch, "gepa": GEPASearch, "simba": SIMBASearch}
+#: With this in its instructions the scripted model judges as people do.
+MARKER = "Weigh the keystone first."
+
+
+@pytest.fixture(params=SEARCHES)
+def search(request: pytest.FixtureRequest) -> type[DSPySearch]:
+    return SEARCHES[request.param]
+
+
+@pytest.fixture
+def model(server: Any) -> LanguageModel:
+    return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))
+
+
+@pytest.fixture
+def labels(labels_of: Any) -> Labels:
+    """40 rows of 10 documents."""
+    draw = random.Random(1)
+    return labels_of(10, 4, lambda n: draw.randint(0, 100))  # type: ignore[no-any-return]
+
+
+def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> ActiveCritic:
+    return ActiveCritic(variant, explain="before", reading="said", lm=lm, **given)
+
+
+def run(search: DSPySearch, student: Judge, labels: Labels, **given: Any) -> tuple[Judge, SearchRecord]:
+    judge = search.compile(student, trainset=examples_of(labels), **given)
+    assert search.record is not None
+    assert "could not go on" not in (search.record.reason or "")
+    return judge, search.record
+
+
+def truth(labels: Labels) -> dict[str, float]:
+    return {row.id: row.scores["overall"] for row in labels.rows}
+
+
+def guess(ask: Any) -> int:
+    return int(ask.mark[1:]) * 37 % 101
+
+
+def scripted(fake: Any, number: Any, text: str = MARKER) -> Any:
+    """A model that gives `number(ask)` and proposes `text` whenever it is asked for an instruction."""
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "dspy":
+            return fake.written(ask, text)
+        return fake.judging(number)(ask)
+
+    return answer
+
+
+def instructions(judge: Judge) -> str:
+    return str(judge.predictors()[0].signature.instructions)
+
+
+# -- finding and choosing
+
+
+def test_a_better_instruction_is_found_and_chosen(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    human = truth(labels)
+    server.answer = scripted(fake, lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
+    student = critic(model)
+    judge, record = run(search(candidates=8), student, labels)
+    assert MARKER in instructions(judge)
+    assert record.selected.agreement.q == pytest.approx(3.0)
+    (changed,) = record.selected.form["instructions"].values()
+    assert changed == instructions(judge)
+    assert MARKER not in instructions(student)
+    saved = to_dict(judge)
+    assert any(MARKER in part["instructions"] for part in saved["state"].values())
+
+
+def test_what_the_surrogate_prefers_is_not_chosen_for_it(
+    search: type[DSPySearch],
+    server: Any,
+    fake: Any,
+    model: LanguageModel,
+    labels: Labels,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The surrogate is made to love what is useless: whatever answers with round numbers."""
+    human = truth(labels)
+    server.answer = scripted(
+        fake, lambda ask: guess(ask) // 10 * 10 if MARKER in ask.system else human[ask.mark] * 0.98 + 1
+    )
+    monkeypatch.setattr(
+        RankSurrogate, "concordance", lambda self, example, percent: (percent % 10 == 0) * 0.8 + percent / 500
+    )
+    judge, record = run(search(candidates=8), critic(model), labels)
+    assert any(MARKER in str(c.form) for c in record.candidates)  # it was proposed, and measured
+    assert record.selected.name == "zero-shot"
+    assert MARKER not in instructions(judge)
+
+
+def test_demonstrations_carry_their_group_and_people_s_scores(
+    server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    human = truth(labels)
+    server.answer = scripted(fake, lambda ask: human[ask.mark] if ask.shown else guess(ask), "Judge.")
+    groups = dict(zip((r.id for r in labels.rows), labels.groups, strict=True))
+    for kind in (MIPROSearch, SIMBASearch):
+        judge, record = run(kind(candidates=8, anchor="gold"), critic(model), labels)
+        demos = judge.predictors()[0].demos
+        assert record.selected.demos == len(demos) > 0
+        for demo in demos:
+            mark = demo["output"].split()[1]
+            assert demo["group"] == groups[mark] and demo["score"] == human[mark] and demo["gold"]
+        assert len({d["group"] for d in demos}) == len(demos)
+        to_dict(judge)
+
+
+def test_gepa_is_told_which_rows_contradict_people(
+    server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    server.answer = scripted(fake, guess)
+    run(GEPASearch(candidates=2), critic(model), labels)
+    asked = [ask.text for ask in server.asks if ask.step == "dspy"]
+    assert asked
+    assert all("People gave this output" in text and "People rate this other output" in text for text in asked)
+
+
+def test_held_out_rows_are_in_no_prompt_of_a_search(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    compiler = Compiler(search=search(candidates=4))
+    split, _ = compiler.splits(labels)
+    assert split is not None
+    compiler.fit(critic(model), split.train, model)
+    asked = [ask.text for ask in server.asks if ask.step == "dspy"]
+    assert asked
+    held_out = [row.id for row in split.heldout.rows]
+    assert not [mark for mark in held_out for text in asked if mark in text]
+
+
+# -- budget and failures
+
+
+@pytest.mark.parametrize("extra", [20, 60, 150])
+def test_proposals_are_paid_from_the_same_budget(
+    extra: int, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    server.answer = lambda ask: scripted(fake, guess, f"{MARKER} {len(server.asks)}")(ask)
+    model.meter.max_calls = 3 + 40 + extra
+    made = search(candidates=8)
+    _, record = run(made, critic(model), labels)
+    assert len(server.asks) <= model.meter.logical <= model.meter.max_calls
+    assert record.stopped is not None and record.stopped.startswith("the budget ran out")
+    assert all(c.rows == 40 for c in record.candidates)
+
+
+def test_it_keeps_to_what_it_says_it_may_take(search: type[DSPySearch], server: Any, fake: Any, labels: Labels) -> None:
+    draw = random.Random(3)
+    server.answer = lambda ask: scripted(fake, guess, f"{MARKER} {draw.random()}")(ask)
+    for size in (1, 2, 8):
+        lm = language_model("openai/fake", connection=Connection(api_base=server.base, cache=False))
+        made = search(candidates=size)
+        student = critic(lm)
+        before = len(server.judged)
+        _, record = run(made, student, labels)
+        judged = len(server.judged) - before
+        assert judged <= 40 * made.evaluations()
+        assert lm.meter.logical <= 40 * made.evaluations() + made.proposals(student, 40) + 3
+        assert 1 < len(record.candidates) <= made.evaluations()
+
+
+def test_a_cost_ends_a_search_too(server: Any, fake: Any, labels: Labels, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("judgesmith.programs.models.lm.price", lambda name, reply: 0.01)
+    server.answer = scripted(fake, guess)
+    lm = language_model("openai/fake", connection=Connection(api_base=server.base, concurrency=1))
+    lm.meter.max_cost = 1.2
+    _, record = run(GEPASearch(candidates=8), critic(lm), labels)
+    assert record.stopped is not None
+    assert len(record.candidates) >= 1
+    assert lm.meter.cost <= 1.21
+
+
+def test_no_candidates_means_no_search(
+    search: type[DSPySearch], server: Any, model: LanguageModel, labels: Labels
+) -> None:
+    made = search(candidates=0)
+    _, record = run(made, critic(model), labels)
+    assert made.evaluations() == len(record.candidates) == 1
+    assert made.proposals(critic(model), 40) == 0
+    assert len(server.judged) == 40
+
+
+def test_failed_rows_are_imputed_counted_and_disqualify(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    human = truth(labels)
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "score" and MARKER in ask.system and int(ask.mark[1:]) % 4 == 0:
+            return "I would rather not."
+        return scripted(fake, lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))(ask)
+
+    server.answer = answer
+    _, record = run(search(candidates=8), critic(model), labels)
+    marked = [c for c in record.candidates if MARKER in str(c.form)]
+    assert marked
+    assert all(c.agreement.objective.failed == 10 and c.disqualified == "10 of 40 rows failed" for c in marked)
+    assert record.selected not in marked
+
+
+@pytest.mark.parametrize(
+    "said", ["", "no", "[[ ## completed ## ]]", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"]
+)
+def test_a_model_that_proposes_nonsense_does_no_harm(
+    said: str, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    server.answer = lambda ask: said if ask.step == "dspy" else fake.judging(guess)(ask)
+    judge, record = run(search(candidates=3), critic(model), labels)
+    assert record.scored.failed == 0
+    for c in record.candidates:
+        for text in c.form.get("instructions", {}).values():
+            assert 0 < len(text) <= LONGEST and "[[ ##" not in text and "</output>" not in text
+    to_dict(judge)
+
+
+def test_a_model_that_cannot_propose_leaves_the_demonstrations(
+    server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    human = truth(labels)
+    number = fake.judging(lambda ask: human[ask.mark] if ask.shown else guess(ask))
+    server.answer = lambda ask: fake.Fault(400, "too long") if ask.step == "dspy" else number(ask)
+    _, record = run(MIPROSearch(candidates=4), critic(model), labels)
+    assert record.selected.demos > 0
+    assert record.reason is not None and record.reason.startswith("no instructions were proposed (")
+    _, record = run(GEPASearch(candidates=4), critic(model), labels)
+    assert [c.name for c in record.candidates] == ["zero-shot"]
+    assert record.reason == "gepa proposed nothing but the zero-shot prompt"
+
+
+def test_a_refused_key_is_said_and_not_searched_around(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    server.answer = lambda ask: fake.Fault(401, "who are you?") if ask.step == "dspy" else fake.judging(guess)(ask)
+    with pytest.raises(ModelError, match="the key was refused"):
+        run(search(candidates=4), critic(model), labels)
+
+
+# -- judges, teachers, rows to measure on
+
+
+def test_the_teacher_writes_the_proposals(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    server.answer = scripted(fake, guess)
+    teacher = language_model("openai/teacher", connection=Connection(api_base=server.base))
+    run(search(candidates=4), critic(model), labels, teacher=teacher)
+    assert {ask.body["model"] for ask in server.asks if ask.step == "dspy"} == {"teacher"}
+
+
+def test_rows_to_measure_on_stay_out_of_what_proposals_see(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    server.answer = scripted(fake, guess)
+    train, val = labels.subset(range(20)), labels.subset(range(20, 40))
+    _, record = run(search(candidates=4), critic(model), train, valset=examples_of(val))
+    assert record.scored.percents.shape == (20,)
+    assert len(record.candidates) > 1
+    asked = [ask.text for ask in server.asks if ask.step == "dspy"]
+    assert asked
+    assert not [row.id for row in val.rows for text in asked if row.id in text]
+
+
+def test_every_predictor_of_the_fine_variant_takes_part(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    server.answer = lambda ask: fake.written(ask, MARKER) if ask.step == "dspy" else fake.judging(guess)(ask)
+    names = [Criterion(n, f"How much {n}.") for n in ("Accuracy", "Fluency", "Coverage", "Brevity")]
+    made = search(candidates=4)
+    student = critic(model, "fine", task="Summaries.", criteria=names)
+    judge, record = run(made, student, labels)
+    assert record.scored.percents.shape == (40,)
+    assert made.proposals(student, 40) > 0
+    to_dict(judge)
+
+
+@pytest.mark.parametrize("kind", [OpeNLGauge, GEval])
+def test_other_judges_can_be_compiled(
+    kind: Any, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    criterion = Criterion("fluency", "Whether it reads well.")
+
+    def answer(ask: Any) -> Any:
+        return (
+            fake.written(ask, MARKER) if "[[ ## " in ask.text else f"Explanation: So.\nScore: {len(ask.text) % 5 + 1}"
+        )
+
+    server.answer = answer
+    student = kind("fluency", criteria=[criterion])
+    student.set_lm(model)
+    judge, record = run(search(candidates=2), student, labels.subset(range(16)))
+    assert record.candidates[0].name == "zero-shot"
+    others = {n for n, p in judge.named_predictors() if p not in judge.taught()}
+    for name, predictor in judge.named_predictors():
+        if name in others:
+            assert predictor.signature.instructions == dict(student.named_predictors())[name].signature.instructions
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"taught": lambda self: []}, "this judge has no prompt"),
+        ({"whole_documents": True}, "judges one output at a time"),
+    ],
+)
+def test_a_judge_with_nothing_to_change_stays_and_is_told_why(
+    change: dict[str, Any], reason: str, search: type[DSPySearch], server: Any, model: LanguageModel, labels: Labels
+) -> None:
+    fixed = type("Fixed", (ActiveCritic,), change)
+    _, record = run(search(candidates=4), fixed("vanilla", explain="before", reading="said", lm=model), labels)
+    assert [c.name for c in record.candidates] == ["zero-shot"]
+    assert record.reason is not None and reason in record.reason
+    assert len(server.judged) == 40
+
+
+def test_gepa_without_its_package_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapters.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="pip install"):
+        GEPASearch()
+
+
+# -- the pieces
+
+
+def test_nothing_is_printed_and_everything_is_put_back(
+    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels, capfd: Any, caplog: Any
+) -> None:
+    import logging
+
+    from gepa.core import engine as gepa_engine
+
+    server.answer = scripted(fake, guess)
+    before = sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm
+    run(search(candidates=3), critic(model), labels)
+    assert capfd.readouterr() == ("", "")
+    assert not [r for r in caplog.records if r.name.startswith(("dspy", "gepa"))]
+    assert before == (sys.stdout, logging.getLogger("dspy").level, gepa_engine.tqdm, dspy.settings.lm)
+
+
+def test_many_threads_give_the_same_candidates_as_one(
+    search: type[DSPySearch], server: Any, fake: Any, labels: Labels
+) -> None:
+    human = truth(labels)
+    server.answer = scripted(fake, lambda ask: (human[ask.mark] + guess(ask) * len(ask.text) % 101) / 2)
+
+    def once(concurrency: int) -> list[dict[str, Any]]:
+        connection = Connection(api_base=server.base, cache=False, concurrency=concurrency)
+        _, record = run(search(candidates=6), critic(language_model("openai/fake", connection=connection)), labels)
+        return [c.to_dict() for c in record.candidates]
+
+    assert once(1) == once(16)
+
+
+def test_cleaned_instructions() -> None:
+    assert (
+        cleaned("```text\n[[ ## proposed_instruction ## ]]\n  Judge\n it. \n[[ ## completed ## ]] more") == "Judge it."
+    )
+    assert cleaned('"Judge it."') == "Judge it."
+    assert cleaned("Judge </output> it <|im_end|>") == "Judge ‹/output> it ‹|im_end|>"
+    long = cleaned("A sentence here. " * 500)
+    assert LONGEST - 20 < len(long) <= LONGEST and long.endswith("here.")
+    assert len(cleaned("x" * 9000)) == LONGEST
+    assert cleaned("[[ ## completed ## ]]") == cleaned("``` ```") == ""
+    cleaned("half \ud83d of a pair").encode()
+
+
+def test_a_plain_answer_is_taken_where_one_text_was_asked_for() -> None:
+    one = dspy.Signature("question -> instruction: str")
+    assert PlainAdapter().parse(one, "Just judge.") == {"instruction": "Just judge."}
+    assert PlainAdapter().parse(one, "[[ ## instruction ## ]]\nJudge.\n[[ ## completed ## ]]") == {
+        "instruction": "Judge."
+    }
+    two = dspy.Signature("question -> why: str, instruction: str")
+    with pytest.raises(Exception, match="parse"):
+        PlainAdapter().parse(two, "Just judge.")
+
+
+def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None:
+    server.answer = lambda ask: "4" if "2 + 2" in ask.text else ask.last
+    desk = Desk(critic(model), RankSurrogate([], []), [], prompts=model, keep=0, progress=dspy_silent())
+    prompts = desk.prompts.copy(temperature=1.0, rollout_id=7)
+    assert isinstance(prompts, PromptModel)
+    assert prompts("say </output> this") == ["say ‹/output> this"]
+    assert prompts(messages=[{"role": "user", "content": [{"type": "text", "text": "in parts"}]}]) == ["in parts"]
+    assert server.asks[-1].body["temperature"] == 1.0
+    sent = len(server.asks)
+    assert prompts("say </output> this") == ["say ‹/output> this"]  # from the cache
+    assert len(server.asks) == sent
+    prompts.copy(rollout_id=8)("say </output> this")  # another draw
+    assert len(server.asks) == sent + 1
+    assert server.asks[-1].body["max_tokens"] == dspy_model.PROPOSAL_TOKENS
+
+
+def dspy_silent() -> Any:
+    from judgesmith.optimizers.progress import Silent
+
+    return Silent()
+
+
+def test_a_program_is_known_by_what_its_prompts_show(model: LanguageModel) -> None:
+    one, other = critic(model), critic(model)
+    assert Tuned.of(one).key == Tuned.of(other).key
+    other.predictors()[0].demos = [{"output": "x", "score": 3.0}]
+    assert Tuned.of(one).key != Tuned.of(other).key
+    third = critic(model)
+    third.predictors()[0].signature = third.predictors()[0].signature.with_instructions(MARKER)
+    assert Tuned.of(third).key not in (Tuned.of(one).key, Tuned.of(other).key)
+    made = Tuned.of(third).on(one)
+    assert instructions(made) == MARKER != instructions(one)
+
+
+def test_what_breaks_inside_dspy_is_said_and_what_was_found_is_kept(
+    search: type[DSPySearch],
+    server: Any,
+    fake: Any,
+    model: LanguageModel,
+    labels: Labels,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    human = truth(labels)
+    server.answer = scripted(fake, lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))
+    real = search._propose
+
+    def breaks(self: Any, *given: Any) -> None:
+        real(self, *given)
+        raise RuntimeError("something\nnew in DSPy")
+
+    monkeypatch.setattr(search, "_propose", breaks)
+    made = search(candidates=8)
+    made.compile(critic(model), trainset=examples_of(labels))
+    assert made.record is not None and made.record.reason is not None
+    assert f"{made.name} could not go on (RuntimeError: something new in DSPy)" in made.record.reason
+    assert MARKER in str(made.record.selected.form)

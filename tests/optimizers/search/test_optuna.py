@@ -1,0 +1,336 @@
+"""The Optuna study: what it tries, that it prunes, that a killed run goes on where it was."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import optuna
+import pytest
+from optuna.trial import FixedTrial
+
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.examples import examples_of, score_rows
+from judgesmith.optimizers.progress import Silent
+from judgesmith.optimizers.search.base import Ground, SearchRecord
+from judgesmith.optimizers.search.optuna import OptunaSearch
+from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.signatures.values import Criterion, Verdict
+
+NAMES = ("Accuracy", "Fluency", "Coverage", "Brevity")
+
+
+@pytest.fixture
+def model(server: Any) -> LanguageModel:
+    return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))
+
+
+@pytest.fixture
+def labels(labels_of: Any) -> Labels:
+    """40 rows of 10 documents."""
+    draw = random.Random(1)
+    return labels_of(10, 4, lambda n: draw.randint(0, 100))  # type: ignore[no-any-return]
+
+
+def critic(variant: Any, lm: LanguageModel, **given: Any) -> ActiveCritic:
+    told: dict[str, Any] = {}
+    if variant != "vanilla":
+        told = {"task": "Summaries of notices.", "criteria": [Criterion(n, f"How much {n}.") for n in NAMES]}
+    return ActiveCritic(variant, explain="before", reading="said", lm=lm, **told, **given)
+
+
+def run(search: OptunaSearch, student: Judge, labels: Labels) -> tuple[Judge, SearchRecord]:
+    judge = search.compile(student, trainset=examples_of(labels))
+    assert search.record is not None
+    return judge, search.record
+
+
+def truth(labels: Labels) -> dict[str, float]:
+    return {row.id: row.scores["overall"] for row in labels.rows}
+
+
+def guess(ask: Any) -> int:
+    return int(ask.mark[1:]) * 37 % 101
+
+
+def test_number_kind_and_order_of_demonstrations_vary(server: Any, model: LanguageModel, labels: Labels) -> None:
+    search = OptunaSearch(trials=12, startup=12, max_demos=5)
+    _, record = run(search, critic("vanilla", model), labels)
+    assert {c.kind for c in record.candidates} == {"none", "labels", "gold", "predicted"}
+    assert len({c.demos for c in record.candidates}) > 3
+    assert max(c.demos for c in record.candidates) <= 5
+    assert search.study is not None
+    assert len(search.study.trials) == 13
+    assert search.study.trials[0].params["demos"] == 0  # zero-shot, which costs no call of its own
+    assert search.study.trials[0].value == pytest.approx(record.candidates[0].agreement.q)
+    orders = [t.params["order"] for t in search.study.trials if "order" in t.params]
+    assert set(orders) == {"rising", "falling", "mixed"}
+    # A row whose own document is the only demonstration has the zero-shot prompt, which was answered.
+    assert 36 * len(record.candidates) < len(server.judged) <= 40 * len(record.candidates)
+
+
+@pytest.mark.parametrize(("order", "reverse"), [("rising", False), ("falling", True), ("mixed", None)])
+@pytest.mark.parametrize("kind", ["labels", "gold"])
+def test_demonstrations_are_those_that_were_suggested(
+    order: str, reverse: bool | None, kind: str, model: LanguageModel, labels: Labels
+) -> None:
+    examples = examples_of(labels)
+    said = tuple(Verdict(score=e.score, percent=e.score, explanation="So.") for e in examples)
+    ground = Ground(critic("vanilla", model), examples, examples, lambda: said)
+    params = {"demos": 4, "kind": kind, "order": order, "place 1": 0.0, "place 2": 1.0, "place 3": 0.5, "place 4": 1.0}
+    design = OptunaSearch(max_demos=4)._design(FixedTrial(params), 1, ground, ["labels", "gold"])
+    scores = [examples[i].score for i in design.picked]
+    assert len({examples[i].group for i in design.picked}) == 4
+    assert scores[:: -1 if reverse else 1] == sorted(scores) if reverse is not None else scores != sorted(scores)
+    if kind == "labels":  # of the others only rows with a close answer may be shown
+        assert min(scores) == min(e.score for e in examples)  # place 0 of the lowest stratum
+    demos = design.program.predictors()[0].demos
+    assert [d["score"] for d in demos] == [round(s, 6) for s in scores]
+    assert all(("explanation" in d) == (kind == "gold") for d in demos)
+
+
+def test_the_task_and_the_criteria_are_parts_of_the_study(
+    server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    """Only a prompt with Fluency and without Accuracy is any good."""
+    human = truth(labels)
+
+    def number(ask: Any) -> float:
+        wise = "- Fluency: " in ask.system and "- Accuracy: " not in ask.system
+        return human[ask.mark] if wise else guess(ask)
+
+    server.answer = fake.judging(number)
+    student = critic("coarse", model)
+    judge, record = run(OptunaSearch(trials=24, startup=12, max_demos=2), student, labels)
+    assert isinstance(judge, ActiveCritic)
+    assert record.selected.agreement.q == pytest.approx(3.0)
+    names = [c.name for c in judge.knowledge.criteria]
+    assert "Fluency" in names
+    assert "Accuracy" not in names
+    assert record.selected.form["criteria"] == names
+    assert record.selected.to_dict()["form"] == dict(record.selected.form)
+    assert [c.name for c in student.knowledge.criteria] == list(NAMES)  # the student stays as it was
+    assert not any(c.form for c in record.candidates[:1])
+    forms = [c.form for c in record.candidates]
+    assert any("use_task" in f for f in forms)
+    assert any("use_criteria" in f for f in forms)
+
+
+def test_a_change_of_form_that_does_not_clearly_help_is_not_made(
+    server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: human[ask.mark])
+    judge, record = run(OptunaSearch(trials=8), critic("coarse", model), labels)
+    assert record.selected.name == "zero-shot"
+    assert len(judge.knowledge.criteria) == 4
+
+
+def test_the_fine_variant_keeps_a_criterion(server: Any, fake: Any, model: LanguageModel, labels: Labels) -> None:
+    def answer(ask: Any) -> Any:
+        if ask.step == "criteria":
+            return "\n".join(f"{n}: So. Score: {guess(ask)}" for n in NAMES if f"- {n}: " in ask.system)
+        return fake.judging(guess)(ask)
+
+    server.answer = answer
+    _, record = run(OptunaSearch(trials=10, startup=10, max_demos=2), critic("fine", model), labels)
+    assert len(record.candidates) > 5
+    assert all(c.agreement.objective.failed == 0 for c in record.candidates)
+    assert not any("use_criteria" in c.form for c in record.candidates)
+    assert all(c.form.get("criteria", NAMES) for c in record.candidates)
+
+
+def test_tpe_finds_what_random_draws_miss(server: Any, fake: Any, model: LanguageModel, labels_of: Any) -> None:
+    """Agreement rises with the number of demonstrations: later trials take more than the first."""
+    draw = random.Random(4)
+    labels = labels_of(10, 3, lambda n: draw.randint(0, 100))
+    human = truth(labels)
+    server.answer = fake.judging(
+        lambda ask: (len(set(ask.shown)) * human[ask.mark] + (8 - len(set(ask.shown))) * guess(ask)) / 8
+    )
+    search = OptunaSearch(trials=30, startup=8, max_demos=8)
+    run(search, critic("vanilla", model), labels)
+    assert search.study is not None
+    demos = [t.params["demos"] for t in search.study.trials]
+    assert np.mean(demos[-10:]) > np.mean(demos[1:9]) + 1
+
+
+def test_trials_that_fall_behind_are_pruned(server: Any, fake: Any, model: LanguageModel, labels_of: Any) -> None:
+    draw = random.Random(4)
+    labels = labels_of(30, 2, lambda n: draw.randint(0, 100))
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: guess(ask) if ask.shown else human[ask.mark])
+    search = OptunaSearch(trials=8, max_demos=3, racing=True)
+    _, record = run(search, critic("vanilla", model), labels)
+    assert record.selected.name == "zero-shot"
+    assert search.study is not None
+    states = [t.state.name for t in search.study.trials if t.params["demos"]]
+    assert set(states) == {"PRUNED"}
+    for c in record.candidates[1:]:
+        assert c.rows == 15  # a quarter of 60 rows was enough
+        assert c.dropped is not None
+        assert c.dropped.endswith("of reaching zero-shot")
+    assert len(server.judged) <= 60 + 15 * (len(record.candidates) - 1)
+
+
+@pytest.mark.parametrize("racing", [False, True])
+def test_a_killed_study_goes_on_as_if_nothing_had_happened(
+    racing: bool, server: Any, fake: Any, labels: Labels, tmp_path: Path
+) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
+
+    class Killed(Exception):
+        pass
+
+    def search(folder: str, **more: Any) -> OptunaSearch:
+        return OptunaSearch(trials=7, startup=3, racing=racing, storage=tmp_path / folder / "study.db", **more)
+
+    def student() -> ActiveCritic:
+        return critic("coarse", language_model("openai/fake", connection=Connection(api_base=server.base)))
+
+    _, whole = run(search("one"), student(), labels)
+
+    class Bomb:
+        left = 5
+
+        def stage(self, title: str, steps: int) -> None:
+            Bomb.left -= 1
+            if not Bomb.left:
+                raise Killed
+
+        def step(self, title: str | None = None) -> None: ...
+        def best(self, text: str) -> None: ...
+
+    with pytest.raises(Killed):
+        run(search("two", progress=Bomb()), student(), labels)
+    (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'two' / 'study.db'}")
+    assert 0 < summary.n_trials < 8
+    server.forget()
+    again = search("two")
+    _, resumed = run(again, student(), labels)
+    assert [c.to_dict() for c in resumed.candidates] == [c.to_dict() for c in whole.candidates]
+    assert resumed.selected.to_dict() == whole.selected.to_dict()
+    assert again.study is not None
+    finished = [t for t in again.study.trials if t.state.name != "FAIL"]
+    assert len(finished) == 8
+    # Once more: nothing is tried, nothing asked.
+    server.forget()
+    _, third = run(search("two"), student(), labels)
+    assert [c.to_dict() for c in third.candidates] == [c.to_dict() for c in whole.candidates]
+    assert server.judged == []
+    assert len(optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'two' / 'study.db'}")) == 1
+
+
+def test_other_labels_are_another_study(model: LanguageModel, server: Any, labels: Labels, tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    for part in (labels, labels.subset(range(32))):
+        run(OptunaSearch(trials=1, storage=path), critic("vanilla", model), part)
+    assert [s.n_trials for s in optuna.get_all_study_summaries(f"sqlite:///{path}")] == [2, 2]
+
+
+def test_a_file_that_is_no_study_is_said(model: LanguageModel, server: Any, labels: Labels, tmp_path: Path) -> None:
+    path = tmp_path / "study.db"
+    path.write_text("This is no database, and it is long enough to be taken for one." * 40)
+    with pytest.raises(OptionError, match=r"study\.db cannot be used"):
+        run(OptunaSearch(trials=1, storage=path), critic("vanilla", model), labels)
+
+
+# -- variants, temperatures, trials at once
+
+
+def test_another_variant_is_tried_where_asked_for(
+    server: Any, fake: Any, model: LanguageModel, labels: Labels, tmp_path: Path
+) -> None:
+    """Only the second step of the fine variant says what people said."""
+    human = truth(labels)
+
+    def answer(ask: Any) -> Any:
+        if ask.step == "criteria":
+            return "\n".join(f"{n}: So. Score: {guess(ask)}" for n in NAMES if f"- {n}: " in ask.system)
+        return fake.judging(lambda ask: human[ask.mark] if "criteria_scores" in ask.text else guess(ask))(ask)
+
+    server.answer = answer
+    search = OptunaSearch(trials=16, startup=8, max_demos=2, variants=["vanilla", "fine", "coarse"])
+    student = critic("coarse", model)
+    assert search.calls_per_row(student) == 2
+    assert OptunaSearch(variants=["vanilla"]).calls_per_row(student) == 1
+    judge, record = run(search, student, labels)
+    assert isinstance(judge, ActiveCritic)
+    assert (judge.variant, student.variant) == ("fine", "coarse")
+    assert record.selected.form["variant"] == "fine"
+    assert record.selected.agreement.q == pytest.approx(3.0)
+    assert {c.form.get("variant") for c in record.candidates} == {None, "vanilla", "fine"}
+    assert search.study is not None
+    assert search.study.trials[0].params["variant"] == "coarse"  # trial 0 is zero-shot, which is judged already
+    assert search.study.trials[0].value == pytest.approx(record.candidates[0].agreement.q)
+    assert [name for name, _ in judge.named_predictors()] == ["criteria_scorer.predict", "overall_scorer.predict"]
+    judge.save(tmp_path / "judge.json")
+    again = artifact.load(tmp_path / "judge.json", lm=model)
+    assert again.options() == judge.options()
+
+
+def test_variants_need_something_to_differ_in(model: LanguageModel, server: Any, labels: Labels) -> None:
+    _, record = run(OptunaSearch(trials=8, variants=["coarse", "fine"]), critic("vanilla", model), labels)
+    assert not any("variant" in c.form for c in record.candidates)
+    with pytest.raises(OptionError, match="'fines' is none of"):
+        OptunaSearch(variants=["fines"])  # type: ignore[list-item]
+
+
+def test_the_temperature_is_tried_and_kept(server: Any, fake: Any, model: LanguageModel, labels: Labels) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: human[ask.mark] if ask.body["temperature"] == 0.5 else guess(ask))
+    search = OptunaSearch(trials=10, startup=10, max_demos=2, temperatures=[0.0, 0.5, 1.0])
+    judge, record = run(search, critic("vanilla", model), labels)
+    assert record.selected.form == {"temperature": 0.5}
+    assert judge.lm.sampling.temperature == 0.5
+    assert model.sampling.temperature == 0.0
+    assert judge.lm.meter is model.meter
+    assert {c.form.get("temperature") for c in record.candidates} == {None, 0.5, 1.0}
+    assert search.study is not None
+    assert (search.study.trials[0].params["temperature"], search.study.trials[0].params["demos"]) == (0.0, 0)
+    with pytest.raises(OptionError, match="temperature 3 is outside"):
+        OptunaSearch(temperatures=[3.0])
+
+
+@pytest.mark.parametrize("racing", [False, True])
+def test_trials_at_once_come_out_the_same_every_time(
+    racing: bool, server: Any, fake: Any, model: LanguageModel, labels: Labels
+) -> None:
+    human = truth(labels)
+    server.answer = fake.judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
+
+    def search() -> tuple[OptunaSearch, SearchRecord]:
+        made = OptunaSearch(trials=8, startup=3, parallel=3, racing=racing)
+        return made, run(made, critic("coarse", model), labels)[1]
+
+    made, record = search()
+    _, again = search()
+    assert [c.to_dict() for c in record.candidates] == [c.to_dict() for c in again.candidates]
+    assert made.study is not None
+    assert len(made.study.trials) == 9
+    assert {t.state.name for t in made.study.trials} <= {"COMPLETE", "PRUNED"}
+    assert record.stopped is None
+    # Each row's score under each candidate is what that candidate gives alone.
+    for tried in record.tried:
+        if tried.judged is None:
+            alone = score_rows(tried.program, examples_of(labels), Silent())
+            assert alone.percents.tolist() == tried.scored.percents.tolist()
+
+
+def test_a_budget_that_ends_a_batch_keeps_what_was_judged(server: Any, model: LanguageModel, labels: Labels) -> None:
+    model.meter.max_calls = 40 * 2 + 20
+    search = OptunaSearch(trials=9, startup=9, parallel=3)
+    _, record = run(search, critic("coarse", model), labels)
+    assert record.stopped is not None
+    assert 2 <= len(record.candidates) <= 4
+    assert all(c.rows == 40 for c in record.candidates)
+    assert search.study is not None
+    states = [t.state.name for t in search.study.trials]
+    assert "RUNNING" not in states
+    assert states.count("COMPLETE") >= len(record.candidates)
+    assert states[-1] == "FAIL"

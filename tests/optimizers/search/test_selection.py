@@ -1,0 +1,221 @@
+"""The choice among candidates, and what is left of the chosen one's agreement after correction for being chosen."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from judgesmith.optimizers.examples import Scored, agreement
+from judgesmith.optimizers.search.base import Candidate, Tried, better, unfit
+from judgesmith.optimizers.search.few_shot import NoSearch
+from judgesmith.optimizers.search.racing import q_of
+from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
+from judgesmith.signatures.values import Verdict
+
+Table = np.ndarray[Any, Any]
+
+
+def rows(human: Sequence[float], per_group: int = 1) -> list[dspy.Example]:
+    return [
+        dspy.Example(score=float(h), group=f"d{i // per_group}", document=f"d{i // per_group}", system=f"s{i % 4}")
+        for i, h in enumerate(human)
+    ]
+
+
+def entrants(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> list[Entrant]:
+    q = [q_of(said, examples, level) if np.isfinite(said).any() else -math.inf for said in table]
+    return [Entrant(said, math.nan if value == -math.inf else value) for said, value in zip(table, q, strict=True)]
+
+
+def contest(candidates: int) -> Contest:
+    return Contest([(min(i, 4), 0) for i in range(candidates)], [True] * candidates)
+
+
+def noisy(human: Table, candidates: int, weight: float, seed: int) -> Table:
+    noise = np.random.default_rng(seed).normal(size=(candidates, len(human)))
+    return np.asarray(50 + 15 * (weight * human + math.sqrt(1 - weight**2) * noise))
+
+
+HUMAN = np.random.default_rng(8).normal(size=40)
+
+
+# -- the rule
+
+
+#            zero-shot  one demo  three demos
+Q = [1.0, 1.2, 1.5]
+PARTS = [(0, 0), (1, 0), (3, 0)]
+
+
+@pytest.mark.parametrize(
+    ("clear", "qualified", "expected"),
+    [
+        ([], [1, 1, 1], 0),  # the best is not clearly better than zero-shot
+        ([(2, 0)], [1, 1, 1], 2),  # it beats zero-shot; one demonstration does not, and may not stand in its place
+        ([(2, 0), (1, 0)], [1, 1, 1], 1),  # one demonstration beats zero-shot and is not beaten
+        ([(2, 0), (1, 0), (2, 1)], [1, 1, 1], 2),  # the best beats all
+        ([(1, 0)], [1, 1, 0], 1),  # the best that may be chosen
+        ([], [0, 1, 1], 2),  # zero-shot may not be chosen, but one demonstration has still to beat it
+        ([(2, 0)], [1, 0, 0], 0),
+        ([], [0, 0, 0], 0),
+    ],
+)
+def test_the_fewest_demonstrations_that_the_best_does_not_clearly_beat(
+    clear: list[tuple[int, int]], qualified: list[int], expected: int
+) -> None:
+    found = Contest(PARTS, [bool(x) for x in qualified]).chosen(Q, lambda one, other: (one, other) in clear)
+    assert found == expected
+
+
+def test_without_a_margin_the_highest_is_chosen_and_equal_ones_by_their_parts() -> None:
+    free = Contest([(0, 0), (3, 0), (1, 1), (1, 0), (1, 0)], [True] * 5)
+    assert free.chosen([1.0, 1.2, 1.1, 1.1, 1.1], None) == 1
+    assert free.chosen([0.0, 1.2, 1.2, 1.2, 1.2], None) == 3  # fewest demonstrations, fewest changes, the earliest
+    assert free.best([1.2, 1.2 + 1e-12, 0.0, 0.0, 0.0]) == 0
+
+
+def tried(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> list[Tried]:
+    made = []
+    for i, said in enumerate(table):
+        found = agreement(said, examples, level=level, seed=3, rounds=20)
+        verdicts = tuple(Verdict.failed("no") if math.isnan(p) else Verdict(score=p, percent=p) for p in said.tolist())
+        scored = Scored(verdicts, said)
+        candidate = Candidate(str(i), "labels", min(i, 4), found, unfit(scored, found, 0.1), len(said))
+        made.append(Tried(candidate, None, scored))  # type: ignore[arg-type]
+    return made
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 10**6), level=st.sampled_from(["pooled", "sample", "system"]), spoilt=st.booleans())
+@example(seed=7188, level="system", spoilt=False)  # the best is ahead, but behind in 99 % of the resamples
+def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spoilt: bool) -> None:
+    rng = np.random.default_rng(seed)
+    human = rng.normal(size=28)
+    table = np.round(noisy(human, 5, float(rng.uniform(0.2, 0.9)), seed))
+    if spoilt:
+        table[rng.integers(5)] = 50.0  # says nothing
+        table[rng.integers(5), :9] = math.nan
+    examples, search = rows(human, 4), NoSearch(level=level, seed=3, sure=0.7)
+    candidates = tried(table, examples, level)
+    chosen, _ = search._choose(candidates, examples)
+    best = search._best(candidates)
+    assert not any(better(t.candidate, best.candidate) for t in candidates)
+    found = corrected(
+        entrants(table, examples, level),
+        Contest([t.candidate.parts for t in candidates], [t.candidate.disqualified is None for t in candidates]),
+        examples,
+        level=level,
+        seed=3,
+    )
+    if found is None:
+        assert chosen.candidate.agreement.objective.reason is not None
+        return
+    assert candidates[found[0]] is chosen
+    assert found[1].naive == pytest.approx(chosen.candidate.agreement.q)
+    assert -3 <= found[1].value <= 3
+
+
+# -- the correction
+
+
+def test_where_nothing_is_chosen_nothing_is_corrected() -> None:
+    examples = rows(HUMAN)
+    alone = noisy(HUMAN, 1, 0.6, 0)
+    for table in (alone, np.repeat(alone, 5, axis=0)):  # one candidate, or five that say the same
+        found = corrected(entrants(table, examples), contest(len(table)), examples)
+        assert found is not None
+        assert found[0] == 0
+        assert found[1].value == pytest.approx(found[1].naive, abs=1e-9)
+        assert found[1].candidates == len(table)
+
+
+def test_a_clear_winner_keeps_its_agreement() -> None:
+    table = noisy(HUMAN, 6, 0.0, 1)
+    table[4] = 50 + 15 * HUMAN + np.random.default_rng(2).normal(size=40)
+    examples = rows(HUMAN)
+    found = corrected(entrants(table, examples), contest(6), examples)
+    assert found is not None
+    assert found[0] == 4
+    assert found[1].value == pytest.approx(found[1].naive, abs=0.02)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10**6), candidates=st.integers(1, 6), per_group=st.integers(1, 3))
+def test_neither_the_scale_of_scores_nor_the_order_of_candidates_matters(
+    seed: int, candidates: int, per_group: int
+) -> None:
+    examples = rows(HUMAN, per_group)
+    table = noisy(HUMAN, candidates, 0.5, seed)
+    alike = Contest([(0, 0)] * candidates, [True] * candidates)
+    one, scaled, turned = (
+        corrected(entrants(said, examples), alike, examples, sure=0.0, seed=seed, rounds=100)
+        for said in (table, table * 2 - 7, table[::-1])
+    )
+    assert one is not None
+    assert scaled is not None
+    assert turned is not None
+    assert one[0] == scaled[0] == candidates - 1 - turned[0]
+    assert one[1].value == pytest.approx(scaled[1].value, abs=1e-6)
+    assert one[1].value == pytest.approx(turned[1].value, abs=1e-6)
+
+
+@pytest.mark.parametrize("sure", [0.0, 0.7])
+def test_of_equal_judges_the_chosen_one_is_reported_about_as_it_is(sure: float) -> None:
+    # Pearson's r of 0.45 each: Q = r + (6/pi) asin(r/2) + (2/pi) asin(r)
+    true = 0.45 + 6 / math.pi * math.asin(0.225) + 2 / math.pi * math.asin(0.45)
+    naive, after = [], []
+    for seed in range(30):
+        human = np.random.default_rng([seed, 1]).normal(size=40)
+        examples = rows(human)
+        found = corrected(
+            entrants(noisy(human, 16, 0.45, seed), examples), contest(16), examples, sure=sure, seed=seed, rounds=300
+        )
+        assert found is not None
+        naive.append(found[1].naive - true)
+        after.append(found[1].value - true)
+    assert np.mean(naive) > 0.35
+    assert abs(np.mean(after)) < 0.15
+
+
+def test_the_same_seed_gives_the_same_correction() -> None:
+    examples, table = rows(HUMAN, 2), noisy(HUMAN, 4, 0.5, 5)
+    one, again, other = (
+        corrected(entrants(table, examples), contest(4), examples, seed=seed, rounds=300) for seed in (1, 1, 2)
+    )
+    assert one == again
+    assert one != other
+
+
+def test_no_correction_without_evidence() -> None:
+    few = rows(HUMAN, 10)
+    assert corrected(entrants(noisy(HUMAN, 3, 0.5, 0), few), contest(3), few) is None  # four documents
+    examples = rows(HUMAN)
+    silent = np.stack([np.full(40, 50.0), np.full(40, math.nan)])
+    assert corrected(entrants(silent, examples), Contest([(0, 0), (1, 0)], [False, False]), examples) is None
+
+
+def test_one_that_was_dropped_on_the_way_is_never_chosen_but_counts() -> None:
+    examples = rows(HUMAN, 2)
+    table = noisy(HUMAN, 4, 0.5, 3)
+    whole = entrants(table, examples)
+    order = np.argsort([e.q for e in whole])
+    last, first = int(order[0]), int(order[-1])
+    free = Contest([(0, 0)] * 4, [True] * 4)
+    plain = corrected(whole, free, examples, sure=0.0)
+    assert plain is not None
+    # Judged on all rows it is as if it had not been dropped, but for being chosen.
+    everything = np.arange(40)
+    dropped = [Entrant(e.percents, e.q, everything if i == last else None) for i, e in enumerate(whole)]
+    if last != 0:
+        assert corrected(dropped, free, examples, sure=0.0) == plain
+    some = np.arange(0, 40, 2)
+    ahead = [Entrant(e.percents[some], 2.9, some) if i == first and first else e for i, e in enumerate(whole)]
+    found = corrected(ahead, free, examples, sure=0.0)
+    assert found is not None
+    assert found[0] == (int(order[-2]) if first else first)
+    assert found[1].candidates == 4

@@ -1,0 +1,226 @@
+"""Fitted weights of criterion scores: the arithmetic, the judge that has them, and its file."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.combination import Combination
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models.transport import Unanswered
+from judgesmith.signatures.values import Criterion, CriterionScore, Item
+
+MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
+CRITERIA = (Criterion("Fluency", "It reads well."), Criterion("Truth", "It is true."))
+LINES = "Fluency: Reads well. Score: 80\nTruth: One error. Score: 40"
+OVERALL = "Explanation: It is dull.\nScore: 60"
+ALONE = Combination({"Fluency": 0.25, "Truth": 0.75})
+MIXED = Combination({"Fluency": 0.25, "Truth": 0.75}, overall=0.4)
+
+
+def scores(**given: float) -> dict[str, CriterionScore]:
+    return {name: CriterionScore(score) for name, score in given.items()}
+
+
+def critic(lm: Any = None, combination: Combination | None = ALONE, **options: Any) -> ActiveCritic:
+    settled: dict[str, Any] = {"explain": "before", "reading": "said", "criteria": CRITERIA}
+    judge = ActiveCritic("fine", lm=lm, **(settled | options))
+    judge.combine_by(combination)
+    return judge
+
+
+# -- the arithmetic
+
+
+def test_the_weighted_mean_by_hand() -> None:
+    both = scores(Fluency=80.0, Truth=40.0)
+    assert ALONE(both) == 50.0  # (0.25 * 80 + 0.75 * 40) / 1
+    assert MIXED(both, 60.0) == pytest.approx(54.0)  # 0.4 * 60 + 0.6 * 50
+    assert ALONE(both, 60.0) == 50.0  # OS-E has no share
+    assert Combination({"Fluency": 0.5, "Truth": 0.5, "Other": 0.5})(both) == 60.0  # weights need not sum to 1
+
+
+def test_a_missing_criterion_leaves_its_weight_to_the_others() -> None:
+    assert ALONE(scores(Fluency=80.0)) == 80.0
+    assert ALONE(scores(Fluency=math.nan, Truth=40.0)) == 40.0
+    assert math.isnan(ALONE({}))
+    assert math.isnan(Combination({"Fluency": 1.0, "Truth": 0.0})(scores(Truth=40.0)))
+    assert math.isnan(MIXED(scores(Fluency=80.0, Truth=40.0)))  # OS-E's score is part of it and is not there
+    assert math.isnan(MIXED({}, 60.0))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 100)), min_size=1, max_size=6), st.floats(0, 0.99))
+def test_it_stays_on_the_scale_and_between_what_it_combines(told: list[tuple[float, float]], share: float) -> None:
+    if not any(weight for weight, _ in told):
+        return
+    rule = Combination({f"c{i}": weight for i, (weight, _) in enumerate(told)}, share)
+    found = rule({f"c{i}": CriterionScore(score) for i, (_, score) in enumerate(told)}, told[0][1])
+    seen = [score for _, score in told]
+    assert min(seen) - 1e-9 <= found <= max(seen) + 1e-9
+    assert 0 <= found <= 100
+
+
+@pytest.mark.parametrize(
+    ("weights", "overall"),
+    [
+        ({}, 0.0),
+        ({"a": 0.0}, 0.0),
+        ({"a": -0.1, "b": 1.0}, 0.0),
+        ({"a": 1.1}, 0.0),
+        ({"a": math.nan, "b": 1.0}, 0.0),
+        ({"a": math.inf}, 0.0),
+        ({"a": 1.0}, 1.0),
+        ({"a": 1.0}, -0.1),
+        ({"a": 1.0}, math.nan),
+    ],
+)
+def test_senseless_weights_are_refused(weights: dict[str, float], overall: float) -> None:
+    with pytest.raises(OptionError):
+        Combination(weights, overall)
+
+
+# -- the judge
+
+
+def test_the_judge_scores_by_its_weights_and_explains_by_its_second_step(scripted: MakeScripted) -> None:
+    lm, _ = scripted([(lambda _: True, LINES), (lambda _: True, OVERALL)])
+    judge = critic(lm)
+    assert judge.calls_per_row() == 2
+    verdict = judge.score("s", "o")
+    assert (verdict.score, verdict.explanation, verdict.failure) == (50.0, "It is dull.", None)
+    lm, _ = scripted([(lambda _: True, LINES), (lambda _: True, OVERALL)])
+    assert critic(lm, MIXED).score("s", "o").score == pytest.approx(54.0)
+
+
+def test_a_second_step_that_gives_neither_score_nor_explanation_is_not_asked_for(scripted: MakeScripted) -> None:
+    lines = "Fluency: Score: 80\nTruth: Score: 40"
+    lm, transport = scripted([(lambda _: True, lines)])
+    judge = critic(lm, explain="none")
+    assert judge.calls_per_row() == 1
+    assert list(judge.previews(Item("o"))) == ["criteria_scorer"]
+    assert judge.score("s", "o").score == 50.0
+    assert len(transport.requests) == 1
+    assert critic(None, MIXED, explain="none").calls_per_row() == 2
+    assert critic(None, combine="mean").calls_per_row() == 1
+
+
+def test_a_failed_second_step_fails_the_row_only_where_its_score_counts(scripted: MakeScripted) -> None:
+    script = [(lambda _: True, LINES), (lambda _: True, Unanswered("HTTP 400: no", again=False))]
+    lm, _ = scripted(list(script))
+    kept = critic(lm).score("s", "o")
+    assert (kept.score, kept.explanation, kept.failure) == (50.0, "", None)
+    assert len(kept.notes) == 1
+    assert "there is no explanation, since the second step failed" in kept.notes[0]
+    lm, _ = scripted(list(script))
+    lost = critic(lm, MIXED).score("s", "o")
+    assert math.isnan(lost.score)
+    assert lost.failure is not None
+    assert "HTTP 400" in lost.failure
+    assert lost.criteria["Truth"].score == 40.0
+
+
+def test_a_row_without_any_score_that_counts_fails_with_a_reason(scripted: MakeScripted) -> None:
+    lm, _ = scripted([(lambda _: True, "Truth: One error. Score: 40"), (lambda _: True, OVERALL)])
+    verdict = critic(lm, Combination({"Fluency": 1.0, "Truth": 0.0})).score("s", "o")
+    assert math.isnan(verdict.score)
+    assert verdict.failure == "no criterion that has a weight was scored"
+
+
+def test_weights_that_do_not_fit_the_judge_are_refused() -> None:
+    with pytest.raises(OptionError, match="'Wit', which is none of the criteria"):
+        critic(None, Combination({"Wit": 1.0}))
+    with pytest.raises(OptionError, match="fine variant"):
+        critic(None, MIXED, combine="mean")
+    with pytest.raises(OptionError, match="fine variant"):
+        ActiveCritic("coarse", criteria=CRITERIA).combine_by(ALONE)
+
+
+def test_another_form_of_answers_forgets_the_weights() -> None:
+    judge = critic()
+    assert judge.copy_for().combination == ALONE
+    judge.settle(explain="after", reading="said")
+    assert judge.combination is None
+
+
+# -- the file
+
+
+def test_weights_survive_in_the_file(tmp_path: Path, scripted: MakeScripted) -> None:
+    judge = critic(None, MIXED)
+    judge.save(tmp_path / "judge.json")
+    saved = json.loads((tmp_path / "judge.json").read_text())
+    assert saved["combination"] == {"overall": 0.4, "criteria": {"Fluency": 0.25, "Truth": 0.75}}
+    lm, _ = scripted([(lambda _: True, LINES), (lambda _: True, OVERALL)])
+    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
+    assert loaded.score("s", "o").score == pytest.approx(54.0)
+    assert artifact.to_dict(loaded)["combination"] == saved["combination"]
+    assert len({artifact.fingerprint(critic(None, c)) for c in (None, ALONE, MIXED)}) == 3
+    assert "combination" not in artifact.to_dict(critic(None, None))
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"criteria": {}},
+        {"criteria": {"Fluency": 0.0}},
+        {"criteria": {"Fluency": -0.5, "Truth": 1.0}},
+        {"criteria": {"Fluency": 1e9}},
+        {"criteria": {"Fluency": "1"}},
+        {"criteria": {"Fluency": True}},
+        {"criteria": {"Fluency": None}},
+        {"criteria": {"Wit": 1.0}},
+        {"criteria": {"": 1.0}},
+        {"criteria": {f"c{i}": 1.0 for i in range(65)}},
+        {"criteria": {"Fluency": 1.0}, "overall": 1.0},
+        {"criteria": {"Fluency": 1.0}, "overall": -0.1},
+        {"criteria": {"Fluency": 1.0}, "intercept": 3.0},
+        {"overall": 0.5},
+        [],
+        "mean",
+    ],
+)
+def test_forged_weights_are_refused(forged: Any, tmp_path: Path) -> None:
+    path = tmp_path / "judge.json"
+    critic(None, ALONE).save(path)
+    artifact.load(path)  # the forgeries start from a file that loads
+    data = json.loads(path.read_text())
+    path.write_text(json.dumps(data | {"combination": forged}))
+    with pytest.raises(ArtifactError):
+        artifact.load(path)
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "1e999"])
+def test_weights_that_are_no_numbers_are_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "judge.json"
+    critic(None, ALONE).save(path)
+    path.write_text(path.read_text().replace('"Truth": 0.75', f'"Truth": {text}'))
+    with pytest.raises(ArtifactError, match=r"is no judge|finite"):
+        artifact.load(path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"options": {"variant": "coarse"}}, {"options": {"combine": "mean"}}, {"kind": "openlgauge"}]
+)
+def test_weights_in_a_file_of_another_judge_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "judge.json"
+    critic(None, MIXED).save(path)
+    data = json.loads(path.read_text())
+    data["program"]["options"] |= change.get("options", {})
+    data["program"]["kind"] = change.get("kind", data["program"]["kind"])
+    path.write_text(json.dumps(data))
+    with pytest.raises(ArtifactError, match=r"weights need the fine variant|takes no combination"):
+        artifact.load(path)
+
+
+def test_weights_of_criteria_that_are_gone_cannot_be_saved(tmp_path: Path) -> None:
+    judge = critic()
+    judge.knowledge.criteria = CRITERIA[:1]
+    with pytest.raises(ArtifactError, match="a weight for 'Truth'"):
+        judge.save(tmp_path / "judge.json")

@@ -1,0 +1,528 @@
+"""Direct scoring by comparisons: the formula, one document's cost, what a verdict says, demonstrations, compiling."""
+
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.errors import ArtifactError, BudgetError, OptionError
+from judgesmith.optimizers.search.random import CorrelationRandomSearch
+from judgesmith.programs import artifact
+from judgesmith.programs.aspects import aspects
+from judgesmith.programs.comparing.pairwise import (
+    PairwiseDirectScorer,
+    Vectors,
+    level_percent,
+    pairwise_percent,
+    pairwise_score,
+    vectors,
+)
+from judgesmith.programs.comparing.references import ReferenceStore
+from judgesmith.programs.comparing.synthesis import writing_order
+from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
+from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
+
+MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
+
+
+# The formula
+
+
+def test_the_formula_by_hand() -> None:
+    # 1·(.9−.0) + 2·(.6−.3) + 3·(.1−.8) = .9 + .6 − 2.1
+    assert pairwise_score([0.9, 0.6, 0.1], [0.0, 0.3, 0.8]) == pytest.approx(-0.6, abs=1e-12)
+    # without level 2: .9 − 2.1
+    assert pairwise_score([0.9, 0.1], [0.0, 0.8], levels=[1, 3]) == pytest.approx(-1.2, abs=1e-12)
+    assert pairwise_percent(-1.2, [1, 3]) == pytest.approx(50 * (1 - 1.2 / 4))
+    assert math.isnan(pairwise_score([math.nan], [0.1]))
+
+
+@pytest.mark.parametrize("n", range(2, 10))
+def test_the_range_for_n_levels(n: int) -> None:
+    top, levels = n * (n + 1) / 2, range(1, n + 1)
+    assert pairwise_score([1.0] * n, [0.0] * n) == top
+    assert pairwise_score([0.0] * n, [1.0] * n) == -top
+    assert [pairwise_percent(s, levels) for s in (-top, 0.0, top)] == [0.0, 50.0, 100.0]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=9))
+def test_swapping_better_and_worse_turns_the_score_round(pairs: list[tuple[float, float]]) -> None:
+    better = [b / max(1.0, b + w) for b, w in pairs]
+    worse = [w / max(1.0, b + w) for b, w in pairs]
+    score = pairwise_score(better, worse)
+    assert pairwise_score(worse, better) == pytest.approx(-score, abs=1e-12)
+    raised = [b + (1 - b - w) for b, w in zip(better, worse, strict=True)]  # similar becomes better
+    assert pairwise_score(raised, worse) >= score - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("better", "worse", "levels"),
+    [
+        ([], [], None),
+        ([0.5], [0.5, 0.1], None),
+        ([0.8], [0.3], None),
+        ([-0.1], [0.3], None),
+        ([0.1, 0.1], [0.1, 0.1], [2, 2]),
+        ([0.1], [0.1], [0]),
+    ],
+)
+def test_what_are_no_probabilities_is_refused(better: list[float], worse: list[float], levels: Any) -> None:
+    with pytest.raises(OptionError):
+        pairwise_score(better, worse, levels=levels)
+
+
+# A model that writes and compares
+
+
+class Model:
+    """Writes "Reference {level} of {document}." and answers comparisons by `odds(level, output)`."""
+
+    def __init__(self, odds: Any, *, levels: int = 5, logprobs: bool = True) -> None:
+        self.odds = odds
+        self.order = writing_order(levels)
+        self.logprobs = logprobs
+        self.written: dict[str, int] = {}
+        self.comparisons = 0
+
+    def __call__(self, request: Request) -> Any:
+        text = request.messages[-1]["content"]
+        document = text.split("<source>\n")[1].split("\n</source>")[0]
+        if "Aim at about" in text:
+            level = self.order[self.written.get(document, 0)]
+            self.written[document] = self.written.get(document, 0) + 1
+            return f"Reference {level} of {document}."
+        self.comparisons += 1
+        first, second = (part.split("\n</output>")[0] for part in text.split("<output>\n")[1:3])
+        turned = second.startswith("Reference ")
+        reference, output = (second, first) if turned else (first, second)
+        odds = self.odds(int(reference.split()[1]), output)
+        if isinstance(odds, Unanswered):
+            return odds
+        if not self.logprobs:
+            return odds if isinstance(odds, str) else max(odds, key=odds.get)
+        if turned:
+            swap = {"Better": "Worse", "Worse": "Better", "Similar": "Similar"}
+            odds = {swap[word]: p for word, p in odds.items()}
+        alternatives = tuple((word, math.log(p)) for word, p in odds.items() if p > 0)
+        word = max(odds, key=odds.get)
+        return Reply(word, (TokenChoice(word, alternatives),), prompt_tokens=10, completion_tokens=1)
+
+
+def scorer(tmp_path: Path, lm: Any, **options: Any) -> PairwiseDirectScorer:
+    store = ReferenceStore(tmp_path / "references.sqlite")
+    return PairwiseDirectScorer(**({"aspect": "fluency", "references": store, "lm": lm} | options))
+
+
+def steps(level: int, output: str) -> dict[str, float]:
+    """Better than 1 and 2, similar to 3, worse than 4 and 5."""
+    better = {1: 0.9, 2: 0.7, 3: 0.2, 4: 0.1, 5: 0.05}[level]
+    worse = {1: 0.0, 2: 0.1, 3: 0.2, 4: 0.6, 5: 0.9}[level]
+    return {"Better": better, "Worse": worse, "Similar": 1 - better - worse}
+
+
+@pytest.mark.parametrize("order", ["other-first", "output-first", "both"])
+@pytest.mark.parametrize("n", range(2, 10))
+def test_scores_are_the_formula(scripted: MakeScripted, tmp_path: Path, n: int, order: Any) -> None:
+    rng = random.Random(n)
+    odds = {}
+    for level in range(1, n + 1):
+        raw = [rng.random() for _ in range(3)]
+        odds[level] = dict(zip(("Better", "Worse", "Similar"), (r / sum(raw) for r in raw), strict=True))
+    lm, transport = scripted(Model(lambda level, _: odds[level], levels=n), logprobs=True)
+    judge = scorer(tmp_path, lm, levels=n, order=order)
+    verdict = judge.score("The document.", "The output.")
+    s = sum(i * (odds[i]["Better"] - odds[i]["Worse"]) for i in odds)
+    assert verdict.percent == pytest.approx(50 * (1 + s / (n * (n + 1) / 2)), abs=1e-9)
+    assert verdict.score == pytest.approx(verdict.percent)  # on 0..100
+    assert len(transport.requests) == n + judge.calls_per_row() == verdict.usage.calls
+
+
+@pytest.mark.parametrize("source", ["Мост закрыт на неделю.", "पुल एक सप्ताह के लिए बंद है।", "大桥关闭一周，渡轮照常。"])
+def test_documents_in_other_scripts(scripted: MakeScripted, tmp_path: Path, source: str) -> None:
+    lm, _ = scripted(Model(steps), logprobs=True)
+    # the references begin with an English word but end in the document's own text
+    judge = scorer(tmp_path, lm, family="translation")
+    # .9 + 2·.6 + 0 − 4·.5 − 5·.85 = −4.15; 50·(1 − 4.15/15)
+    assert judge.score(source, source).percent == pytest.approx(50 * (1 - 4.15 / 15), abs=1e-9)
+
+
+def test_many_outputs_of_one_document_write_its_references_once(scripted: MakeScripted, tmp_path: Path) -> None:
+    model = Model(steps)
+    lm, transport = scripted(model, logprobs=True)
+    judge = scorer(tmp_path, lm)
+    rows = [{"source": f"Document {d}.", "output": f"Output {i}."} for d in range(2) for i in range(4)]
+    verdicts = list(judge.score_many(rows))
+    assert all(v.failure is None for v in verdicts)
+    assert model.written == {"Document 0.": 5, "Document 1.": 5}
+    assert model.comparisons == 8 * 5
+    assert judge.store.hit_rate == 6 / 8
+    assert sum(v.usage.calls for v in verdicts) == len(transport.requests) == 50
+    again = scorer(tmp_path, lm)  # another process would find them too
+    list(again.score_many(rows))
+    assert (again.store.found, again.store.written) == (8, 0)
+    assert sum(model.written.values()) == 10
+
+
+def test_what_the_references_depend_on(scripted: MakeScripted, tmp_path: Path) -> None:
+    model = Model(steps)
+    lm, _ = scripted(model, logprobs=True)
+    scorer(tmp_path, lm).score("D.", "One.", context=None)
+    for changed in (
+        {"levels": 3},
+        {"words": 12},
+        {"low": "it is gibberish"},
+        {"aspect": "coherence"},
+        {"family": "story"},
+    ):
+        model.written, model.order = {}, writing_order(changed.get("levels", 5))  # type: ignore[call-overload]
+        scorer(tmp_path, lm, **changed).score("D.", "One.")
+        assert model.written["D."] == changed.get("levels", 5)
+    model.written = {}
+    scorer(tmp_path, lm, order="both", temperature=0.5, scale=Scale(1, 5)).score("D.", "Two.", reference="Gold.")
+    assert model.written == {}
+
+
+def test_the_verdict_says_what_it_beats(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, _ = scripted(Model(steps), logprobs=True)
+    verdict = scorer(tmp_path, lm, scale=Scale(1, 5)).score("D", "One.")
+    assert verdict.explanation == (
+        "Better than level 1 and 2, similar to level 3, worse than level 4 and 5 (of 5). "
+        "Level 2: “Reference 2 of D.” Level 4: “Reference 4 of D.”"
+    )
+    assert vectors(verdict) == Vectors((1, 2, 3, 4, 5), (0.9, 0.7, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.6, 0.9))
+    assert len(verdict.notes) == 1
+    assert verdict.score == pytest.approx(1 + 4 * verdict.percent / 100)
+    assert vectors(Verdict(1.0)) is None
+    assert vectors(Verdict(1.0, notes=("comparisons: [",))) is None
+
+
+def test_comparisons_out_of_order_are_said(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, _ = scripted(Model(lambda level, _: steps(6 - level, "")), logprobs=True)
+    assert "contradict the order" in scorer(tmp_path, lm).score("D", "One.").explanation
+
+
+def test_low_shares_are_reported(scripted: MakeScripted, tmp_path: Path) -> None:
+    odds = {"Better": 0.2, "Worse": 0.1}  # the rest lies on other words
+    lm, _ = scripted(Model(lambda level, _: odds if level == 2 else steps(level, "")), logprobs=True)
+    notes = scorer(tmp_path, lm).score("D", "One.").notes
+    assert notes[1] == "little of the probability was on the asked words (level 2; at least 30.0%)"
+
+
+def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_path: Path) -> None:
+    # The place decides at levels 2 and 3, whatever stands there.
+    def answer(request: Request) -> Any:
+        text = request.messages[-1]["content"]
+        if "Aim at about" in text or not any(f"Reference {n} " in text for n in (2, 3)):
+            return model(request)
+        model.comparisons += 1
+        return Reply("Better", (TokenChoice("Better", (("Better", -0.1), ("Worse", -3.0))),))
+
+    model = Model(steps)
+    lm, _ = scripted(answer, logprobs=True)
+    verdict = scorer(tmp_path, lm, order="both").score("D", "One.")
+    assert "the two orders disagreed at 2 of 5 levels" in verdict.notes
+    found = vectors(verdict)
+    assert found is not None
+    assert found.flipped == (False, True, True, False, False)
+    assert model.comparisons == 10
+
+
+# Without log-probabilities
+
+
+def test_drawn_answers_are_named_with_their_error(scripted: MakeScripted, tmp_path: Path) -> None:
+    draws = {1: "Better Better Better Better", 2: "Better Worse Better Worse", 3: "Worse Worse Worse Worse"}
+    asked: dict[int, int] = {}
+
+    def odds(level: int, _: str) -> str:
+        asked[level] = asked.get(level, -1) + 1
+        return draws[level].split()[asked[level]]
+
+    lm, transport = scripted(Model(odds, levels=3, logprobs=False))
+    judge = scorer(tmp_path, lm, levels=3, samples=4, temperature=0.8)
+    verdict = judge.score("D", "One.")
+    assert judge.reading == "samples"
+    # s = 1 + 0 − 3 = −2 of ±6 → 33.33
+    assert verdict.percent == pytest.approx(50 * (1 - 2 / 6))
+    # level 2: variance 1, √(1/3); of the score 50·2·.57735/6 = 9.6
+    assert verdict.notes[1] == (
+        "not from log-probabilities: 4 answers drawn a comparison at temperature 0.8, standard error ±9.6 of 100"
+    )
+    assert judge.calls_per_row() == 12
+    assert {r.temperature for r in transport.requests[3:]} == {0.8}
+
+
+def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, _ = scripted(Model(lambda *_: "Better", logprobs=False))
+    verdict = scorer(tmp_path, lm, reading="probabilities", samples=1).score("D", "One.")
+    assert verdict.percent == 100.0
+    assert "standard error unknown from one answer; the judge was made for log-probabilities" in verdict.notes[1]
+
+
+# Failures
+
+
+def test_a_failed_comparison_leaves_its_level_out(scripted: MakeScripted, tmp_path: Path) -> None:
+    def odds(level: int, _: str) -> Any:
+        return Unanswered("HTTP 400", again=False) if level == 2 else steps(level, "")
+
+    lm, _ = scripted(Model(odds), logprobs=True)
+    verdict = scorer(tmp_path, lm).score("D", "One.")
+    # .9 + 0 − 4·.5 − 5·.85 = −5.35 of ±(1 + 3 + 4 + 5)
+    assert verdict.percent == pytest.approx(50 * (1 - 5.35 / 13), abs=1e-9)
+    assert any(n.startswith("the comparison with level 2 failed") for n in verdict.notes)
+    assert "the score rests on levels 1, 3, 4, 5, which keep their weights; its range is theirs alone" in verdict.notes
+
+
+def test_too_few_comparisons_are_no_score(scripted: MakeScripted, tmp_path: Path) -> None:
+    def odds(level: int, _: str) -> Any:
+        return Unanswered("HTTP 400", again=False) if level > 3 else steps(level, "")
+
+    lm, _ = scripted(Model(odds), logprobs=True)
+    verdict = scorer(tmp_path, lm).score("D", "One.")
+    assert math.isnan(verdict.score)  # levels 1 to 3 hold 6 of 15
+    assert (verdict.failure or "").startswith("only 3 of 5 comparisons could be made: test/model: HTTP 400")
+    assert verdict.usage.calls >= 8
+
+
+def test_a_used_up_budget_ends_the_run(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, transport = scripted(Model(steps), logprobs=True)
+    judge = scorer(tmp_path, lm, order="both")
+    judge.score("D", "One.")
+    asked = len(transport.requests)
+    lm.meter.max_calls = lm.meter.logical + 3
+    with pytest.raises(BudgetError):
+        judge.score("D", "Two.")
+    lm.meter.max_calls = None
+    assert len(transport.requests) == asked + 3  # none goes on afterwards
+    assert judge.score("D", "Three.").failure is None
+    assert len(transport.requests) == asked + 3 + 10
+
+
+def test_no_references_are_no_score(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, _ = scripted(lambda _: "...", logprobs=True)
+    verdict = scorer(tmp_path, lm).score("D", "One.")
+    assert math.isnan(verdict.score)
+    assert "could not write reference 1 of 5" in (verdict.failure or "")
+    assert verdict.usage.calls == 3
+
+
+def test_a_level_left_out_is_noted(scripted: MakeScripted, tmp_path: Path) -> None:
+    model = Model(steps, levels=3)
+
+    def answer(request: Request) -> Any:
+        between = "half-way between" in request.messages[-1]["content"]
+        return "Here is the text. It fails." if between else model(request)
+
+    lm, _ = scripted(answer, logprobs=True)
+    verdict = scorer(tmp_path, lm, levels=3).score("D", "One.")
+    assert any(n.startswith("level 2 has no reference: it announces itself") for n in verdict.notes)
+    # levels 1 and 3: written as "Reference 1" and "Reference 3"; .9 + 0 of ±4
+    assert verdict.percent == pytest.approx(50 * (1 + 0.9 / 4), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"aspect": "nonsense"}, {"levels": 1}, {"form": "maybe"}, {"order": "random"}, {"reading": "said"}, {"samples": 0},
+     {"temperature": 0.0}, {"family": "poem"}, {"writer": "openai/https://evil.example"},
+     {"criteria": [Criterion("a", "b"), Criterion("c", "d")]}],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        PairwiseDirectScorer(**options)
+
+
+# Writer, library, artifact
+
+
+def test_another_model_writes(scripted: MakeScripted, tmp_path: Path) -> None:
+    writer, writing = scripted(Model(steps), name="test/writer")
+    lm, comparing = scripted(Model(steps), logprobs=True)
+    judge = scorer(tmp_path, lm, writer=writer)
+    assert judge.score("D", "One.").failure is None
+    assert (len(writing.requests), len(comparing.requests)) == (5, 5)
+    assert judge.models() == ("test/writer",)
+    assert lm.meter.logical >= 10  # one bill
+    assert next(judge.store.entries())[0].writer == "test/writer"
+
+
+def test_an_aspect_of_the_library_brings_its_words() -> None:
+    judge = PairwiseDirectScorer("summarization/coherence")
+    known = aspects().find("summarization/coherence")
+    assert (judge.family, judge.aspect, judge.low, judge.high) == ("summarization", "coherence", known.low, known.high)
+    own = PairwiseDirectScorer("wit", criteria=[Criterion("wit", "It makes one smile.")], family="dialogue")
+    assert own.target().described() == "wit: It makes one smile."
+    shown = own.previews(Item("An output.", "A source."))
+    assert "wit: It makes one smile." in shown["comparer (once a level)"][0]["content"]
+    assert any("reply whose wit" in m[-1]["content"] for m in shown.values())
+
+
+def test_it_is_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(artifact.KINDS, PairwiseDirectScorer.kind, PairwiseDirectScorer)
+    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
+    lm, _ = scripted(Model(steps, levels=3), logprobs=True)
+    judge = scorer(tmp_path, lm, levels=3, form="better-worse", order="both", words=20, scale=Scale(1, 5))
+    before = judge.score("D", "One.")
+    judge.save(tmp_path / "judge.json")
+    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
+    assert loaded.options() == judge.options()
+    after = loaded.score("D", "One.")
+    assert (after.score, after.explanation) == (before.score, before.explanation)
+    text = (tmp_path / "judge.json").read_text()
+    (tmp_path / "evil.json").write_text(text.replace('"writer": ""', '"writer": "openai/https://evil.example"'))
+    with pytest.raises(ArtifactError, match="address"):
+        artifact.load(tmp_path / "evil.json", lm=lm)
+
+
+# Demonstrations
+
+
+def test_a_labelled_row_becomes_a_comparison(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, _ = scripted(Model(steps), logprobs=True)
+    judge = scorer(tmp_path, lm)
+    item = Item("One.", "D", group="g")
+    assert "other" not in judge.demonstration(item, None)  # nothing is written yet
+    verdict = judge.score("D", "One.")
+    demos = [judge.demonstration(Item(f"Output {i}.", "D", group="g"), verdict) for i in range(12)]
+    # the verdict is at 36: the nearest level below by more than 10 is 2 (25), above 3 (50)
+    assert {(d["other"], d["other_score"]) for d in demos} == {("Reference 2 of D.", 25.0), ("Reference 3 of D.", 50.0)}
+    assert demos == [judge.demonstration(Item(f"Output {i}.", "D", group="g"), verdict) for i in range(12)]
+    top = judge.demonstration(item, Verdict(100.0, percent=100.0))
+    assert top["other_score"] == 75.0
+    shown = top | {"score": 90.0}
+    judge.comparer.predict.demos = [shown]
+    messages = judge.previews(Item("Two.", "E"))["comparer (once a level)"]
+    assert messages[2] == {"role": "assistant", "content": "Better"}
+    assert len(judge.previews(Item("Two.", "D", group="g"))["comparer (once a level)"]) == 2
+
+
+def test_compiling_by_random_search(scripted: MakeScripted, tmp_path: Path) -> None:
+    quality = {f"Output {i} of {d}.": (i * 3 + d * 2) % 8 / 8 for d in range(4) for i in range(4)}
+
+    def odds(level: int, output: str) -> dict[str, float]:
+        ahead = quality[output] - (level - 1) / 2
+        better = 1 / (1 + math.exp(-4 * ahead))
+        return {"Better": 0.9 * better, "Worse": 0.9 * (1 - better), "Similar": 0.1}
+
+    model = Model(odds, levels=3)
+    seen: list[Request] = []
+
+    def answer(request: Request) -> Any:
+        seen.append(request)
+        return model(request)
+
+    lm, _ = scripted(answer, logprobs=True)
+    judge = scorer(tmp_path, lm, levels=3)
+    rows = [
+        dspy.Example(source=f"Document {d}.", output=f"Output {i} of {d}.", context=None, reference=None,
+                     score=100 * quality[f"Output {i} of {d}."], group=str(d), document=str(d), system=None)
+        .with_inputs("source", "output", "context", "reference")
+        for d in range(4) for i in range(4)
+    ]  # fmt: skip
+    search = CorrelationRandomSearch(candidates=2, max_demos=2, seed=1)
+    compiled = search.compile(judge, trainset=rows)
+    assert isinstance(compiled, PairwiseDirectScorer)
+    assert search.record is not None
+    assert len(search.record.candidates) == 5
+    assert {c.demos for c in search.record.candidates} > {0}
+    assert search.record.zero_shot.failed == 0
+    assert search.record.selected.agreement.q > 2.0  # the model knows the order of quality
+    taught = [r for r in seen if len(r.messages) > 2]
+    assert taught
+    for request in taught:  # no row saw its own document in a demonstration
+        own = request.messages[-1]["content"].split("<source>\n")[1].split("\n")[0]
+        assert all(own not in m["content"] for m in request.messages[:-1])
+        assert {m["content"] for m in request.messages if m["role"] == "assistant"} <= {"Better", "Worse", "Similar"}
+    assert sum(model.written.values()) == 4 * 3
+
+
+# Weights of the levels
+
+
+def test_weights_of_the_levels_take_the_place_of_their_numbers(scripted: MakeScripted, tmp_path: Path) -> None:
+    lm, transport = scripted(Model(steps), logprobs=True)
+    light = scorer(tmp_path, lm, level_weights=[0.5, 0.25, 0, 0, 0.25])
+    verdict = light.score("D", "One.")
+    assert light.calls_per_row() == 3  # a level without weight is asked no more
+    assert len(transport.requests) == 5 + 3  # five references, once
+    # .5·.9 + .25·(.7 − .1) + .25·(.05 − .9) = .3875
+    assert verdict.percent == pytest.approx(50 * 1.3875, abs=1e-9)
+    plain = scorer(tmp_path, lm).score("D", "One.")
+    assert scorer(tmp_path, lm, level_weights=[1, 2, 3, 4, 5]).score("D", "One.").percent == plain.percent
+    of_light, of_plain = vectors(verdict), vectors(plain)
+    assert of_light is not None
+    assert of_plain is not None
+    assert of_light.levels == (1, 2, 5)
+    assert of_light.better == tuple(of_plain.better[n - 1] for n in (1, 2, 5))  # what was compared is the same
+    assert not any("level" in note and "no reference" in note for note in verdict.notes)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.tuples(st.floats(0, 1e6), st.floats(-1, 1)), min_size=2, max_size=9).filter(
+        lambda pairs: sum(w for w, _ in pairs) > 1e-3
+    )
+)
+def test_weighted_scores_stay_on_the_scale(pairs: list[tuple[float, float]]) -> None:
+    weights = [w for w, _ in pairs]
+    leads = {n: lead for n, (_, lead) in enumerate(pairs, start=1)}
+    percent = level_percent(leads, weights)
+    assert 0.0 <= percent <= 100.0
+    assert level_percent(dict.fromkeys(leads, 1.0), weights) == pytest.approx(100.0)
+    assert level_percent({n: -x for n, x in leads.items()}, weights) == pytest.approx(100 - percent, abs=1e-6)
+
+
+def test_a_missing_level_takes_its_weight_along(scripted: MakeScripted, tmp_path: Path) -> None:
+    def odds(level: int, _: str) -> Any:
+        return Unanswered("HTTP 400", again=False) if level == 5 else steps(level, "")
+
+    lm, _ = scripted(Model(odds), logprobs=True)
+    light = scorer(tmp_path, lm, level_weights=[0.5, 0.25, 0, 0, 0.25]).score("D", "One.")
+    # (.5·.9 + .25·.6)/.75
+    assert light.percent == pytest.approx(50 * (1 + 0.6 / 0.75), abs=1e-9)
+    heavy = scorer(tmp_path, lm, level_weights=[0, 0, 0.5, 0, 0.5]).score("D", "One.")
+    assert math.isnan(heavy.score)  # half of the weight is gone
+    assert (heavy.failure or "").startswith("only 1 of 2 comparisons could be made")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [1, 2, 3], [1, 2, 3, 4, -1], [0, 0, 0, 0, 0], [1, 2, 3, 4, math.nan], [1, 2, 3, 4, math.inf],
+        "1 2 3 4 five", "1 2 3 4 nan", "1 " * 5000, [1, 2, 3, 4, 1e7],
+    ],
+)  # fmt: skip
+def test_weights_that_are_none_are_refused(wrong: Any, tmp_path: Path, scripted: MakeScripted) -> None:
+    with pytest.raises(OptionError, match="weights"):
+        PairwiseDirectScorer("fluency", level_weights=wrong)
+    lm, _ = scripted([], logprobs=True)
+    scorer(tmp_path, lm).save(tmp_path / "judge.json")
+    text = (tmp_path / "judge.json").read_text()
+    shown = wrong if isinstance(wrong, str) else " ".join(map(str, wrong))
+    (tmp_path / "evil.json").write_text(text.replace('"level_weights": ""', f'"level_weights": "{shown}"'))
+    with pytest.raises(ArtifactError, match="weights"):
+        artifact.load(tmp_path / "evil.json", lm=lm)
+
+
+def test_weights_are_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
+    lm, _ = scripted(Model(steps), logprobs=True)
+    judge = scorer(tmp_path, lm)
+    judge.save(tmp_path / "before.json")
+    judge.level_weights = (0.123457, 0.0, 0.4, 0.4, 0.076543)
+    judge.save(tmp_path / "judge.json")
+    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
+    assert loaded.level_weights == judge.level_weights
+    assert loaded.score("D", "One.").percent == judge.score("D", "One.").percent
+    text = (tmp_path / "before.json").read_text()
+    assert artifact.load(tmp_path / "before.json", lm=lm).level_weights is None
+    old = text.replace(',\n      "level_weights": ""', "")  # a file from before there were weights
+    assert old != text
+    (tmp_path / "old.json").write_text(old)
+    assert artifact.load(tmp_path / "old.json", lm=lm).level_weights is None

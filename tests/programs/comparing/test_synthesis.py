@@ -1,0 +1,250 @@
+"""The reference writer: order of writing, prompts, checks, rewrites, levels left out."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.errors import CallError, OptionError
+from judgesmith.programs.aspects import aspects
+from judgesmith.programs.comparing.synthesis import (
+    FAMILIES,
+    WRITINGS,
+    ReferenceWriter,
+    Target,
+    bare,
+    fault_of,
+    language_of,
+    length_guide,
+    word_count,
+    writing_order,
+)
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.signatures.values import Item
+
+MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
+ITEM = Item(
+    "Judged.", "The mayor said that the bridge is to be closed for a week and that the ferry will run.", "Facts."
+)
+TARGET = Target("summarization", "Summaries.", "coherence", "hangs together", "it is a heap", "it flows", 20, 5)
+
+
+def said(request: Request) -> str:
+    return str(request.messages[-1]["content"])
+
+
+def write(lm: Any, target: Target = TARGET, item: Item = ITEM) -> Any:
+    return engine.run(ReferenceWriter().awrite(item, target, lm))
+
+
+# Order
+
+
+@pytest.mark.parametrize(
+    ("levels", "order"),
+    [(2, [1, 2]), (3, [1, 3, 2]), (4, [1, 4, 2, 3]), (5, [1, 5, 3, 2, 4]), (9, [1, 9, 5, 3, 7, 2, 4, 6, 8])],
+)
+def test_extremes_come_first_then_halves(levels: int, order: list[int]) -> None:
+    assert writing_order(levels) == order
+
+
+@pytest.mark.parametrize("levels", range(2, 10))
+def test_every_level_between_lies_between_two_that_exist(levels: int) -> None:
+    order = writing_order(levels)
+    assert sorted(order) == list(range(1, levels + 1))
+    for place, level in enumerate(order[2:], start=2):
+        assert min(order[:place]) < level < max(order[:place])
+
+
+@pytest.mark.parametrize("levels", [2, 5, 9])
+def test_each_level_is_one_call_and_sees_its_nearest_neighbours(scripted: MakeScripted, levels: int) -> None:
+    made = iter(writing_order(levels))
+    lm, transport = scripted(lambda _: f"Text of level {next(made)}.")
+    found, usage = write(lm, Target(levels=levels))
+    assert found.outputs == {n: f"Text of level {n}." for n in range(1, levels + 1)}
+    assert list(found.outputs) == sorted(found.outputs)
+    assert (found.left_out, usage.calls) == ({}, levels)
+    if levels == 5:
+        for request, below, above in ((2, 1, 5), (3, 1, 3), (4, 3, 5)):  # levels 3, 2 and 4
+            text = said(transport.requests[request])
+            assert f"Worse text:\n<output>\nText of level {below}.\n</output>" in text
+            assert f"Better text:\n<output>\nText of level {above}.\n</output>" in text
+
+
+# Prompts
+
+
+def test_the_request_stands_last_and_all_before_it_is_shared(scripted: MakeScripted) -> None:
+    lm, transport = scripted(lambda r: f"Words number {len(transport.requests)}.")
+    write(lm)
+    systems = {r.messages[0]["content"] for r in transport.requests}
+    assert len(systems) == 1
+    (system,) = systems
+    for text in ("Summaries.", "coherence: hangs together", "Answer with the summary alone"):
+        assert text in system
+    start = f"<source>\n{ITEM.source}\n</source>\n<context>\nFacts.\n</context>\n"
+    assert all(said(r).startswith(start) for r in transport.requests)
+    worst, best, middle = (said(r) for r in transport.requests[:3])
+    assert "as bad as it can be, such that it is a heap" in worst
+    assert "as good as it can be, such that it flows" in best
+    assert "half-way between" in middle
+    assert all("Aim at about 20 words." in said(r) for r in transport.requests)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_names_its_output(scripted: MakeScripted, family: str) -> None:
+    assert family in aspects().tasks  # the names are the library's
+    lm, transport = scripted(lambda r: f"Words number {len(transport.requests)}.")
+    write(lm, Target(family, levels=2))
+    assert f"Write a {FAMILIES[family].noun} whose quality" in said(transport.requests[0])
+
+
+def test_length_comes_from_the_target_the_family_or_the_source() -> None:
+    assert Target("story", words=33).length("s") == 33
+    assert Target("story").length("s") == 150
+    assert Target("simplification").length("one two three four five six") == 6
+    assert length_guide(["one two three four", "a b c d e f", "", "x y z p q"]) == 5  # the median of 4, 6, 5
+    assert length_guide([" "]) == 0
+    assert word_count("今日は天気がいい") == 1 + 4  # one run of eight letters
+
+
+@pytest.mark.parametrize("options", [{"family": "poem"}, {"levels": 1}, {"levels": 10}, {"words": -1}])
+def test_targets_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        Target(**options)
+
+
+def test_the_fingerprint_tells_apart_what_prompts_say() -> None:
+    prints = {
+        t.fingerprint(how)
+        for t in (Target(), Target(words=9), Target(aspect="fluency"), Target(low="bad"), Target("story"))
+        for how in ("one", "two")
+    }
+    assert len(prints) == 10
+    assert Target(levels=3).fingerprint("one") == Target().fingerprint(" one\n")
+
+
+# Checks
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Here is a summary:\nThe bridge is closed.", "The bridge is closed."),
+        ("Sure! Here's the worst possible summary of the article: It rains.", "It rains."),
+        ("**Summary:** The bridge is closed.", "The bridge is closed."),
+        ("Worst possible summary: Bridge.", "Bridge."),
+        ('"The bridge is closed."', "The bridge is closed."),
+        ('"Yes" and "no"', '"Yes" and "no"'),
+        ("```\nThe bridge.\n```", "The bridge."),
+        ("<output>\nThe bridge.\n</output>", "The bridge."),
+        ("The final text is: <output> The bridge.</output> Fine?", "The bridge."),
+        ("</output>", ""),
+        ("<think>bad one</think>\nThe bridge.", "The bridge."),
+        ("Sure, I love that film!", "Sure, I love that film!"),
+        ("The answer is 4: two and two.", "The answer is 4: two and two."),
+        ("Here is where he lived.", "Here is where he lived."),
+    ],
+)
+def test_what_wraps_a_text_is_taken_off(text: str, kept: str) -> None:
+    assert bare(text, "summary") == kept
+
+
+ENGLISH = "The mayor said that the bridge is to be closed and that the ferry will run for a week."
+GERMAN = "Der Bürgermeister sagt, dass die Brücke nicht offen ist und das Schiff mit der Post auf dem Fluss fährt."
+RUSSIAN = "Мэр сказал, что мост закроют на неделю, а паром будет ходить."
+HINDI = "महापौर ने कहा कि पुल एक सप्ताह के लिए बंद रहेगा।"
+CHINESE = "市长说大桥将关闭一周，渡轮将照常运行。"
+
+
+@pytest.mark.parametrize("source", [ENGLISH, GERMAN, RUSSIAN, HINDI, CHINESE])
+@pytest.mark.parametrize("text", [ENGLISH, GERMAN, RUSSIAN, HINDI, CHINESE])
+def test_a_text_in_another_language_is_refused(source: str, text: str) -> None:
+    found = fault_of(text, Item("o", source), Target("summarization"), [])
+    assert (found is None) == (source == text)
+    assert fault_of(text, Item("o", source), Target("translation"), []) is None
+
+
+def test_what_is_not_clear_is_not_refused() -> None:
+    assert language_of("Ja.") == ("", "")
+    assert fault_of("bridge bridge mayor", Item("o", GERMAN), Target(), []) is None
+    assert fault_of("Wer wen wo", Item("o", ""), Target(), []) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("...", "empty"),
+        ("the FERRY runs", "same"),
+        ("Here is the summary you asked for. It rains.", "announces"),
+        ("A bridge. This is the worst possible summary.", "announces|speaks"),
+        ("I cannot write this.", "speaks"),
+        ("The text is: " * 9, "repeats"),
+        ("大桥关闭一周，渡轮将照常运行。" * 5, "repeats"),
+    ],
+)
+def test_faults(text: str, why: str) -> None:
+    found = fault_of(text, ITEM, TARGET, ["The ferry runs.", "Another one."])
+    assert found is not None
+    assert any(w in found for w in why.split("|"))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(max_size=80), st.text(max_size=40))
+def test_no_text_is_an_exception(text: str, source: str) -> None:
+    kept = bare(text, "text")
+    fault_of(kept, Item("o", source), Target(), [text])
+    assert len(kept) <= len(text)
+    assert fault_of(text, Item("o", source), Target(), [text]) is not None  # empty, or equal to itself
+
+
+# Rewrites
+
+
+def test_a_refused_text_is_written_again_with_the_reason(scripted: MakeScripted) -> None:
+    answers = ["Bad one.", "bad one", "Good one."]
+    lm, transport = scripted(lambda _: answers.pop(0))
+    found, usage = write(lm, Target(levels=2))
+    assert found.outputs == {1: "Bad one.", 2: "Good one."}
+    assert usage.calls == 3
+    first, again = transport.requests[1:]
+    assert (first.temperature, again.temperature, again.sample) == (0.0, 0.7, 1)
+    assert said(again).startswith(said(first))
+    assert "refused, because it is the same as one that exists:\n<output>\nbad one\n</output>" in said(again)
+
+
+def test_a_level_that_cannot_be_written_is_left_out_and_the_others_go_on(scripted: MakeScripted) -> None:
+    def answer(request: Request) -> str:
+        text = said(request)
+        if "as bad as" in text:
+            return "Worst text."
+        if "as good as it" in text:
+            return "Best text."
+        both = "\nWorst text.\n" in text and "\nBest text.\n" in text
+        if both and "Middle" not in text and len(transport.requests) <= 2 + WRITINGS:
+            return "Worst text."  # level 3 fails each time
+        return f"Middle text {len(transport.requests)}."
+
+    lm, transport = scripted(answer)
+    found, usage = write(lm)
+    assert list(found.outputs) == [1, 2, 4, 5]
+    assert "the same as one that exists (written 3 times)" in found.left_out[3]
+    assert usage.calls == 2 + WRITINGS + 2
+    assert "\nBest text.\n" in said(transport.requests[5])  # level 2 now lies between 1 and 5
+
+
+def test_without_an_extreme_there_is_nothing(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "...")
+    with pytest.raises(CallError, match="could not write reference 1 of 5: it is empty") as caught:
+        write(lm)
+    assert caught.value.usage.calls == WRITINGS  # type: ignore[attr-defined]
+
+
+def test_a_text_cut_off_ends_with_its_last_sentence(scripted: MakeScripted) -> None:
+    cut = Reply("The bridge is closed. The ferry wi", finish="length")
+    lm, _ = scripted(lambda r: cut if "as bad" in said(r) else "Other.")
+    found, _ = write(lm, Target(levels=2))
+    assert found.outputs[1] == "The bridge is closed."

@@ -1,0 +1,259 @@
+"""The call cache: what a key tells apart, damage, and several processes on one file."""
+
+import logging
+import os
+import sqlite3
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgesmith.errors import OptionError
+from judgesmith.programs.comparing.references import ReferenceStore
+from judgesmith.programs.models.cache import CallCache, default_cache_path
+from judgesmith.programs.models.shared_file import SharedFile
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[CallCache]:
+    opened = CallCache(tmp_path / "deep" / "er" / "calls.sqlite")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CallCache]:
+    opened = CallCache(tmp_path_factory.mktemp("cache") / "calls.sqlite")
+    yield opened
+    opened.close()
+
+
+@given(JSON, st.binary(min_size=1, max_size=40))
+def test_a_value_comes_back_as_it_went_in(shared: CallCache, value: Any, key: bytes) -> None:
+    shared.put(key, value)
+    assert shared.get(key) == value
+
+
+def test_an_unknown_key_is_none(cache: CallCache) -> None:
+    assert cache.get(b"unknown") is None
+
+
+def test_the_key_does_not_depend_on_the_order_of_fields() -> None:
+    one = CallCache.key({"model": "m", "messages": [{"role": "user", "content": "é"}]})
+    assert one == CallCache.key({"messages": [{"content": "é", "role": "user"}], "model": "m"})
+    assert one != CallCache.key({"messages": [{"content": "e", "role": "user"}], "model": "m"})
+    assert len(one) == 32
+
+
+def test_what_is_written_survives_reopening(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    first = CallCache(path)
+    first.put(b"k", {"text": "4"})
+    first.close()
+    second = CallCache(path)
+    assert second.get(b"k") == {"text": "4"}
+    second.close()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [b"", b"garbage", zlib.compress(b"{"), zlib.compress(b"[1, 2")[:-3], zlib.compress(b"\xff\xfe"), None, 7, "text"],
+)
+def test_a_damaged_entry_counts_as_absent(cache: CallCache, damage: Any) -> None:
+    cache.put(b"k", {"text": "4"})
+    with sqlite3.connect(cache.path) as other:
+        other.execute("UPDATE calls SET value = ?", (damage,))
+    other.close()
+    assert cache.get(b"k") is None
+    cache.put(b"k", {"text": "5"})
+    assert cache.get(b"k") == {"text": "5"}
+
+
+def test_a_directory_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"JUDGESMITH_CACHE.*--no-cache"):
+        CallCache(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    path.write_bytes(b"my thesis, the only copy\n" * 100)
+    with pytest.raises(OptionError, match=str(path)):
+        CallCache(path)
+    assert path.read_bytes().startswith(b"my thesis")  # and left as it was
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OptionError, match="cannot be used"):
+        CallCache(tmp_path / "file" / "calls.sqlite")
+
+
+def test_a_file_that_breaks_in_mid_run_is_said_once_and_costs_only_the_cache(
+    cache: CallCache, caplog: pytest.LogCaptureFixture
+) -> None:
+    with sqlite3.connect(cache.path) as other:
+        other.execute("DROP TABLE calls")
+    other.close()
+    with caplog.at_level(logging.WARNING):
+        cache.put(b"k", {"text": "4"})
+        assert cache.get(b"k") is None
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert str(cache.path) in caplog.text
+
+
+def test_the_default_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "mine.sqlite"))
+    assert default_cache_path() == tmp_path / "mine.sqlite"
+    monkeypatch.delenv("JUDGESMITH_CACHE")
+    assert default_cache_path() == Path.home() / ".cache" / "judgesmith" / "calls.sqlite"
+
+
+@pytest.fixture
+def lax() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def rights(folder: Path) -> dict[str, str]:
+    return {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir()}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such rights")
+@pytest.mark.parametrize("kind", [CallCache, ReferenceStore])
+def test_only_the_owner_may_read_what_is_kept(tmp_path: Path, lax: None, kind: type[SharedFile]) -> None:
+    path = tmp_path / "kept.sqlite"
+    names = ["kept.sqlite", "kept.sqlite-wal", "kept.sqlite-shm"]
+    opened = kind(path)
+    opened._run("CREATE TABLE more (n)")
+    assert rights(tmp_path) == dict.fromkeys(names, "0o600")
+    for name in names:  # as an earlier version left them
+        (tmp_path / name).chmod(0o644)
+    second = kind(path)
+    second._run("INSERT INTO more VALUES (1)")
+    assert rights(tmp_path) == dict.fromkeys(names, "0o600")
+    opened.close()
+    second.close()
+    path.chmod(0o666)
+    kind(path).close()
+    assert rights(tmp_path) == {"kept.sqlite": "0o600"}
+
+
+def test_a_second_connection_takes_no_lock_from_the_first(tmp_path: Path) -> None:
+    """POSIX ends a process's locks on a file when it closes any of its descriptors."""
+    path = tmp_path / "calls.sqlite"
+    first = CallCache(path)
+    first._db.execute("BEGIN IMMEDIATE")
+    first._db.execute("INSERT INTO calls VALUES (x'00', x'00')")
+    CallCache(path).close()
+    script = (
+        "import sqlite3, sys\n"
+        "try:\n"
+        "    sqlite3.connect(sys.argv[1], timeout=0, isolation_level=None).execute('BEGIN IMMEDIATE')\n"
+        "except sqlite3.OperationalError as error:\n"
+        "    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=20)
+    assert done.stdout == "database is locked\n"
+    first._db.execute("ROLLBACK")
+    first.close()
+
+
+def test_a_full_disk_costs_the_cache_and_not_the_calls(cache: CallCache, caplog: pytest.LogCaptureFixture) -> None:
+    cache.put(b"before", 1)
+    pages = cache._db.execute("PRAGMA page_count").fetchone()[0]
+    cache._db.execute(f"PRAGMA max_page_count = {pages}")  # SQLite's own way to have no room
+    with caplog.at_level(logging.WARNING):
+        for number in range(50):
+            cache.put(str(number).encode(), os.urandom(3000).hex())
+    assert [r.levelname for r in caplog.records] == ["WARNING"]
+    assert "full" in caplog.text
+    assert "calls go on without it" in caplog.text
+    assert cache.get(b"before") == 1
+    cache._db.execute("PRAGMA max_page_count = 100000")
+    cache.put(b"after", 2)  # room was made
+    assert cache.get(b"after") == 2
+
+
+# Several processes
+
+WRITER = """
+import sys
+from judgesmith.programs.models.cache import CallCache
+print("ready", flush=True)
+sys.stdin.readline()
+cache = CallCache(sys.argv[1])
+me = sys.argv[2]
+for number in range(200):
+    cache.put(f"{me}-{number}".encode(), {"from": me, "number": number})
+    cache.put(b"shared", {"from": me, "number": number})
+    assert cache.get(f"{me}-{number}".encode()) == {"from": me, "number": number}
+print("done", flush=True)
+"""
+
+
+def test_several_processes_share_a_file_from_its_first_moment(tmp_path: Path) -> None:
+    path = tmp_path / "calls.sqlite"
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(path), str(number)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number in range(4)
+    ]
+    try:
+        for writer in writers:
+            assert writer.stdout is not None
+            assert writer.stdout.readline() == "ready\n"
+        for writer in writers:  # all of them make the file at the same time
+            assert writer.stdin is not None
+            writer.stdin.write("\n")
+            writer.stdin.flush()
+        for writer in writers:
+            stdout, stderr = writer.communicate(timeout=30)
+            assert (stdout, stderr) == ("done\n", "")
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.communicate()
+    cache = CallCache(path)
+    for writer_number in range(4):
+        for number in range(200):
+            assert cache.get(f"{writer_number}-{number}".encode()) == {"from": str(writer_number), "number": number}
+    cache.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_opens_the_file_anew(tmp_path: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "from judgesmith.programs.models.cache import CallCache\n"
+        "cache = CallCache(sys.argv[1])\n"
+        "cache.put(b'parent', 1)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    fine = cache.get(b'parent') == 1\n"
+        "    cache.put(b'child', 2)\n"
+        "    os._exit(0 if fine else 1)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
+        "assert cache.get(b'child') == 2\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "calls.sqlite")], capture_output=True, text=True, timeout=20
+    )
+    assert (done.returncode, done.stderr) == (0, "")

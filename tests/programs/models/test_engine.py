@@ -1,0 +1,390 @@
+"""The engine: an ordered, lazy map over one background loop, and what happens when something stops it."""
+
+import asyncio
+import contextvars
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.programs.models import engine
+
+BOUND = 20.0  # seconds; a subprocess that takes longer hangs
+
+
+async def wait(seconds: float) -> float:
+    await asyncio.sleep(seconds)
+    return seconds
+
+
+# Running one coroutine
+
+
+def test_run_gives_the_result_and_raises_the_error() -> None:
+    async def broken() -> None:
+        raise KeyError("mine")
+
+    assert engine.run(wait(0.0)) == 0.0
+    with pytest.raises(KeyError, match="mine"):
+        engine.run(broken())
+
+
+def test_run_inside_the_loop_is_refused_instead_of_waiting_for_itself() -> None:
+    async def nested() -> None:
+        engine.run(wait(0.0))
+
+    async def nested_map() -> list[float]:
+        return list(engine.ordered_map(wait, [0.0], in_flight=1))
+
+    with pytest.raises(RuntimeError, match="asynchronous form"):
+        engine.run(nested())
+    with pytest.raises(RuntimeError, match="asynchronous form"):
+        engine.run(nested_map())
+
+
+def test_context_variables_reach_the_coroutine_and_its_changes_stay_there() -> None:
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
+
+    async def seen(_: int) -> str:
+        found = variable.get()
+        variable.set("changed by a worker")
+        return found
+
+    token = variable.set("the caller's")
+    try:
+        assert engine.run(seen(0)) == "the caller's"
+        assert list(engine.ordered_map(seen, range(3), in_flight=2)) == ["the caller's"] * 3
+        assert variable.get() == "the caller's"
+    finally:
+        variable.reset(token)
+
+
+def test_cancelling_a_submitted_coroutine_cancels_it_on_the_loop() -> None:
+    ended = threading.Event()
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.set()
+
+    future = engine.submit(long())
+    engine.run(wait(0.01))
+    future.cancel()
+    assert ended.wait(2)
+
+
+def test_cancelling_before_it_starts_leaves_nothing_behind() -> None:
+    started = threading.Event()
+    release = threading.Event()
+
+    async def block_the_loop() -> None:
+        started.set()
+        release.wait(2)
+
+    async def never() -> None:
+        raise AssertionError("it was cancelled")
+
+    blocking = engine.submit(block_the_loop())
+    started.wait(2)
+    future = engine.submit(never())
+    assert future.cancel()
+    release.set()
+    blocking.result(2)
+    assert engine.run(wait(0.0)) == 0.0
+
+
+# The map
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 9))
+def test_results_come_in_the_order_of_the_items(waits: list[int], in_flight: int) -> None:
+    async def work(item: tuple[int, int]) -> int:
+        await asyncio.sleep(item[1] / 2000)
+        return item[0]
+
+    assert list(engine.ordered_map(work, enumerate(waits), in_flight=in_flight)) == list(range(len(waits)))
+
+
+@pytest.mark.parametrize("in_flight", [1, 3, 16])
+def test_as_many_at_a_time_as_asked_for(in_flight: int) -> None:
+    now, most = 0, 0
+
+    async def work(_: int) -> None:
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+
+    list(engine.ordered_map(work, range(60), in_flight=in_flight))
+    assert most == in_flight
+
+
+@pytest.mark.parametrize("in_flight", [1, 8])
+def test_the_source_is_read_no_further_than_the_window(in_flight: int) -> None:
+    window = max(4 * in_flight, 8)
+    read = 0
+
+    def source() -> Iterator[int]:
+        nonlocal read
+        for number in range(100_000):
+            read += 1
+            yield number
+
+    async def work(item: int) -> int:
+        return item
+
+    results = engine.ordered_map(work, source(), in_flight=in_flight)
+    assert read == 0  # not before the first result is asked for
+    for taken in range(1, 200):
+        next(results)
+        assert read <= taken + window
+    results.close()  # type: ignore[attr-defined]
+    assert read <= 200 + window
+
+
+def test_a_result_that_is_there_does_not_wait_for_a_slow_source() -> None:
+    read: list[int] = []
+
+    def source() -> Iterator[int]:
+        for number in range(5):
+            read.append(number)
+            yield number
+            time.sleep(0.03)
+
+    async def work(item: int) -> int:
+        return item
+
+    results = engine.ordered_map(work, source(), in_flight=4)
+    assert next(results) == 0
+    assert len(read) <= 2
+    assert list(results) == [1, 2, 3, 4]
+
+
+def test_a_slow_source_does_not_stop_the_calls_under_way() -> None:
+    finished: list[float] = []
+
+    def source() -> Iterator[int]:
+        yield 0
+        time.sleep(0.3)
+        yield 1
+
+    async def work(item: int) -> int:
+        await asyncio.sleep(0.02)
+        finished.append(time.monotonic())
+        return item
+
+    started = time.monotonic()
+    assert list(engine.ordered_map(work, source(), in_flight=2)) == [0, 1]
+    assert finished[0] - started < 0.25
+
+
+def test_the_source_is_read_in_the_callers_thread() -> None:
+    threads = set()
+
+    def source() -> Iterator[int]:
+        for number in range(3):
+            threads.add(threading.current_thread())
+            yield number
+
+    async def work(item: int) -> int:
+        return item
+
+    list(engine.ordered_map(work, source(), in_flight=2))
+    assert threads == {threading.current_thread()}
+
+
+def test_maps_can_be_chained() -> None:
+    """One judge's scores as another's input: the inner map is read while the outer one runs."""
+
+    async def double(item: int) -> int:
+        await asyncio.sleep(0.001)
+        return 2 * item
+
+    inner = engine.ordered_map(double, range(50), in_flight=4)
+    outer = engine.ordered_map(double, inner, in_flight=3)
+    assert list(outer) == [4 * number for number in range(50)]
+
+
+def test_a_broken_source_comes_after_the_rows_before_it() -> None:
+    def source() -> Iterator[int]:
+        yield from range(5)
+        raise ValueError("line 6 is broken")
+
+    async def work(item: int) -> int:
+        await asyncio.sleep(0.01)
+        return item
+
+    got: list[int] = []
+    with pytest.raises(ValueError, match="line 6"):
+        got.extend(engine.ordered_map(work, source(), in_flight=2))
+    # extend() keeps what came before the exception
+    assert got == [0, 1, 2, 3, 4]
+
+
+def test_a_workers_exception_ends_the_map_in_its_place_and_cancels_the_rest() -> None:
+    cancelled = 0
+
+    async def work(item: int) -> int:
+        nonlocal cancelled
+        if item == 3:
+            await asyncio.sleep(0.1)  # until the others are under way
+            raise LookupError("row 3")
+        if item > 3:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled += 1
+                raise
+        return item
+
+    got: list[int] = []
+    with pytest.raises(LookupError, match="row 3"):
+        got.extend(engine.ordered_map(work, range(10), in_flight=8))
+    engine.run(wait(0.01))
+    assert got == [0, 1, 2]
+    assert cancelled > 0
+
+
+def test_leaving_early_cancels_what_is_under_way() -> None:
+    now = 0
+
+    async def work(item: int) -> int:
+        nonlocal now
+        if item == 0:
+            await asyncio.sleep(0.1)  # until the others are under way
+            return item
+        now += 1
+        try:
+            await asyncio.sleep(60)
+        finally:
+            now -= 1
+        return item
+
+    for result in engine.ordered_map(work, range(1000), in_flight=4):
+        assert result == 0
+        engine.run(wait(0.01))
+        assert now > 0
+        break
+    engine.run(wait(0.01))
+    assert now == 0
+
+
+def test_system_exit_in_the_source_leaves_the_engine_alive() -> None:
+    def source() -> Iterator[int]:
+        yield 1
+        raise SystemExit(3)
+
+    async def work(item: int) -> int:
+        return item
+
+    with pytest.raises(SystemExit):
+        list(engine.ordered_map(work, source(), in_flight=2))
+    assert engine.run(wait(0.0)) == 0.0
+
+
+def test_several_threads_may_map_at_once() -> None:
+    async def work(item: int) -> int:
+        await asyncio.sleep(0.001)
+        return item
+
+    found: dict[int, list[int]] = {}
+
+    def one(number: int) -> None:
+        found[number] = list(engine.ordered_map(work, range(number, number + 30), in_flight=3))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert found == {number: list(range(number, number + 30)) for number in range(6)}
+
+
+# The end of a process
+
+CTRL_C = """
+import asyncio
+from judgesmith.programs import engine
+async def work(item):
+    if item == 0:
+        print("started", flush=True)
+        return item
+    await asyncio.sleep(60)
+for _ in engine.ordered_map(work, range(100), in_flight=8):
+    pass
+"""
+
+AT_EXIT = """
+import asyncio
+from judgesmith.programs import engine
+async def work(item):
+    try:
+        await asyncio.sleep(60 if item else 0)
+    finally:
+        print("ended", flush=True)
+results = engine.ordered_map(work, range(3), in_flight=8)
+next(results)
+async def closer():
+    print("closed", flush=True)
+engine.at_exit(closer)
+keep = [results]
+import sys
+sys.modules["keep"] = keep  # outlives the atexit functions
+"""
+
+FORK = """
+import asyncio, os, sys
+from judgesmith.programs import engine
+async def work(item):
+    await asyncio.sleep(0.001)
+    return item
+assert list(engine.ordered_map(work, range(5), in_flight=2)) == [0, 1, 2, 3, 4]
+child = os.fork()
+if child == 0:
+    fine = list(engine.ordered_map(work, range(5), in_flight=2)) == [0, 1, 2, 3, 4]
+    os._exit(0 if fine else 1)
+_, status = os.waitpid(child, 0)
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+
+
+def test_ctrl_c_ends_quickly() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CTRL_C],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A test run in the background of a shell ignores Ctrl-C, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "started\n"
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=BOUND)
+    assert "KeyboardInterrupt" in stderr
+    assert "was destroyed" not in stderr
+    assert process.returncode != 0
+
+
+def test_what_is_under_way_at_exit_is_cancelled_and_connections_closed() -> None:
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=BOUND)
+    assert done.stderr == ""
+    assert done.stdout == "ended\nended\nended\nclosed\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_child_gets_a_loop_of_its_own(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=BOUND)
+    assert done.returncode == 0, done.stderr

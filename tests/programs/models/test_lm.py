@@ -1,0 +1,774 @@
+"""Language models over a real server that misbehaves: retries, limits, the cache, the meter, the probe, names."""
+
+import asyncio
+import json
+import socket
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from misbehaving_server import MakeServer, Say, Server
+
+from judgesmith.errors import BudgetError, CallError, ModelError, OptionError
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import (
+    Capabilities,
+    Connection,
+    LanguageModel,
+    Meter,
+    Sampling,
+    Unreachable,
+    language_model,
+    price,
+)
+from judgesmith.programs.models.transport import Reply, Request, Transport, Unanswered
+from judgesmith.signatures.values import Item, Usage
+
+BOUND = 20.0  # seconds; a subprocess that takes longer hangs
+#: A Retry-After that keeps the tests fast: without one, waits are random between 0 and 0.5 s and grow.
+SOON = {"Retry-After": "0.01"}
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JUDGESMITH_CACHE", str(tmp_path / "calls.sqlite"))
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "HOSTED_VLLM_API_KEY", "LM_STUDIO_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def model(server: Server | str, name: str = "openai/m", **connection: Any) -> LanguageModel:
+    base = server if isinstance(server, str) else server.base
+    options: dict[str, Any] = {"api_key": "sk-secret", "timeout": 5.0, "cache": False} | connection
+    return language_model(name, connection=Connection(api_base=base, **options))
+
+
+def ask(number: int = 0, **options: Any) -> Request:
+    return Request([{"role": "user", "content": f"row {number}"}], 12, **options)
+
+
+def complete(lm: LanguageModel, *requests: Request) -> list[Reply]:
+    """All of them at the same time."""
+
+    async def together() -> list[Reply]:
+        return list(await asyncio.gather(*(lm.complete(request) for request in requests)))
+
+    return engine.run(together())
+
+
+# Retries
+
+
+def test_a_request_is_tried_again_and_the_tries_are_counted(serve: MakeServer) -> None:
+    past = format_datetime(datetime.now(UTC) - timedelta(seconds=5), usegmt=True)
+    server = serve(Say(429, headers=SOON), Say(503, headers={"Retry-After": past}), Say(500, headers=SOON), Say())
+    lm = model(server)
+    told: list[Usage] = []
+    reply = engine.run(lm.complete(ask(), meter=told.append))
+    assert reply.text == "Score: 4"
+    assert len(server.bodies) == 4
+    (usage,) = told
+    assert (usage.calls, usage.retries, usage.cached) == (4, 3, 0)
+    assert (usage.prompt_tokens, usage.completion_tokens) == (11, 3)  # of the answer, not of the tries
+    assert lm.meter.usage == usage
+    assert lm.meter.logical == 1
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [Say(body=b"<html>"), Say(body=b'{"choices": []}'), Say(cut=10), Say(hang_up=True), Say(wait=5)],
+    ids=["garbage", "no completion", "cut off", "closed", "slow"],
+)
+def test_broken_answers_are_tried_again(serve: MakeServer, broken: Say) -> None:
+    server = serve(broken, Say())
+    lm = model(server, timeout=0.1)
+    assert complete(lm, ask())[0].text == "Score: 4"
+    assert len(server.bodies) == 2
+    assert lm.meter.usage.retries == 1
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 4])
+def test_the_tries_are_bounded(serve: MakeServer, attempts: int) -> None:
+    server = serve(Say(429, b'{"error": {"message": "slow down"}}', SOON))
+    lm = model(server, attempts=attempts)
+    with pytest.raises(CallError, match="openai/m: HTTP 429: slow down") as caught:
+        complete(lm, ask())
+    assert len(server.bodies) == attempts
+    assert (f"after {attempts} tries" in str(caught.value)) == (attempts > 1)
+    assert (lm.meter.usage.calls, lm.meter.usage.retries) == (attempts, attempts - 1)
+
+
+def test_the_wait_is_what_the_server_asked_for(serve: MakeServer) -> None:
+    server = serve(Say(429, headers={"Retry-After": "0.25"}), Say(429, headers={"Retry-After": "0"}), Say())
+    complete(model(server), ask())
+    first, second, third = server.times
+    assert 0.24 <= second - first < 1.0
+    assert third - second < 0.2
+
+
+def test_a_wait_for_a_retry_holds_no_place(serve: MakeServer) -> None:
+    """With one call at a time, a call that waits for its retry lets the others pass."""
+
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        again = sum(b == body for b in server.bodies) > 1
+        return Say() if again or "row 0" not in str(body) else Say(429, headers={"Retry-After": "0.3"})
+
+    server = serve(behave)
+    complete(model(server, concurrency=1), ask(0), ask(1), ask(2))
+    asked = [body["messages"][0]["content"] for body in server.bodies]
+    assert asked == ["row 0", "row 1", "row 2", "row 0"]
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+def test_what_no_try_can_mend_is_a_model_error_at_once(serve: MakeServer, status: int) -> None:
+    server = serve(Say(status, headers=SOON))
+    with pytest.raises(ModelError):
+        complete(model(server), ask())
+    assert len(server.bodies) == 1
+
+
+def test_a_bad_request_fails_this_call_without_another_try(serve: MakeServer) -> None:
+    server = serve(Say(400, b'{"error": {"message": "prompt too long"}}', SOON))
+    with pytest.raises(CallError, match="prompt too long"):
+        complete(model(server), ask())
+    assert len(server.bodies) == 1
+
+
+def test_a_text_that_cannot_be_sent_fails_its_row_alone(serve: MakeServer) -> None:
+    broken = Request([{"role": "user", "content": "half \ud83d a smile"}], 1)
+    for cache in (False, True):
+        with pytest.raises(CallError, match="cannot be sent"):
+            complete(model(serve(), cache=cache), broken)
+
+
+# Limits
+
+
+@pytest.mark.parametrize("concurrency", [1, 3, 16])
+def test_no_more_calls_at_a_time_than_allowed(serve: MakeServer, concurrency: int) -> None:
+    server = serve(Say(wait=0.01))
+    complete(model(server, concurrency=concurrency), *(ask(n) for n in range(40)))
+    assert len(server.bodies) == 40
+    assert server.most_in_flight == concurrency
+
+
+def test_requests_a_minute_are_paced_from_the_first(serve: MakeServer) -> None:
+    server = serve()
+    complete(model(server, rpm=1200), *(ask(n) for n in range(8)))  # 1200 a minute: one each 50 ms
+    assert server.times[-1] - server.times[0] >= 7 * 0.05 - 0.03
+    gaps = [b - a for a, b in zip(server.times, server.times[1:], strict=False)]
+    assert max(gaps) < 0.5
+
+
+def test_tries_count_as_requests_a_minute(serve: MakeServer) -> None:
+    server = serve(Say(429, headers={"Retry-After": "0"}), Say(429, headers={"Retry-After": "0"}), Say())
+    complete(model(server, rpm=600), ask())
+    assert server.times[-1] - server.times[0] >= 0.2 - 0.03
+
+
+@pytest.mark.parametrize(
+    "options", [{"timeout": 0}, {"attempts": 0}, {"rpm": 0}, {"rpm": -1}, {"concurrency": 0}, {"timeout": -1.0}]
+)
+def test_connections_that_make_no_sense(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        Connection(**options)
+
+
+@pytest.mark.parametrize("options", [{"temperature": -0.1}, {"temperature": 2.5}, {"max_tokens": 0}])
+def test_samplings_that_make_no_sense(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        Sampling(**options)
+
+
+def test_a_key_is_not_shown() -> None:
+    assert "sk-secret" not in repr(Connection(api_key="sk-secret"))
+
+
+# The cache
+
+LOGPROBS = {
+    "choices": [
+        {
+            "message": {"content": "4"},
+            "finish_reason": "stop",
+            "logprobs": {
+                "content": [
+                    {
+                        "token": "4",
+                        "top_logprobs": [
+                            {"token": "4", "logprob": -0.12345678901234567},
+                            {"token": "5", "logprob": -2.3},
+                        ],
+                    }
+                ]
+            },
+        }
+    ],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}},
+}
+
+
+def test_a_second_run_asks_nothing_and_reads_the_very_same(serve: MakeServer) -> None:
+    server = serve(Say(body=json.dumps(LOGPROBS).encode()))
+    first = complete(model(server, cache=True), *(ask(n) for n in range(5)))
+    assert len(server.bodies) == 5
+    lm = model(server, cache=True)
+    assert complete(lm, *(ask(n) for n in range(5))) == first  # to the last digit of a log-probability
+    assert len(server.bodies) == 5
+    assert lm.meter.usage == Usage(cached=5)
+
+
+def test_equal_requests_at_the_same_time_are_sent_once(serve: MakeServer) -> None:
+    server = serve(Say(wait=0.05))
+    lm = model(server, cache=True)
+    replies = complete(lm, *[ask()] * 16)
+    assert len(server.bodies) == 1
+    assert {reply.text for reply in replies} == {"Score: 4"}
+    assert (lm.meter.usage.calls, lm.meter.usage.cached, lm.meter.logical) == (1, 15, 16)
+
+
+def test_the_failure_of_a_shared_request_reaches_all_who_wait(serve: MakeServer) -> None:
+    server = serve(Say(400, b"no", wait=0.02))
+    lm = model(server, cache=True)
+
+    async def together() -> list[Any]:
+        return await asyncio.gather(*(lm.complete(ask()) for _ in range(4)), return_exceptions=True)
+
+    assert [type(outcome) for outcome in engine.run(together())] == [CallError] * 4
+    assert len(server.bodies) == 1
+    with pytest.raises(CallError):  # and is not stored
+        complete(lm, ask())
+    assert len(server.bodies) == 2
+
+
+def test_who_waits_for_a_request_that_is_cancelled_asks_for_itself(serve: MakeServer) -> None:
+    server = serve(Say(wait=0.3))
+    lm = model(server, cache=True)
+
+    async def one_leaves() -> list[Any]:
+        first, *others = [asyncio.ensure_future(lm.complete(ask())) for _ in range(4)]
+        while not server.bodies:
+            await asyncio.sleep(0.01)
+        first.cancel()
+        return await asyncio.gather(first, *others, return_exceptions=True)
+
+    cancelled, *others = engine.run(one_leaves())
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert [reply.text for reply in others] == ["Score: 4"] * 3
+    assert len(server.bodies) == 2  # the cancelled one, and one for the three others
+
+
+def test_who_waits_can_be_cancelled_without_harm_to_the_request(serve: MakeServer) -> None:
+    server = serve(Say(wait=0.1))
+    lm = model(server, cache=True)
+
+    async def one_leaves() -> list[Any]:
+        first, second = [asyncio.ensure_future(lm.complete(ask())) for _ in range(2)]
+        await asyncio.sleep(0.02)
+        second.cancel()
+        return list(await asyncio.gather(first, second, return_exceptions=True))
+
+    reply, cancelled = engine.run(one_leaves())
+    assert reply.text == "Score: 4"
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert len(server.bodies) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"max_tokens": 13},
+        {"temperature": 0.7},
+        {"top_logprobs": 20},
+        {"grammar": 'root ::= "4"'},
+        {"schema": {"type": "object"}},
+        {"sample": 1},
+        {"messages": [{"role": "system", "content": "row 0"}]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_the_key_tells_requests_apart(serve: MakeServer, other: dict[str, Any]) -> None:
+    server = serve()
+    lm = model(server, cache=True)
+    complete(lm, ask())
+    complete(lm, replace(ask(), **other))
+    assert len(server.bodies) == 2
+    complete(lm, ask(), replace(ask(), **other))
+    assert len(server.bodies) == 2
+
+
+def test_the_key_tells_servers_and_models_apart(serve: MakeServer) -> None:
+    one, two = serve(), serve()
+    complete(model(one, cache=True), ask())
+    complete(model(two, cache=True), ask())
+    complete(model(one, name="openai/other", cache=True), ask())
+    complete(model(one.base + "/", cache=True), ask())  # the same address
+    assert (len(one.bodies), len(two.bodies)) == (2, 1)
+
+
+@pytest.mark.parametrize("damage", [b"garbage", b"", None, "zipped"])
+def test_a_damaged_entry_is_asked_again(serve: MakeServer, tmp_path: Path, damage: Any) -> None:
+    import zlib
+
+    server = serve()
+    complete(model(server, cache=True), ask())
+    with sqlite3.connect(tmp_path / "calls.sqlite") as other:
+        # "zipped": JSON that was written by something else
+        value = zlib.compress(b'{"text": "4"}') if damage == "zipped" else damage
+        assert other.execute("UPDATE calls SET value = ?", (value,)).rowcount == 1
+    other.close()
+    assert complete(model(server, cache=True), ask())[0].text == "Score: 4"
+    assert len(server.bodies) == 2
+    complete(model(server, cache=True), ask())
+    assert len(server.bodies) == 2
+
+
+@pytest.mark.parametrize("kind", ["directory", "garbage"])
+def test_an_unusable_cache_file_is_refused_when_the_model_is_made(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "calls.sqlite"
+    if kind == "directory":
+        path.mkdir()
+    else:
+        path.write_bytes(b"no database" * 1000)
+    with pytest.raises(OptionError, match="JUDGESMITH_CACHE"):
+        model("http://127.0.0.1:1/v1", cache=True)
+    model("http://127.0.0.1:1/v1", cache=False)
+
+
+# Answers that cannot be read
+
+GARBAGE = Say(body=json.dumps({"choices": [{"message": {"content": "As an AI I like turtles."}}]}).encode())
+
+
+def scored(reply: Reply) -> bool:
+    return "Score" in reply.text
+
+
+def test_an_answer_that_cannot_be_read_is_asked_for_again_and_again(serve: MakeServer) -> None:
+    server = serve(GARBAGE, GARBAGE, Say())
+    for number in (1, 2, 3, 3):  # the third can be read, and is there the next time
+        lm = model(server, cache=True)
+        reply = engine.run(lm.complete(ask(), readable=scored))
+        assert len(server.bodies) == number
+        assert scored(reply) == (number == 3)
+        assert lm.meter.logical == 1
+    assert lm.meter.usage == Usage(cached=1)
+
+
+def test_an_answer_that_an_earlier_version_kept_is_not_served(serve: MakeServer) -> None:
+    server = serve(GARBAGE, Say())
+    assert not scored(complete(model(server, cache=True), ask())[0])  # kept, since nobody read it
+    assert scored(engine.run(model(server, cache=True).complete(ask(), readable=scored)))
+    assert scored(complete(model(server, cache=True), ask())[0])
+    assert len(server.bodies) == 2
+
+
+def test_who_waits_shares_an_answer_that_cannot_be_read(serve: MakeServer) -> None:
+    """Nobody asks sixteen times at once for what one answer has shown; afterwards everybody asks anew."""
+    server = serve(GARBAGE, Say())
+    lm = model(server, cache=True)
+    read: list[Reply] = []
+
+    def readable(reply: Reply) -> bool:
+        read.append(reply)
+        return scored(reply)
+
+    async def together() -> list[Reply]:
+        return list(await asyncio.gather(*(lm.complete(ask(), readable=readable) for _ in range(16))))
+
+    assert len(set(engine.run(together()))) == 1
+    assert len(server.bodies) == 1
+    assert len(read) == 16  # everybody is asked of what it gets
+    assert scored(engine.run(together())[7])
+    assert len(server.bodies) == 2
+    assert (lm.meter.usage.calls, lm.meter.usage.cached, lm.meter.logical) == (2, 30, 32)
+
+
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_judge_asks_anew_what_it_could_not_read(serve: MakeServer, cache: bool) -> None:
+    healthy = False
+
+    def behave(_: int, body: dict[str, Any]) -> Say:
+        return Say() if healthy or "2 + 2 =" in body["messages"][-1]["content"] else GARBAGE
+
+    server = serve(behave)
+
+    def verdict() -> Any:
+        lm = model(server, cache=cache)
+        judge = ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
+        found = judge.score("source", "output")
+        return found, lm.meter.usage.calls
+
+    failed, _ = verdict()
+    assert "no score in the answer" in (failed.failure or "")
+    assert failed.usage.calls == 2
+    healthy = True
+    mended, _ = verdict()
+    assert (mended.failure, mended.score, mended.usage.calls) == (None, 4.0, 1)
+    again, calls = verdict()
+    assert again.score == 4.0
+    assert (calls == 0) == cache
+
+
+def test_a_reference_that_was_refused_is_written_anew_by_a_server_that_is_well_again(serve: MakeServer) -> None:
+    """Readable, and of no use: one text for the worst and the best level alike."""
+    healthy = False
+    texts = {1: "Nothing in it is true.", 2: "The hall is closed on Monday.", 3: "The hall closes for repairs."}
+
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        if "2 + 2 =" in body["messages"][-1]["content"]:
+            return Say()
+        text = texts[1 + number % 3] if healthy else "The hall is closed today."
+        return Say(body=json.dumps({"choices": [{"message": {"content": text}}]}).encode())
+
+    server = serve(behave)
+    target = Target(levels=3)
+
+    def write() -> Any:
+        writer = ReferenceWriter()
+        return engine.run(writer.awrite(Item("o", "The hall is closed."), target, model(server, cache=True)))
+
+    with pytest.raises(CallError, match="the same as one that exists"):
+        write()
+    healthy = True
+    references, _ = write()
+    assert {1, 3} <= set(references.outputs)
+
+
+def test_garbage_tells_no_later_process_what_a_server_can_do(serve: MakeServer) -> None:
+    able, broken = capable(), True
+    server = serve(lambda number, body: GARBAGE if broken else able(number, body))
+    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(False, False, True, False)
+    broken = False
+    assert engine.run(model(server, cache=True).capabilities()) == Capabilities(True, True, True, False)
+
+
+# The meter
+
+
+def test_cached_answers_count_as_logical_calls_with_their_tokens(serve: MakeServer) -> None:
+    server = serve()
+    requests = [ask(n) for n in range(3)]
+    fresh = model(server, cache=True)
+    complete(fresh, *requests)
+    again = model(server, cache=True)
+    complete(again, *requests)
+    assert len(server.bodies) == 3
+    assert (fresh.meter.logical, fresh.meter.logical_tokens) == (3, (33, 9))
+    assert (again.meter.logical, again.meter.logical_tokens) == (3, (33, 9))
+    assert (fresh.meter.usage.tokens, again.meter.usage.tokens) == (42, 0)
+
+
+@pytest.mark.parametrize("cache", [False, True])
+def test_the_budget_ends_before_the_call(serve: MakeServer, cache: bool) -> None:
+    server = serve()
+    lm = model(server, cache=cache)
+    lm.meter.max_calls = 2
+    complete(lm, ask(0))
+    complete(lm, ask(0))  # counts, whether or not the disk answers it
+    with pytest.raises(BudgetError, match="2 calls"):
+        complete(lm, ask(1))
+    assert len(server.bodies) == (1 if cache else 2)
+    assert lm.meter.logical == 2
+
+
+def test_the_budget_in_dollars() -> None:
+    meter = Meter(cost=0.5, max_cost=0.5)
+    with pytest.raises(BudgetError, match=r"\$0\.5"):
+        meter.admit()
+
+
+def test_prices() -> None:
+    reply = Reply("4", None, 1000, 100)
+    assert price("local/qwen2.5-0.5b", reply) == 0.0
+    assert price("gguf:model.gguf", reply) == 0.0
+    assert price("ollama_chat/llama3.1:8b", reply) == 0.0
+    assert price("openai/no-such-model", reply) is None
+    known = price("openai/gpt-4o-mini", reply)
+    assert known is not None
+    assert 0 < known < 0.01
+    assert price("gpt-4o-mini", reply) == known
+
+
+# The probe
+
+
+def capable(*, logprobs: bool = True, schema: bool = True, system: bool = True) -> Callable[[int, dict[str, Any]], Say]:
+    """A server that answers 400 to what it cannot do."""
+
+    def behave(_: int, body: dict[str, Any]) -> Say:
+        if not system and body["messages"][0]["role"] == "system":
+            return Say(400, b'{"error": {"message": "System role not supported"}}')
+        if "logprobs" in body:
+            return Say(body=json.dumps(LOGPROBS).encode()) if logprobs else Say(400, b"logprobs: unknown field")
+        if "response_format" in body:
+            made = {"choices": [{"message": {"content": '{"digit": 4}'}}]}
+            return Say(body=json.dumps(made).encode()) if schema else Say(400, b"response_format: unknown")
+        return Say()
+
+    return behave
+
+
+@pytest.mark.parametrize("logprobs", [True, False])
+@pytest.mark.parametrize("schema", [True, False])
+@pytest.mark.parametrize("system", [True, False])
+@pytest.mark.parametrize("cache", [True, False])
+def test_the_probe_finds_out_what_a_server_can_do(
+    serve: MakeServer, logprobs: bool, schema: bool, system: bool, cache: bool
+) -> None:
+    server = serve(capable(logprobs=logprobs, schema=schema, system=system))
+    lm = model(server, cache=cache)
+    assert engine.run(lm.capabilities()) == Capabilities(logprobs, schema, system, False)
+    asked = len(server.bodies)
+    assert asked <= 5
+    assert engine.run(lm.capabilities()) == Capabilities(logprobs, schema, system, False)
+    assert len(server.bodies) == asked  # once per model
+
+
+def test_a_server_that_ignores_what_it_cannot_do_is_seen_through(serve: MakeServer) -> None:
+    server = serve()  # 200 to everything, in prose, without log-probabilities
+    assert engine.run(model(server).capabilities()) == Capabilities(False, False, True, False)
+
+
+def test_the_chosen_token_alone_is_no_distribution(serve: MakeServer) -> None:
+    lonely = json.loads(json.dumps(LOGPROBS))
+    del lonely["choices"][0]["logprobs"]["content"][0]["top_logprobs"][1]
+    assert not engine.run(model(serve(Say(body=json.dumps(lonely).encode()))).capabilities()).logprobs
+
+
+def test_the_probe_of_another_process_comes_from_the_disk(serve: MakeServer) -> None:
+    server = serve(capable())
+    engine.run(model(server, cache=True).capabilities())
+    asked = len(server.bodies)
+    assert engine.run(model(server, cache=True).capabilities()).logprobs
+    assert len(server.bodies) == asked
+
+
+def test_many_ask_for_the_probe_at_once(serve: MakeServer) -> None:
+    server = serve(capable())
+    lm = model(server)
+
+    async def together() -> set[Capabilities]:
+        return set(await asyncio.gather(*(lm.capabilities() for _ in range(20))))
+
+    assert engine.run(together()) == {Capabilities(True, True, True, False)}
+    assert len(server.bodies) == 2
+
+
+def test_a_server_that_is_down_is_a_model_error_after_the_tries_of_one_call() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening
+        lm = model(f"http://127.0.0.1:{taken.getsockname()[1]}/v1", attempts=2)
+        with pytest.raises(ModelError, match=r"connection failed.*after 2 tries.*check that the server runs"):
+            engine.run(lm.capabilities())
+        assert lm.meter.usage.calls == 2
+        with pytest.raises(Unreachable):
+            complete(lm, ask())
+
+
+def test_a_server_that_refuses_everything_is_a_model_error(serve: MakeServer) -> None:
+    server = serve(Say(400, b"no"))
+    with pytest.raises(ModelError, match="HTTP 400: no"):
+        engine.run(model(server).capabilities())
+    assert len(server.bodies) == 4
+
+
+def test_a_probe_that_failed_is_made_again_when_asked_again(serve: MakeServer) -> None:
+    able = capable()
+    server = serve(lambda number, body: Say(401) if number == 1 else able(number, body))
+    lm = model(server)
+    with pytest.raises(ModelError, match="key"):
+        engine.run(lm.capabilities())
+    assert engine.run(lm.capabilities()).logprobs
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", ["", "  ", "openai/", "/gpt-4o", "/"])
+def test_a_name_without_a_model_is_refused(name: str) -> None:
+    with pytest.raises(OptionError, match="PROVIDER/MODEL"):
+        language_model(name, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False))
+
+
+def test_an_address_from_a_variable_is_one_server_and_not_another(
+    serve: MakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same model object even, whose provider looks its address up at every call."""
+    one, two = serve(), serve()
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
+    monkeypatch.setenv("DEEPSEEK_API_BASE", one.base)
+    lm = language_model("deepseek/m", connection=Connection(attempts=1))
+    complete(lm, ask())
+    complete(lm, ask())
+    monkeypatch.setenv("DEEPSEEK_API_BASE", two.base)
+    complete(lm, ask())
+    complete(language_model("deepseek/m", connection=Connection(attempts=1)), ask())
+    assert (len(one.bodies), len(two.bodies)) == (1, 1)
+    assert one.base not in lm.identity  # a hash: where the user's servers are is nobody's business
+
+
+def test_a_name_that_no_provider_has_is_a_model_error() -> None:
+    lm = language_model("nonsense", connection=Connection(cache=False, attempts=1))
+    with pytest.raises(ModelError, match="PROVIDER/MODEL"):
+        engine.run(lm.capabilities())
+
+
+def test_an_unknown_local_model_is_a_model_error() -> None:
+    with pytest.raises(ModelError):
+        language_model("local/no-such-model", connection=Connection(cache=False))
+    with pytest.raises(ModelError):
+        language_model("gguf:/no/such/file.gguf", connection=Connection(cache=False))
+
+
+@pytest.mark.parametrize("lm", [None, 7, object(), ["openai/m"]])
+def test_what_is_neither_a_name_nor_an_object_is_refused(lm: Any) -> None:
+    with pytest.raises(OptionError, match=r"a name or a dspy\.LM object"):
+        language_model(lm)
+
+
+@pytest.mark.parametrize(
+    "base",
+    ["127.0.0.1:8000/v1", "localhost", "ftp://host/v1", "http://", "http:///v1", "file:///etc/passwd", "http://h:port/v1",
+     "http://h:99999/v1", "http://[::1/v1"],
+)  # fmt: skip
+def test_addresses_that_are_none(base: str) -> None:
+    with pytest.raises(OptionError, match=r"for example http://127.0.0.1:8000/v1"):
+        model(base)
+
+
+def test_the_address_may_come_from_the_environment(serve: MakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = serve()
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-environment")
+    complete(language_model("openai/m", connection=Connection(cache=False)), ask())
+    assert "Bearer sk-environment" in server.headers[0]
+
+
+@pytest.mark.parametrize("provider", ["hosted_vllm", "lm_studio", "llamafile"])
+def test_openais_key_goes_to_no_other_server(serve: MakeServer, monkeypatch: pytest.MonkeyPatch, provider: str) -> None:
+    server = serve()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai")
+    complete(model(server, f"{provider}/m", api_key=None), ask())
+    assert "sk-openai" not in server.headers[0]
+    monkeypatch.setenv(f"{provider.upper()}_API_KEY", "sk-own")
+    complete(model(server, f"{provider}/m", api_key=None), ask())
+    assert "Bearer sk-own" in server.headers[1]
+
+
+def test_a_model_is_itself_and_is_not_copied() -> None:
+    import copy
+
+    lm = model("http://127.0.0.1:1/v1")
+    assert language_model(lm) is lm
+    assert copy.deepcopy(lm) is lm
+
+
+class Foreign(dspy.BaseLM):  # type: ignore[misc]
+    """A caller's own LM object."""
+
+    def __init__(self) -> None:
+        super().__init__("mine/m")
+        self.calls = 0
+
+    async def acall(self, prompt: Any = None, messages: Any = None, **options: Any) -> list[str]:
+        self.calls += 1
+        return ["Score: 4"]
+
+
+def test_a_dspy_object_is_the_same_model_each_time_and_probed_once() -> None:
+    mine, other = Foreign(), Foreign()
+    lm = language_model(mine)
+    assert lm.name == "mine/m"
+    assert language_model(mine) is lm
+    assert language_model(other) is not lm
+    assert language_model(mine, sampling=Sampling(temperature=1.0)) is not lm
+    judge = ActiveCritic("vanilla", explain="none", reading="said")
+    with dspy.context(lm=mine):
+        judge.score("source", "one")
+        calls = mine.calls
+        judge.score("source", "two")
+    assert mine.calls == calls + 1
+
+
+def test_rows_do_not_pile_up_in_dspys_trace(serve: MakeServer) -> None:
+    judge = ActiveCritic("vanilla", explain="none", reading="said", lm=model(serve()))
+    before = len(dspy.settings.trace)
+    judge.score("source", "one")
+    with dspy.context(max_errors=3):  # a context that says nothing of traces
+        judge.score("source", "two")
+    assert len(dspy.settings.trace) == before
+    with dspy.context(trace=[]):
+        judge.score("source", "three")
+        ((predict, inputs, prediction),) = dspy.settings.trace
+    assert predict is judge.overall_scorer.predict
+    assert inputs["output"] == "three"
+    assert prediction.score == 4.0
+
+
+class Counting(Transport):
+    """A transport that fails in a given way."""
+
+    def __init__(self, error: Unanswered) -> None:
+        self.error = error
+        self.sent = 0
+
+    async def send(self, request: Request) -> Reply:
+        self.sent += 1
+        raise self.error
+
+    async def close(self) -> None:
+        return None
+
+
+def test_the_total_of_tries_of_a_row_is_bounded() -> None:
+    """A judge's row over a model that always fails: the tries of one call, then a verdict that says why."""
+    transport = Counting(Unanswered("HTTP 503: busy", again=True, after=0.0))
+    lm = LanguageModel("mine/m", transport, identity="test", connection=Connection(cache=False, attempts=3))
+    lm._capabilities = Capabilities()
+    verdict = ActiveCritic("coarse", explain="before", reading="said", lm=lm).score("source", "output")
+    assert transport.sent == 3
+    assert verdict.score != verdict.score
+    assert "HTTP 503: busy after 3 tries" in (verdict.failure or "")
+
+
+# Processes
+
+SCORING = """
+import sys
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models.lm import Connection, language_model
+lm = language_model("openai/m", connection=Connection(api_base=sys.argv[1], api_key="k"))
+judge = ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
+rows = [{"source": "s", "output": f"output {n}"} for n in range(6)]
+print([v.score for v in judge.score_many(rows)], lm.meter.usage.calls, lm.meter.usage.cached)
+"""
+
+
+def test_a_second_process_uses_the_firsts_calls_and_nothing_is_left_open(serve: MakeServer) -> None:
+    server = serve()
+    outputs = []
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-W", "always::ResourceWarning", "-c", SCORING, server.base],
+            capture_output=True,
+            text=True,
+            timeout=BOUND,
+        )
+        assert done.returncode == 0, done.stderr
+        for complaint in ("Unclosed", "was destroyed", "never retrieved", "never awaited", "ResourceWarning"):
+            assert complaint not in done.stderr
+        outputs.append(done.stdout)
+    asked = len(server.bodies)
+    # The probe's two requests and six rows; 4 of 0..100 is the score 4.
+    assert asked == 8
+    assert outputs == [f"{[4.0] * 6} 8 0\n", f"{[4.0] * 6} 0 8\n"]

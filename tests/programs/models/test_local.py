@@ -1,0 +1,347 @@
+"""The embedded llama.cpp: what is refused before it starts, and, with a small real model, what it does."""
+
+import concurrent.futures
+import json
+import os
+import struct
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from judgesmith.errors import MissingExtraError, ModelError, OptionError
+from judgesmith.programs.models import files as model_files
+from judgesmith.programs.models import local
+from judgesmith.programs.models.files import CATALOG, installed, model_path
+from judgesmith.programs.models.local import (
+    EmbeddedEndpoint,
+    EmbeddedOptions,
+    EmbeddedServer,
+    close_all,
+    embedded,
+    thread_count,
+    trained_context,
+)
+
+NAME = "smollm2-135m"
+SMALL = EmbeddedOptions(slots=2, context=512, threads=1)
+
+
+def string(text: bytes) -> bytes:
+    return struct.pack("<Q", len(text)) + text
+
+
+def header(*pairs: bytes, count: int | None = None) -> bytes:
+    return b"GGUF" + struct.pack("<IQQ", 3, 0, len(pairs) if count is None else count) + b"".join(pairs)
+
+
+CONTEXT = string(b"llama.context_length") + struct.pack("<II", 4, 2048)
+PAIRS_BEFORE = (
+    string(b"general.architecture") + struct.pack("<I", 8) + string(b"llama"),
+    string(b"general.flag") + struct.pack("<I?", 7, True),
+    string(b"a.numbers") + struct.pack("<IIQ", 9, 6, 3) + struct.pack("<3f", 1, 2, 3),
+    string(b"a.words") + struct.pack("<IIQ", 9, 8, 2) + string(b"one") + string(b"context_length"),
+    string(b"a.lists") + struct.pack("<IIQ", 9, 9, 1) + struct.pack("<IQ", 0, 2) + b"xy",
+)
+
+
+# Without a model
+
+
+@pytest.mark.parametrize(
+    ("content", "context"),
+    [
+        (header(CONTEXT), 2048),
+        (header(*PAIRS_BEFORE, CONTEXT), 2048),
+        (header(*PAIRS_BEFORE), None),
+        (header(string(b"llama.context_length") + struct.pack("<II", 4, 0)), None),
+        (header(string(b"llama.context_length") + struct.pack("<IQ", 10, 131072)), 131072),
+        (header(count=5), None),  # cut off
+        (b"GGUF", None),
+        (header(string(b"odd") + struct.pack("<I", 99)), None),
+        (b"GGUF" + b"\xff" * 60, None),
+    ],
+)
+def test_the_trained_context_is_read_from_the_header(tmp_path: Path, content: bytes, context: int | None) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(content)
+    assert trained_context(path) == context
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("gguf:", "needs a path"),
+        ("gguf:missing.gguf", "no such file"),
+        ("gguf:.", "cannot be read"),
+        ("gguf:text.gguf", "no GGUF file"),
+        ("gguf:empty.gguf", "no GGUF file"),
+        ("local/nosuch", "The catalog has smollm2-135m"),
+        ("openai/gpt", "local/NAME or gguf:PATH"),
+    ],
+)
+def test_what_is_no_model_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, why: str) -> None:
+    pytest.importorskip("xllamacpp")
+    monkeypatch.chdir(tmp_path)
+    Path("text.gguf").write_text("a text")
+    Path("empty.gguf").write_bytes(b"")
+    with pytest.raises(ModelError, match=why):
+        embedded(spec)
+
+
+def test_without_llama_cpp_the_extra_is_named_before_anything_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    monkeypatch.setattr(local, "model_path", lambda *_, **__: pytest.fail("fetched for nothing"))
+    with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[local\]'"):
+        embedded(f"local/{NAME}")
+
+
+def test_a_model_larger_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "large.gguf"
+    path.write_bytes(header(CONTEXT).ljust(10_000))
+    monkeypatch.setattr(os, "sysconf", lambda name: 1 if name == "SC_PAGE_SIZE" else 9_999, raising=False)
+    with pytest.raises(ModelError, match="a smaller model"):
+        EmbeddedServer(path, "large")
+
+
+@pytest.mark.parametrize("options", [{"slots": 0}, {"context": -1}, {"threads": 0}])
+def test_numbers_below_one_are_refused(options: dict[str, int]) -> None:
+    with pytest.raises(OptionError, match=next(iter(options))):
+        EmbeddedOptions(**options)
+
+
+def test_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JUDGESMITH_THREADS", raising=False)
+    assert 1 <= thread_count() <= (os.cpu_count() or 1)
+    monkeypatch.setenv("JUDGESMITH_THREADS", "7")
+    assert thread_count() == 7
+    for wrong in ("0", "-1", "many", "1.5"):
+        monkeypatch.setenv("JUDGESMITH_THREADS", wrong)
+        with pytest.raises(OptionError, match="JUDGESMITH_THREADS"):
+            thread_count()
+
+
+def test_the_key_is_not_shown() -> None:
+    assert "secret" not in repr(EmbeddedEndpoint("http://127.0.0.1:1", "secret", "m"))
+
+
+def test_a_forked_worker_is_told_to_spawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("xllamacpp")
+    path = tmp_path / "model.gguf"
+    path.write_bytes(header(CONTEXT))
+    monkeypatch.setenv("JUDGESMITH_MODELS", str(tmp_path))
+    monkeypatch.setattr(local, "_home_process", os.getpid() + 1)  # as in the child of a process that runs llama.cpp
+    with pytest.raises(ModelError, match="spawn"):
+        embedded(f"gguf:{path}")
+
+
+def test_what_llama_cpp_cannot_load_is_said_and_nothing_is_printed(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("xllamacpp")
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(header(*PAIRS_BEFORE, CONTEXT))
+    monkeypatch.setenv("JUDGESMITH_MODELS", str(tmp_path))
+    with pytest.raises(ModelError, match=r"llama\.cpp cannot start this model") as failure:
+        embedded(f"gguf:{path}", options=SMALL)
+    assert str(path) in str(failure.value)
+    assert capfd.readouterr() == ("", "")
+
+
+# With a model
+
+
+@pytest.fixture(scope="module")
+def model() -> Path:
+    pytest.importorskip("xllamacpp", reason="the extra 'local' is not installed")
+    if not installed(NAME):
+        pytest.skip(f"{NAME} is not here: judgesmith models pull local/{NAME} fetches {CATALOG[NAME].bytes:,} bytes")
+    return model_path(NAME, fetch=False)
+
+
+@pytest.fixture(scope="module")
+def endpoint(model: Path) -> Iterator[EmbeddedEndpoint]:
+    yield embedded(f"local/{NAME}", options=SMALL)
+    close_all()
+
+
+def ask(endpoint: EmbeddedEndpoint, user: str, **options: Any) -> dict[str, Any]:
+    messages = [{"role": "system", "content": options.pop("system", "You judge.")}, {"role": "user", "content": user}]
+    body = {"model": endpoint.model_id, "messages": messages, "max_tokens": 4, "temperature": 0, **options}
+    headers = {"Authorization": f"Bearer {endpoint.api_key}"}
+    with httpx.Client(trust_env=False, timeout=300) as client:
+        answer = client.post(f"{endpoint.base_url}/v1/chat/completions", json=body, headers=headers)
+    answer.raise_for_status()
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+@pytest.mark.model
+def test_the_id_names_the_file_by_its_hash_and_shows_no_path(endpoint: EmbeddedEndpoint, model: Path) -> None:
+    assert endpoint.model_id == f"local/{NAME}@{CATALOG[NAME].sha256[:12]}"
+    answer = ask(endpoint, "Is this good?")
+    assert answer["model"] == endpoint.model_id
+    assert str(model.parent) not in json.dumps(answer)
+
+
+@pytest.mark.model
+def test_it_answers_with_log_probabilities(endpoint: EmbeddedEndpoint) -> None:
+    answer = ask(endpoint, "Is this good?", logprobs=True, top_logprobs=3)
+    tokens = answer["choices"][0]["logprobs"]["content"]
+    assert 1 <= len(tokens) <= 4
+    assert all(len(token["top_logprobs"]) == 3 and token["logprob"] <= 0 for token in tokens)
+
+
+@pytest.mark.model
+def test_it_keeps_to_a_json_schema(endpoint: EmbeddedEndpoint) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}},
+        "required": ["score"],
+        "additionalProperties": False,
+    }
+    wanted = {"type": "json_schema", "json_schema": {"name": "verdict", "schema": schema, "strict": True}}
+    answer = ask(endpoint, "Rate: the cat sat.", response_format=wanted, max_tokens=40)
+    assert json.loads(answer["choices"][0]["message"]["content"])["score"] in {1, 2, 3, 4, 5}
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer wrong"}], ids=["none", "wrong"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/completion", "/slots", "/props", "/v1/models"])
+def test_nobody_gets_in_without_the_key(endpoint: EmbeddedEndpoint, headers: dict[str, str], path: str) -> None:
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        if "complet" in path:
+            body = {"messages": [{"role": "user", "content": "hi"}], "prompt": "hi", "max_tokens": 1}
+            answer = client.post(endpoint.base_url + path, headers=headers, json=body)
+        else:
+            answer = client.get(endpoint.base_url + path, headers=headers)
+    assert answer.status_code == 401
+
+
+@pytest.mark.model
+def test_the_prompts_of_others_are_shown_to_nobody(endpoint: EmbeddedEndpoint) -> None:
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        answer = client.get(endpoint.base_url + "/slots", headers={"Authorization": f"Bearer {endpoint.api_key}"})
+    assert answer.status_code != 200
+
+
+@pytest.mark.model
+def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(endpoint: EmbeddedEndpoint) -> None:
+    shared = "A good summary is short, true and clear. " * 15
+    with concurrent.futures.ThreadPoolExecutor(SMALL.slots) as pool:
+        answers = list(pool.map(lambda number: ask(endpoint, f"Text {number}.", system=shared), range(8)))
+    usage = [answer["usage"] for answer in answers]
+    cold = [u for u in usage if u["prompt_tokens_details"]["cached_tokens"] < u["prompt_tokens"] / 2]
+    assert len(cold) <= SMALL.slots
+    assert all(u["prompt_tokens"] > 100 for u in usage)
+
+
+@pytest.mark.model
+def test_a_whole_context_fits_into_each_slot_at_once(endpoint: EmbeddedEndpoint) -> None:
+    # 512 tokens for each of two slots: two prompts of about 400 tokens at the same time.
+    texts = [f"{word} " * 360 for word in ("red", "blue")]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        answers = list(pool.map(lambda text: ask(endpoint, text, max_tokens=1), texts))
+    assert all(350 < answer["usage"]["prompt_tokens"] < 512 for answer in answers)
+
+
+@pytest.mark.model
+def test_one_server_for_one_file_and_options(endpoint: EmbeddedEndpoint) -> None:
+    assert embedded(f"local/{NAME}", options=SMALL) == endpoint
+
+
+@pytest.mark.model
+def test_a_file_by_its_path_is_another_label_of_the_same_hash(model: Path, endpoint: EmbeddedEndpoint) -> None:
+    with EmbeddedServer(model, "gguf:x@1", EmbeddedOptions(slots=1, context=10**9, threads=1)) as server:
+        # A billion tokens were asked for; the model was trained for 8192.
+        headers = {"Authorization": f"Bearer {server.endpoint.api_key}"}
+        with httpx.Client(trust_env=False, timeout=30) as client:
+            shown = client.get(server.endpoint.base_url + "/props", headers=headers).json()
+        assert shown["default_generation_settings"]["n_ctx"] == 8192 == trained_context(model)
+        assert server.endpoint.base_url != endpoint.base_url
+        assert server.endpoint.api_key != endpoint.api_key
+        address = server.endpoint.base_url
+    with httpx.Client(trust_env=False, timeout=5) as client, pytest.raises(httpx.ConnectError):
+        client.get(address + "/health")
+
+
+SCRIPT = """
+import json, os, sys, urllib.request
+from judgesmith.programs.models.local import EmbeddedOptions, close_all, embedded
+endpoint = embedded("gguf:" + sys.argv[1], options=EmbeddedOptions(slots=1, context=512, threads=1))
+def ask(tokens=2):
+    messages = [{"role": "user", "content": "Tell a story."}]
+    body = json.dumps({"messages": messages, "max_tokens": tokens, "ignore_eos": tokens > 2}).encode()
+    headers = {"Content-Type": "application/json", "Authorization": "Bearer " + endpoint.api_key}
+    request = urllib.request.Request(endpoint.base_url + "/v1/chat/completions", body, headers)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    return json.load(opener.open(request, timeout=60))["usage"]["completion_tokens"]
+ask()
+"""
+
+
+def run(script: str, model: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT + script, str(model)], capture_output=True, text=True, timeout=120
+    )
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("end", ["", "close_all()", "close_all(); close_all()", "sys.exit(0)"])
+def test_a_process_ends_in_order_and_in_silence(model: Path, end: str) -> None:
+    done = run(end, model)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.model
+def test_an_id_of_a_path_shows_the_files_name_only(model: Path) -> None:
+    done = run("print(endpoint.model_id)", model)
+    assert done.stdout.strip() == f"gguf:{model.name}@{CATALOG[NAME].sha256[:12]}"
+
+
+@pytest.mark.model
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_worker_calls_its_parents_server_and_leaves_it_alone(model: Path) -> None:
+    script = """
+child = os.fork()
+if child == 0:
+    again = embedded("gguf:" + sys.argv[1], options=EmbeddedOptions(slots=1, context=512, threads=1))
+    close_all()
+    print("child", again == endpoint and ask() > 0, flush=True)
+    os._exit(0)
+status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print("parent", status, ask() > 0)
+"""
+    done = run(script, model)
+    assert (done.stdout.split("\n"), done.returncode) == (["child True", "parent 0 True", ""], 0)
+
+
+CALLS = """
+import threading, time
+def long():
+    try:
+        while True: ask(400)
+    except Exception as error: print("call ended")
+thread = threading.Thread(target=long, daemon=True); thread.start()
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.model
+def test_closing_under_a_call_ends_the_call(model: Path) -> None:
+    # Once a deadlock: the server waited for its client to hang up, and held Python's lock, which the client needed.
+    done = run(CALLS + 'close_all(); thread.join(60); print("over", not thread.is_alive())', model)
+    assert done.stdout.split("\n") == ["call ended", "over True", ""]
+
+
+@pytest.mark.model
+def test_a_process_ends_under_a_call(model: Path) -> None:
+    assert run(CALLS + "sys.exit(3)", model).returncode == 3
+
+
+def test_the_catalog_is_what_the_embedded_models_come_from() -> None:
+    assert local.find_model(f"local/{NAME}") is model_files.CATALOG[NAME]

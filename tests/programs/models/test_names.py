@@ -1,0 +1,369 @@
+"""Which models a judge's file may choose: no name in it reaches anything but its provider's own host or the user's own
+server, opens a file, or starts a loader."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from parrot import parrot
+
+from judgesmith.errors import ArtifactError, JudgesmithError
+from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.ensemble import Committee, Norm
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import engine, lm, local
+from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.programs.models.names import LISTED, check_chosen, is_listed, recorded
+from judgesmith.programs.models.transport import Request
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.signatures.values import Criterion
+
+_ORDINARY = """
+openai/gpt-4o-mini openai/ft:gpt-4o-mini-2024-07-18:my-org::9aBc openai/meta-llama/Llama-3.1-8B-Instruct
+anthropic/claude-3-5-haiku-20241022 gemini/gemini-2.0-flash groq/llama-3.3-70b-versatile groq/openai/gpt-oss-120b
+mistral/mistral-large-latest deepseek/deepseek-chat together_ai/meta-llama/Llama-3-70b-chat-hf xai/grok-3
+openrouter/google/gemma-3-27b-it:free openrouter/auto azure/my-gpt-4o ollama_chat/llama3.1:8b ollama/qwen2.5:0.5b
+ollama_chat/hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M local/qwen2.5-0.5b hosted_vllm/Qwen/Qwen2.5-7B-Instruct
+lm_studio/qwen2.5-7b fireworks_ai/accounts/fireworks/models/llama-v3p1-8b-instruct cohere/command-r-plus
+bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0 bedrock/us.meta.llama3-1-8b-instruct-v1:0
+bedrock/converse/amazon.nova-lite-v1:0 gpt-4o-mini o3-mini claude-3-5-haiku-20241022
+"""
+ORDINARY = _ORDINARY.split()
+FORBIDDEN = (
+    "bedrock/agentcore/arn:aws:bedrock-agentcore:evil.example/:1:runtime/x",
+    "bedrock/us-west-2/anthropic.claude-v2",
+    "bedrock/arn:aws:bedrock:us-east-1:123456789012:imported-model/x",
+    "huggingface/https://evil.example/x",
+    "petals/evil/model",
+    "vllm/evil/model",
+    "sagemaker/evil",
+    "azure_ai/evil",
+    "azure/mistral-large-latest",
+    "custom_openai/x",
+    "openai/../x",
+    "openai/x?y",
+    "openai/user:pw@evil.example/x",
+    "gguf:/etc/shadow",
+    "gguf:x.gguf",
+    "local/../../etc/shadow",
+    "command-r",
+    "GPT-4o",
+    "",
+)
+#: What may stand for a host, an account, a region or a path inside a name; P is the provider.
+_CRAFTED = """
+P/evil.example P/evil.example/x P/evil.example:8080/x P/evil.example:8080 P/x@evil.example P/user:pw@evil.example/x
+P/@evil.example P//evil.example P/https://evil.example/x P/https:evil.example P/x/https://evil.example P/10.9.8.7
+P/10.9.8.7:80/x P/us-west-2/x P/evil.example#/x P/evil.example?x P/x/../../evil.example P/../evil.example P/1234567890
+P/arn:aws:sagemaker:evil.example/:1:endpoint/x P/agentcore/arn:aws:bedrock-agentcore:evil.example/:1:runtime/x
+P/agent/arn:aws:x:evil.example/:1:x/x P/invoke/arn:aws:x:evil.example/:1:x/x P/converse/evil.example/x P/responses/x
+P/anthropic.evil.example P/us.anthropic.claude-v2:1 P/accounts/evil.example/models/x P/x:evil.example
+P/evil.example/bedrock/agentcore P/bedrock/agentcore/arn:aws:bedrock-agentcore:evil.example/:1:runtime/x
+P/huggingface/https://evil.example P/petals/evil/x P/litellm_proxy/evil.example P/o_series/x
+P/gpt.evil.example P/o1.evil.example
+"""
+CRAFTED = _CRAFTED.split()
+OWN = "own-server.example"
+#: The host, or what it ends with, by provider; those of the user's own settings are OWN.
+HOSTS = {
+    "anthropic": "api.anthropic.com",
+    "azure": OWN,
+    "bedrock": "bedrock-runtime.us-east-1.amazonaws.com",
+    "cerebras": "api.cerebras.ai",
+    "codestral": "codestral.mistral.ai",
+    "cohere": "api.cohere.com",
+    "cohere_chat": "api.cohere.com",
+    "dashscope": "dashscope.aliyuncs.com",
+    "deepinfra": "api.deepinfra.com",
+    "deepseek": "api.deepseek.com",
+    "fireworks_ai": "api.fireworks.ai",
+    "gemini": "generativelanguage.googleapis.com",
+    "github": "models.inference.ai.azure.com",
+    "groq": "api.groq.com",
+    "hosted_vllm": OWN,
+    "llamafile": OWN,
+    "lm_studio": OWN,
+    "local": None,  # a catalog of files, looked up by name
+    "mistral": "api.mistral.ai",
+    "moonshot": "api.moonshot.ai",
+    "nvidia_nim": "integrate.api.nvidia.com",
+    "ollama": OWN,
+    "ollama_chat": OWN,
+    "openai": "api.openai.com",
+    "openrouter": "openrouter.ai",
+    "perplexity": "api.perplexity.ai",
+    "sambanova": "api.sambanova.ai",
+    "together_ai": "api.together.ai",
+    "xai": "api.x.ai",
+    "zai": "api.z.ai",
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+def test_ordinary_names_may_stand_in_a_file(name: str) -> None:
+    assert is_listed(name)
+    assert recorded(name) == name
+
+
+@pytest.mark.parametrize("name", [*FORBIDDEN, *(f"{name}\n" for name in ORDINARY[:1]), "openai/" + "x" * 200])
+def test_all_others_only_the_user_may_choose(name: str) -> None:
+    assert not is_listed(name)
+    with pytest.raises(ArtifactError, match="--lm"):
+        check_chosen(name, "http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("provider", ["hosted_vllm", "lm_studio"])
+def test_no_name_is_sent_to_openai_for_want_of_an_address(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    variable = f"{provider.upper()}_API_BASE"
+    monkeypatch.delenv(variable, raising=False)
+    with pytest.raises(ArtifactError, match=f"--api-base or set {variable}"):
+        check_chosen(f"{provider}/x", None)
+    check_chosen(f"{provider}/x", "http://127.0.0.1:1/v1")
+    monkeypatch.setenv(variable, "http://127.0.0.1:1/v1")
+    check_chosen(f"{provider}/x", None)
+
+
+def test_what_is_recorded_holds_no_address_and_no_path() -> None:
+    for name in (
+        "huggingface/https://evil.example/x",
+        "bedrock/arn:aws:bedrock:eu-west-1:123:x/y",
+        "x\x1b[2J",
+        "gguf:/a/b",
+    ):
+        made = recorded(name)
+        assert "evil" not in made and "arn" not in made and "/a" not in made and made.isprintable()
+        assert not is_listed(made) and made != recorded(name + "2")
+    assert recorded("petals/some/model") == "petals/some/model"  # shown, never opened
+
+
+# All of LiteLLM's providers
+
+
+class Network:
+    """Stands where names are resolved and connections made: notes hosts, lets nothing through."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.hosts: set[str] = set()
+        connect = socket.socket.connect
+
+        def resolve(host: Any, *_: Any, **__: Any) -> Any:
+            self.hosts.add(host.decode() if isinstance(host, bytes) else str(host))
+            raise socket.gaierror(socket.EAI_NONAME, "no network in this test")
+
+        def refuse(sock: socket.socket, address: Any) -> None:
+            if sock.family not in (socket.AF_INET, socket.AF_INET6):
+                return connect(sock, address)
+            self.hosts.add(str(address[0]))
+            raise ConnectionRefusedError("no network in this test")
+
+        monkeypatch.setattr(socket, "getaddrinfo", resolve)
+        monkeypatch.setattr(socket.socket, "connect", refuse)
+
+    def reached(self, names: list[str], connection: Connection) -> set[str]:
+        """The hosts that calls of these models look for."""
+        self.hosts.clear()
+
+        async def call(name: str) -> None:
+            try:
+                model = await asyncio.to_thread(language_model, name, connection=connection)
+                await model.complete(Request([{"role": "user", "content": "x"}], 1))
+            except JudgesmithError:
+                pass
+
+        async def calls() -> None:
+            await asyncio.gather(*map(call, names))
+
+        engine.run(calls())
+        return set(self.hosts)
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch, providers: list[str]) -> Network:
+    for name in providers:
+        upper = name.upper().replace("-", "_")
+        for key in ("API_KEY", "KEY", "TOKEN", "API_TOKEN"):
+            monkeypatch.setenv(f"{upper}_{key}", "dummy")
+        for base in ("API_BASE", "BASE_URL", "API_URL"):
+            monkeypatch.delenv(f"{upper}_{base}", raising=False)
+    own = {
+        "AWS_ACCESS_KEY_ID": "dummy", "AWS_SECRET_ACCESS_KEY": "dummy", "AWS_SESSION_TOKEN": "dummy",
+        "AWS_REGION_NAME": "us-east-1", "TOGETHERAI_API_KEY": "dummy", "AZURE_API_BASE": f"https://{OWN}",
+        "AZURE_API_VERSION": "2024-02-01", "OLLAMA_HOST": f"http://{OWN}",
+    }  # fmt: skip
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
+    for delay in ("INITIAL_RETRY_DELAY", "MAX_RETRY_DELAY"):
+        monkeypatch.setattr(f"openai._base_client.{delay}", 0.0)
+    return Network(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def providers() -> list[str]:
+    import litellm
+
+    return sorted({str(getattr(p, "value", p)) for p in litellm.provider_list} | set(LISTED))
+
+
+def test_the_stubbed_network_sees_a_host(network: Network) -> None:
+    for host in ("evil.example", "10.9.8.7"):
+        assert network.reached(["deepseek/x"], Connection(api_base=f"http://{host}", attempts=1, cache=False)) == {host}
+        assert network.reached(["openai/x"], Connection(api_base=f"http://{host}", attempts=1, cache=False)) == {host}
+
+
+def test_no_name_from_a_file_reaches_anything_but_its_providers_own_host(
+    network: Network, providers: list[str]
+) -> None:
+    assert set(HOSTS) == set(LISTED)
+    assert len(providers) > 100
+    for provider in providers:
+        names = [name.replace("P", provider, 1) for name in CRAFTED]
+        names += [name for name in ORDINARY if name.startswith(f"{provider}/") and provider != "local"]
+        names = [name for name in names if is_listed(name)]
+        if provider not in LISTED:
+            assert names == []
+            continue
+        assert names
+        # "openai/…" is the one that another of our own connections takes over where there is an address.
+        base = f"http://{OWN}/v1" if provider in ("hosted_vllm", "lm_studio", "llamafile") else None
+        for name in names:
+            check_chosen(name, base)
+        reached = network.reached(names, Connection(api_base=base, attempts=1, cache=False, timeout=5))
+        assert reached == ({HOSTS[provider]} - {None}), provider
+
+
+def test_plain_names_are_openais_and_anthropics_in_litellms_tables() -> None:
+    import litellm
+
+    found = set()
+    for name in {*litellm.model_list_set, *litellm.model_cost, *ORDINARY, "gpt-4.evil.example", "o1.evil.example"}:
+        if "/" not in name and is_listed(name):
+            with suppress(litellm.exceptions.BadRequestError):  # nobody's
+                found.add(litellm.get_llm_provider(name)[1])
+    assert {"openai", "anthropic"} <= found <= {"openai", "text-completion-openai", "anthropic", "anthropic_text"}
+
+
+def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
+    import litellm
+    from litellm.litellm_core_utils.get_llm_provider_logic import is_non_openai_azure_model
+
+    named = {name.rpartition("/")[2] for name in (*litellm.model_list_set, *litellm.model_cost)}
+    elsewhere = [f"azure/{name}" for name in named if is_non_openai_azure_model(f"azure/{name}")]
+    assert len(elsewhere) > 10
+    assert [name for name in elsewhere if is_listed(name)] == []
+
+
+# Every text of a file
+
+
+def judges() -> Iterator[Judge]:
+    """One of every kind, with every field that a file can have."""
+    for kind in artifact.KINDS.values():
+        yield kind()
+    fine = ActiveCritic("fine", criteria=(Criterion("Fluency", "It reads well."),), task="Summaries.")
+    demo = {
+        "source": "s",
+        "output": "o",
+        "context": "c",
+        "reference": "r",
+        "group": "g",
+        "score": 50.0,
+        "explanation": "e",
+    }
+    for predictor in artifact.predictors(fine).values():
+        predictor.demos = [dict(demo)]
+    fine.provenance = {"seen": ["a"], "candidates": [{"candidate": "zero-shot", "q": 1.0}], "labels": {"aspect": "x"}}
+    fine.set_lm(parrot())
+    yield fine
+    gauges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"]) for _ in range(2)]
+    yield gauges[0]
+    yield Committee(gauges, [Norm(50, 10)] * 2)
+    yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
+
+
+def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Where texts stand in a JSON value."""
+    if isinstance(part, str):
+        yield path
+    inner = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+    for key, value in inner:
+        yield from places(value, (*path, key))
+
+
+def test_no_text_of_a_file_opens_a_model_that_it_may_not_choose(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    def note(name: str, *_: Any, **__: Any) -> Any:
+        opened.append(name)
+        raise JudgesmithError("not opened in this test")
+
+    monkeypatch.setattr(lm, "ThroughLiteLLM", note)
+    monkeypatch.setattr(lm, "OpenAIStyle", lambda base, model, **_: note(model))
+    monkeypatch.setattr(local, "embedded", note)
+    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
+    path, outcomes = tmp_path / "judge.json", set()
+    for judge in judges():
+        text = artifact.dumps(judge)
+        for place in places(json.loads(text)):
+            for name in ("gguf:/etc/shadow", FORBIDDEN[0]):
+                data = part = json.loads(text)
+                for key in place[:-1]:
+                    part = part[key]
+                part[place[-1]] = name
+                path.write_text(json.dumps(data))
+                try:
+                    artifact.load(path)
+                    artifact.load(path, lm=parrot()).score("source", "output")
+                    outcomes.add("loaded")
+                except ArtifactError:
+                    outcomes.add("refused")
+                except JudgesmithError:  # an annotator that may be chosen, not opened here
+                    outcomes.add("opened")
+    assert outcomes == {"loaded", "refused", "opened"}
+    assert {"openai/a", "openai/writer"} <= set(opened) <= {"openai/a", "openai/b", "openai/writer", "openai/parrot"}
+
+
+@pytest.mark.parametrize("name", FORBIDDEN)
+@pytest.mark.parametrize("field", ["member", "writer", "seat"])
+def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(name: str, field: str, tmp_path: Path) -> None:
+    gauges = [OpeNLGauge("fluency", annotators=["openai/a"]) for _ in range(2)]
+    if field == "writer":
+        data = artifact.to_dict(PairwiseDirectScorer("summarization/coherence"))
+        data["program"]["options"]["writer"] = name
+    elif field == "member":
+        data = artifact.to_dict(gauges[0])
+        data["ensemble"][0]["model"] = name
+    else:
+        data = artifact.to_dict(Committee(gauges, [Norm(50, 10)] * 2))
+        data["committee"]["others"][0]["ensemble"][0]["model"] = name
+    if (field, name) == ("writer", ""):
+        return  # it has no writer of its own
+    (tmp_path / "judge.json").write_text(json.dumps(data))
+    with pytest.raises(ArtifactError, match=r"may not choose|cannot be saved or loaded|an address") as caught:
+        artifact.load(tmp_path / "judge.json", lm=parrot())
+    assert len(str(caught.value).splitlines()) == 1
+
+
+def test_the_users_model_stands_in_for_one_that_the_file_may_not_choose(tmp_path: Path) -> None:
+    judge = ActiveCritic("coarse", task="Summaries.")
+    judge.set_lm(parrot("petals/some/model"))
+    judge.save(tmp_path / "judge.json")
+    assert json.loads((tmp_path / "judge.json").read_text())["lm"]["model"] == "petals/some/model"
+    with pytest.raises(ArtifactError, match=r"'petals/some/model', which no file may choose; give it with --lm MODEL"):
+        artifact.load(tmp_path / "judge.json")
+    assert artifact.load(tmp_path / "judge.json", lm=parrot()).lm.name == "openai/parrot"
+
+
+def test_a_judge_with_an_annotator_of_this_machine_works_here_and_is_not_saved(tmp_path: Path) -> None:
+    judge = OpeNLGauge("fluency", annotators=["gguf:/home/me/x.gguf"])
+    with pytest.raises(ArtifactError, match=r"cannot be saved or loaded with .* 'gguf:/home/me/x\.gguf'"):
+        judge.save(tmp_path / "judge.json")
+    assert artifact.fingerprint(judge) != artifact.fingerprint(OpeNLGauge("fluency"))

@@ -1,0 +1,561 @@
+"""How one request reaches a model: a real server that misbehaves in every way seen in the wild."""
+
+import gzip
+import itertools
+import json
+import math
+import re
+import socket
+import time
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import dspy
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from misbehaving_server import COMPLETION, MakeServer, Say
+
+from judgesmith.errors import ModelError
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.transport import (
+    LARGEST_ANSWER,
+    OpenAIStyle,
+    Reply,
+    Request,
+    ThroughDSPy,
+    ThroughLiteLLM,
+    TokenChoice,
+    Unanswered,
+    read_reply,
+    retry_after,
+)
+
+ASK = Request([{"role": "user", "content": "Rate “this” 🙂"}], 12)
+
+
+def send(base: str, request: Request = ASK, *, key: str | None = "sk-secret", timeout: float = 5.0) -> Reply:
+    """One request over a connection of its own, without retries."""
+
+    async def once() -> Reply:
+        style = OpenAIStyle(base, "m", key=key, timeout=timeout, label="openai/m")
+        try:
+            return await style.send(request)
+        finally:
+            await style.close()
+
+    return engine.run(once())
+
+
+def failure(base: str, **options: Any) -> Unanswered:
+    with pytest.raises(Unanswered) as caught:
+        send(base, **options)
+    return caught.value
+
+
+# What is sent
+
+
+def test_the_request_is_what_openai_documents(serve: MakeServer) -> None:
+    server = serve()
+    assert send(server.base) == Reply("Score: 4", None, 11, 3, 0, "stop")
+    assert server.bodies == [
+        {
+            "model": "m",
+            "messages": [{"role": "user", "content": "Rate “this” 🙂"}],
+            "temperature": 0.0,
+            "max_tokens": 12,
+        }
+    ]
+    assert server.headers[0].startswith("POST /v1/chat/completions HTTP/1.1\r\n")
+    assert "Authorization: Bearer sk-secret\r\n" in server.headers[0]
+
+
+def test_no_key_sends_no_authorization(serve: MakeServer) -> None:
+    server = serve()
+    send(server.base + "/", key=None)  # a slash at the end is no other address
+    assert "authorization" not in server.headers[0].lower()
+    assert server.headers[0].startswith("POST /v1/chat/completions ")
+
+
+def test_logprobs_grammar_and_schema_are_asked_for_in_their_forms(serve: MakeServer) -> None:
+    server = serve()
+    schema = {"type": "object"}
+    send(server.base, Request(ASK.messages, 1, top_logprobs=20, schema=schema))
+    send(server.base, Request(ASK.messages, 1, grammar='root ::= "4"', schema=schema))
+    first, second = server.bodies
+    assert (first["logprobs"], first["top_logprobs"]) == (True, 20)
+    assert first["response_format"]["json_schema"] == {"name": "answer", "strict": True, "schema": schema}
+    assert second["grammar"] == 'root ::= "4"'
+    assert not {"response_format", "logprobs", "top_logprobs"} & set(second)
+
+
+def test_text_that_is_no_unicode_fails_this_row_alone(serve: MakeServer) -> None:
+    server = serve()
+    error = failure(server.base, request=Request([{"role": "user", "content": "half \ud83d a smile"}], 1))
+    assert not error.again
+    assert "cannot be sent" in str(error)
+    assert server.bodies == []
+
+
+def test_one_connection_serves_many_requests(serve: MakeServer) -> None:
+    server = serve()
+
+    async def many() -> None:
+        style = OpenAIStyle(server.base, "m", key=None, timeout=5, label="m")
+        for _ in range(5):
+            await style.send(ASK)
+        await style.close()
+        await style.send(ASK)  # a closed one opens again
+        await style.close()
+
+    engine.run(many())
+    assert len(server.bodies) == 6
+
+
+# What comes back wrong
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
+def test_statuses_that_pass_are_worth_another_try(serve: MakeServer, status: int) -> None:
+    error = failure(serve(Say(status, b'{"error": {"message": "too busy\\nfor you"}}')).base)
+    assert error.again
+    assert error.reached
+    assert error.after is None
+    assert str(error) == f"HTTP {status}: too busy for you"
+
+
+@pytest.mark.parametrize("status", [400, 405, 413, 422])
+def test_statuses_that_stay_are_not(serve: MakeServer, status: int) -> None:
+    error = failure(serve(Say(status, b"no")).base)
+    assert not error.again
+    assert str(error) == f"HTTP {status}: no"
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_is_a_model_error_that_does_not_show_it(serve: MakeServer, status: int) -> None:
+    with pytest.raises(ModelError, match=f"openai/m: the key was refused .HTTP {status}") as caught:
+        send(serve(Say(status, b'{"error": "bad key"}')).base)
+    assert "sk-secret" not in str(caught.value)
+
+
+def test_not_found_is_a_model_error(serve: MakeServer) -> None:
+    with pytest.raises(ModelError, match=r"no such model.*check the name and --api-base"):
+        send(serve(Say(404, b'{"error": {"message": "no such model"}}')).base)
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_a_redirect_is_not_followed(serve: MakeServer, status: int) -> None:
+    elsewhere = serve()
+    server = serve(Say(status, b"", {"Location": elsewhere.base + "/chat/completions"}))
+    with pytest.raises(ModelError, match="moved to " + re.escape(elsewhere.base)):
+        send(server.base)
+    assert elsewhere.bodies == []
+
+
+def test_retry_after_in_seconds_and_as_a_date(serve: MakeServer) -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    server = serve(Say(429, headers={"Retry-After": "1.5"}), Say(503, headers={"retry-after": soon}))
+    assert failure(server.base).after == 1.5
+    second = failure(server.base).after
+    assert second is not None
+    assert 20 < second <= 30
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("3", 3.0),
+        ("-3", 0.0),
+        ("", None),
+        ("soon", None),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),  # long ago
+        ("Wed, 99 Oct 2015 07:28:00 GMT", None),
+        ("Fri, 31 Dec 99999 23:59:59 GMT", None),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", 0.0),
+        ("nan", None),
+        ("9" * 400, math.inf),  # the caller's own bound holds
+    ],
+)
+def test_retry_after_values(value: str, seconds: float | None) -> None:
+    assert retry_after({"Retry-After": value}) == seconds
+
+
+def test_a_cut_off_body(serve: MakeServer) -> None:
+    error = failure(serve(Say(cut=20)).base)
+    assert error.again
+    assert "connection failed" in str(error)
+
+
+def test_a_closed_connection(serve: MakeServer) -> None:
+    error = failure(serve(Say(hang_up=True)).base)
+    assert error.again
+    assert not error.reached
+
+
+def test_nobody_listening() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: refused, and nobody else gets the port
+        error = failure(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
+    assert error.again
+    assert not error.reached
+
+
+def test_a_slow_answer(serve: MakeServer) -> None:
+    error = failure(serve(Say(wait=5)).base, timeout=0.1)
+    assert error.again
+    assert not error.reached
+    assert str(error) == "no answer within 0.1 s"
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>Bad gateway</html>", b'{"choices": [', b"\xff\xfe\x00", b"NaN"])
+def test_garbage_instead_of_json(serve: MakeServer, body: bytes) -> None:
+    error = failure(serve(Say(body=body)).base)
+    assert error.again
+    assert "no JSON" in str(error)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        [],
+        "text",
+        7,
+        None,
+        {"error": {"message": "overloaded"}},
+        {"choices": []},
+        {"choices": None},
+        {"choices": [{}]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": {}}]},
+        {"choices": [{"message": {"content": 4}}]},
+        {"choices": [{"message": {"content": "4"}, "logprobs": {"content": [{"nothing": 1}]}}]},
+        {"choices": [{"message": {"content": "4"}}], "usage": {"prompt_tokens": "many"}},
+    ],
+)
+def test_json_that_is_no_completion(serve: MakeServer, data: Any) -> None:
+    error = failure(serve(Say(body=json.dumps(data).encode())).base)
+    assert error.again
+    assert "no chat completion" in str(error)
+
+
+# A server that lies
+
+#: Any JSON, among it the numbers that Python's own reader lets through.
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+VALID: dict[str, Any] = {
+    "choices": [
+        {
+            "message": {"role": "assistant", "content": "4"},
+            "finish_reason": "stop",
+            "logprobs": {"content": [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.1}]}]},
+        }
+    ],
+    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}},
+}
+
+
+def places(data: Any) -> list[tuple[str | int, ...]]:
+    """Every place in a JSON value, as the keys that lead there."""
+    inner = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [(), *((key, *rest) for key, value in inner for rest in places(value))]
+
+
+def put(data: Any, place: tuple[str | int, ...], value: Any) -> Any:
+    """A copy of the data with the value at a place."""
+    if not place:
+        return value
+    made = data.copy()
+    made[place[0]] = put(data[place[0]], place[1:], value)
+    return made
+
+
+@given(st.sampled_from(places(VALID)), ANY)
+def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(place: tuple[str | int, ...], value: Any) -> None:
+    try:
+        reply = read_reply(put(VALID, place, value))
+    except Unanswered as error:
+        assert error.again
+        assert len(str(error)) < 500
+        return
+    orjson.dumps(reply.text)  # what the cache does with it
+    counts = (reply.prompt_tokens, reply.completion_tokens, reply.prefix_tokens)
+    assert all(type(n) is int and 0 <= n <= 10**9 for n in counts)
+    for token in reply.tokens or ():
+        orjson.dumps(token.text)
+        assert all(isinstance(text, str) and p <= 0 for text, p in token.alternatives)  # no NaN either
+
+
+@pytest.mark.parametrize("number", [-1, 1e300, 10**30, "many", "11", math.nan, math.inf, 0.5, True, [1], {}])
+def test_usage_that_cannot_be_is_no_completion(number: Any) -> None:
+    for name in ("prompt_tokens", "completion_tokens"):
+        with pytest.raises(Unanswered, match="no chat completion"):
+            read_reply(put(VALID, ("usage", name), number))
+
+
+@pytest.mark.parametrize("logprob", [math.nan, math.inf, 0.7, 10**400, -(10**400), "-0.1", True, [], {}])
+def test_log_probabilities_that_cannot_be_are_no_completion(logprob: Any) -> None:
+    place = ("choices", 0, "logprobs", "content", 0, "top_logprobs", 0, "logprob")
+    with pytest.raises(Unanswered, match="no chat completion"):
+        read_reply(put(VALID, place, logprob))
+
+
+def test_rounding_makes_no_lie_of_a_certain_token() -> None:
+    place = ("choices", 0, "logprobs", "content", 0, "top_logprobs", 0, "logprob")
+    for logprob, read in ((1e-7, (("4", 0.0),)), (-math.inf, ())):
+        reply = read_reply(put(VALID, place, logprob))
+        assert reply.tokens is not None
+        assert reply.tokens[0].alternatives == read
+
+
+@pytest.mark.parametrize("depth", [500, 100_000])
+def test_json_without_a_bottom(serve: MakeServer, depth: int) -> None:
+    nested = b'{"error": ' + b"[" * depth + b"]" * depth + b"}"
+    for say in (Say(body=nested), Say(500, nested)):
+        assert failure(serve(say).base).again
+
+
+def test_an_endless_body_is_read_to_a_bound(serve: MakeServer) -> None:
+    def endless() -> Any:
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        yield from itertools.repeat(b"10000\r\n" + b" " * 65536 + b"\r\n")
+
+    server = serve(lambda *_: Say(raw=endless()))
+    error = failure(server.base)
+    assert not error.again
+    assert "longer than 16 MiB" in str(error)
+    assert server.bytes_sent < 4 * LARGEST_ANSWER
+
+
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_long_body_is_refused_before_it_is_read(serve: MakeServer, status: int) -> None:
+    head = f"HTTP/1.1 {status} X\r\nContent-Length: {10**12}\r\n\r\n".encode()
+    server = serve(lambda *_: Say(raw=itertools.chain([head], itertools.repeat(b" " * 65536))))
+    assert "longer than 16 MiB" in str(failure(server.base))
+
+
+def test_compressed_answers_are_not_asked_for_and_not_unpacked(serve: MakeServer) -> None:
+    bomb = gzip.compress(b" " * 50_000_000)
+    server = serve(Say(body=bomb, headers={"Content-Encoding": "gzip"}))
+    error = failure(server.base)
+    assert not error.again
+    assert "compressed" in str(error)
+    assert "Accept-Encoding: identity\r\n" in server.headers[0]
+
+
+@pytest.mark.parametrize("kind", ["text/html", "image/png", "application/json; charset=utf-32", "", ";;;"])
+def test_a_wrong_content_type_does_not_matter(serve: MakeServer, kind: str) -> None:
+    body = json.dumps(COMPLETION).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    assert send(serve(lambda *_: Say(raw=[head, body])).base).text == "Score: 4"
+
+
+def heads() -> dict[str, bytes]:
+    """Beginnings of answers as no server should send them."""
+    return {
+        "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n",
+        "no status": b"HTTP/1.1\r\n\r\n",
+        "a word for a status": b"HTTP/1.1 fine OK\r\n\r\n",
+        "another version": b"HTTP/9.9 200 OK\r\n\r\n",
+        "zeros": b"\0" * 10_000,
+        "one endless line": b"HTTP/1.1 200 " + b"x" * 1_000_000,
+        "a long header": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000_000 + b"\r\n\r\n",
+        "many headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200_000 + b"\r\n",
+        "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
+        "a word for a length": b"HTTP/1.1 200 OK\r\nContent-Length: long\r\n\r\n{}",
+        "broken chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
+        "a negative chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n",
+        "a broken cookie": b"HTTP/1.1 200 OK\r\nSet-Cookie: \xff=;;=\r\nContent-Length: 2\r\n\r\n{}",
+        "only early hints": b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000,
+        "another protocol": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+        "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
+    }
+
+
+@pytest.mark.parametrize("name", heads())
+def test_garbage_for_http(serve: MakeServer, name: str) -> None:
+    server = serve(lambda *_: Say(raw=[heads()[name]]))
+    assert str(failure(server.base, timeout=2.0))
+
+
+@given(st.binary(max_size=60), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
+def test_any_bytes_for_an_answer_fail_the_call_and_nothing_else(garbage: bytes, start: bytes) -> None:
+    from misbehaving_server import Server
+
+    server = Server(lambda *_: Say(raw=[start + garbage]))
+    try:
+        failure(server.base, timeout=2.0)
+    finally:
+        server.close()
+
+
+def test_chunks_that_never_end_run_into_the_timeout(serve: MakeServer) -> None:
+    def slow() -> Any:
+        yield b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        while True:
+            yield b"1\r\n \r\n"
+            time.sleep(0.01)
+
+    assert str(failure(serve(lambda *_: Say(raw=slow())).base, timeout=0.3)) == "no answer within 0.3 s"
+
+
+def test_cookies_are_not_kept(serve: MakeServer) -> None:
+    server = serve(Say(headers={"Set-Cookie": "row=1; Path=/"}))
+
+    async def twice() -> None:
+        style = OpenAIStyle(server.base, "m", key=None, timeout=5, label="m")
+        await style.send(ASK)
+        await style.send(ASK)
+        await style.close()
+
+    engine.run(twice())
+    assert "cookie" not in server.headers[1].lower()
+
+
+def test_a_date_to_try_again_is_read_by_the_servers_own_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = {"Date": "Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After": "Wed, 21 Oct 2015 07:28:07 GMT"}
+    assert retry_after(headers) == 7.0
+    now = time.time()
+    soon = format_datetime(datetime.fromtimestamp(now + 5, UTC), usegmt=True)
+    for jump in (-86_400, 86_400):
+        monkeypatch.setattr(time, "time", lambda: now + jump)  # noqa: B023
+        assert retry_after({"Retry-After": soon}) is not None
+        assert retry_after({"Retry-After": soon, "Date": "yesterday"}) is not None
+
+
+# What comes back right
+
+
+def answer(content: Any, **choice: Any) -> dict[str, Any]:
+    return {"choices": [{"message": {"content": content}, **choice}]}
+
+
+def test_log_probabilities_are_read() -> None:
+    listed = [
+        {"token": "Score: ", "logprob": -0.1, "top_logprobs": []},
+        {
+            "token": "4",
+            "logprob": -0.5,
+            "top_logprobs": [{"token": "4", "logprob": -0.5}, {"token": " 5", "logprob": -1}],
+        },
+        {"token": "\n"},
+    ]
+    reply = read_reply(answer("Score: 4\n", logprobs={"content": listed}))
+    assert reply.tokens == (
+        TokenChoice("Score: ", ()),
+        TokenChoice("4", (("4", -0.5), (" 5", -1.0))),
+        TokenChoice("\n", ()),
+    )
+
+
+def test_a_probability_of_zero_is_left_out() -> None:
+    top = [{"token": "4", "logprob": 0.0}, {"token": "5", "logprob": None}]  # JSON has no minus infinity
+    reply = read_reply(answer("4", logprobs={"content": [{"token": "4", "top_logprobs": top}]}))
+    assert reply.tokens == (TokenChoice("4", (("4", 0.0),)),)
+
+
+@pytest.mark.parametrize("logprobs", [None, {}, {"content": None}, {"content": []}])
+def test_no_log_probabilities_are_none(logprobs: Any) -> None:
+    assert read_reply(answer("4", logprobs=logprobs)).tokens is None
+
+
+def test_an_empty_answer_is_an_answer() -> None:
+    assert read_reply(answer(None, finish_reason="length")) == Reply("", finish="length")
+
+
+def test_an_answer_in_parts_is_joined() -> None:
+    parts = [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "Score"}, {"type": "text", "text": ": 4"}]
+    assert read_reply(answer(parts)).text == "Score: 4"
+
+
+def test_tokens_from_the_prefix_cache_are_counted() -> None:
+    usage = {"prompt_tokens": 700, "completion_tokens": 8, "prompt_tokens_details": {"cached_tokens": 640}}
+    assert read_reply(answer("4") | {"usage": usage}).prefix_tokens == 640
+    assert read_reply(answer("4") | {"usage": {"prompt_tokens_details": None}}).prefix_tokens == 0
+
+
+# The other two transports
+
+
+def through_litellm(base: str, model: str = "openai/m", timeout: float = 5.0) -> Reply:
+    return engine.run(ThroughLiteLLM(model, timeout=timeout, key="sk-secret", api_base=base).send(ASK))
+
+
+def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
+    """One test: importing LiteLLM takes seconds."""
+    assert through_litellm(serve().base) == Reply("Score: 4", None, 11, 3, 0, "stop")
+    with pytest.raises(ModelError):
+        through_litellm(serve(Say(401, b'{"error": {"message": "bad key"}}')).base)
+    with pytest.raises(ModelError):
+        through_litellm(serve(Say(404, b'{"error": {"message": "no such model"}}')).base)
+    with pytest.raises(ModelError, match="PROVIDER/MODEL"):
+        through_litellm(serve().base, model="nonsense")
+    busy = serve(Say(429, b'{"error": {"message": "slow down"}}', {"Retry-After": "2"}))
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(busy.base)
+    assert (caught.value.again, caught.value.after) == (True, 2.0)
+    assert len(busy.bodies) == 1  # our retries replace LiteLLM's
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(serve(Say(400, b'{"error": {"message": "too long"}}')).base)
+    assert not caught.value.again
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(serve(Say(500, b"{}")).base)
+    assert caught.value.again
+    with pytest.raises(Unanswered) as caught:
+        through_litellm(serve(Say(wait=3)).base, timeout=0.2)
+    assert (caught.value.again, caught.value.reached) == (True, False)
+    for place, value in ((("choices",), []), (("choices", 0, "message"), 7), (("usage",), []), ((), [[]])):
+        with pytest.raises(Unanswered):
+            through_litellm(serve(Say(body=json.dumps(put(VALID, place, value)).encode())).base)
+    for head in heads().values():
+        with pytest.raises(Unanswered):
+            through_litellm(serve(lambda *_, head=head: Say(raw=[head])).base, timeout=2.0)
+
+
+class Foreign(dspy.BaseLM):  # type: ignore[misc]
+    """A caller's own LM object."""
+
+    def __init__(self, output: Any) -> None:
+        super().__init__("mine/m")
+        self.output = output
+        self.asked: list[dict[str, Any]] = []
+
+    async def acall(self, prompt: Any = None, messages: Any = None, **options: Any) -> list[Any]:
+        self.asked.append({"messages": messages, **options})
+        if isinstance(self.output, Exception):
+            raise self.output
+        return [self.output]
+
+
+def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
+    lm = Foreign("Score: 4")
+    assert engine.run(ThroughDSPy(lm).send(ASK)).text == "Score: 4"
+    assert lm.asked == [{"messages": ASK.messages, "temperature": 0.0, "max_tokens": 12}]
+    listed = [{"token": "4", "top_logprobs": [{"token": "4", "logprob": -0.1}]}]
+    lm = Foreign({"text": "4", "logprobs": {"content": listed}})
+    reply = engine.run(ThroughDSPy(lm).send(Request(ASK.messages, 1, top_logprobs=5, sample=2)))
+    assert reply == Reply("4", (TokenChoice("4", (("4", -0.1),)),))
+    assert lm.asked[0]["rollout_id"] == 2
+
+
+@pytest.mark.parametrize("output", [None, 7, {}, {"text": 7}, {"text": "4", "logprobs": 7}])
+def test_a_dspy_object_that_gives_something_else_fails_this_call(output: Any) -> None:
+    if output == {}:
+        assert engine.run(ThroughDSPy(Foreign(output)).send(ASK)).text == ""
+        return
+    with pytest.raises(Unanswered):
+        engine.run(ThroughDSPy(Foreign(output)).send(ASK))
+
+
+def test_a_dspy_object_that_raises_fails_this_call() -> None:
+    with pytest.raises(Unanswered, match="first line") as caught:
+        engine.run(ThroughDSPy(Foreign(RuntimeError("first line\nsecond"))).send(ASK))
+    assert not caught.value.again

@@ -1,0 +1,309 @@
+"""Where the words stand that a model says it copied: as they are, up to typography, nearly, or nowhere."""
+
+import math
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from judgesmith.programs.openlgauge.grounding import GAP, Grounded, fold, ground, ground_errors
+from judgesmith.programs.openlgauge.text import FoundError, read_annotation
+
+FARM = (
+    "The goats sleep in the barn. At 5 – 6 o'clock the farmer opens the “old” barn.\n\n"
+    "His neighbour’s dog, a naïve one, barks: “No way,” it says. The barn wasn't built in 1889."
+)
+
+
+def shown(found: list[Grounded], text: str) -> str | None:
+    return text[found[0].start : found[0].end] if found else None
+
+
+@pytest.mark.parametrize(
+    ("location", "words", "how"),
+    [
+        ("The goats", "The goats", "exact"),
+        ("the barn", "the barn", "exact"),
+        ("  sleep in the barn ", "sleep in the barn", "exact"),
+        ("barn.\n\nHis", "barn.\n\nHis", "exact"),
+        ("THE GOATS", "The goats", "normalised"),
+        ("the 'old' barn", "the “old” barn", "normalised"),
+        ("5-6 o’clock", "5 – 6 o'clock", "normalised"),
+        ("5 - 6 o'clock", "5 – 6 o'clock", "normalised"),
+        ('"OLD"  barn.   His', "“old” barn.\n\nHis", "normalised"),
+        ("neighbour's\ndog", "neighbour’s dog", "normalised"),
+        ("a naive one", "a naïve one", "normalised"),
+        ("nai\u0308ve one", "naïve one", "normalised"),
+        ("was n't built", "wasn't built", "normalised"),
+        ('"The goats"', "The goats", "exact"),
+        ("**The goats**", "The goats", "exact"),
+        ("`The goats`", "The goats", "exact"),
+        ("...a naïve one, barks...", "a naïve one, barks", "exact"),
+        ("“No way,”", "“No way,”", "exact"),
+        ("built in 1889 (last sentence)", "built in 1889", "exact"),
+        ("The phrase “a naïve one”", "a naïve one", "exact"),
+        ('He answers "No way" to her', "No way", "exact"),
+        ("The gaots sleep in teh barn", "The goats sleep in the barn", "fuzzy"),
+        ("The goats in the barn", "The goats sleep in the barn", "fuzzy"),
+        ("was not built in 1889", "wasn't built in 1889", "fuzzy"),
+        ("built in 1898", "built in 1889", "fuzzy"),
+        ("The goats sleep … the barn", "The goats sleep in the barn", "normalised"),
+        ("At 5 ... old", "At 5 – 6 o'clock the farmer opens the “old", "normalised"),
+        ('"The goats" [...] "the farmer"', "The goats sleep in the barn. At 5 – 6 o'clock the farmer", "normalised"),
+        ("The gaots slept … the barn", "The goats sleep in the barn", "fuzzy"),
+        (",", ",", "exact"),
+        ("“,”", ",", "exact"),
+        ("unicorn", None, None),
+        ("the twelve elephants of the circus", None, None),
+        ("A stitch in time saves nine", None, None),
+        ("", None, None),
+        (" \t", None, None),
+        ("…", None, None),
+        ("barn barn barn", None, None),
+    ],
+)
+def test_words_are_found_as_models_write_them(location: str, words: str | None, how: str | None) -> None:
+    found = ground(location, FARM)
+    assert (shown(found, FARM), found[0].how if found else None) == (words, how)
+
+
+@pytest.mark.parametrize(
+    ("location", "text", "words"),
+    [
+        ("ﬁne straße", "In a FINE STRASSE, yes", "FINE STRASSE"),  # folds that change the length
+        ("STRASSE", "die kleine Straße da", "Straße"),
+        ("½ cup", "take 1⁄2 cup", "1⁄2 cup"),
+        ("ＡＢＣ１２", "see abc12 there", "abc12"),
+        ("十二只羊", "他有十二只山羊。", "十二只山羊"),
+        ("二只山", "他有十二只山羊。", "二只山"),
+        ("שלום עולם", "אמר: שָׁלוֹם עוֹלָם!", "שָׁלוֹם עוֹלָם"),
+        ("مرحبا بالعالم", "قال مَرْحَبًا بِالعَالَمِ", "مَرْحَبًا بِالعَالَمِ"),
+        ("नमस्ते दुनिया", "कहा, नमस्ते दुनिया।", "नमस्ते दुनिया"),
+        ("👩‍👩‍👧 FAMILY", "the 👩‍👩‍👧 family", "👩‍👩‍👧 family"),
+        ("❤ you", "I ❤️ you", "❤️ you"),
+        ("cafe\u0301s", "two cafés", "cafés"),
+        ("cafés", "two cafe\u0301s", "cafe\u0301s"),
+        ("soft hyphen", "a soft hy\u00adphen", "soft hy\u00adphen"),
+        ("113-107", "won 113 - 107 at home", "113 - 107"),
+        ("won 113 - 107", "won 113-107 at home", "won 113-107"),
+        ("\ud800x", "a \ud800x b", "\ud800x"),
+        ("A \udfff B", "a \udfff b", "a \udfff b"),
+    ],
+)
+def test_every_script_and_every_code_point(location: str, text: str, words: str) -> None:
+    assert shown(ground(location, text), text) == words
+
+
+def test_a_word_inside_another_is_only_taken_as_it_is() -> None:
+    assert shown(ground("Art", "the party and the art"), "the party and the art") == "art"
+    assert ground("Art", "the party") == []
+    assert ground("art", "the party") == [Grounded(5, 8, "exact")]
+    # Whole words first, wherever they stand.
+    assert ground("art", "the party and the art") == [Grounded(18, 21, "exact")]
+
+
+# --- which of several occurrences -------------------------------------------------------------------------------------
+
+SHIPS = "The boat left. Then the boat sank.\nA third boat came.\n\nThe last boat stayed; no boat returned."
+BOATS = [4, 24, 43, 64, 80]  # where "boat" stands
+
+
+def test_the_places_are_counted_right() -> None:
+    assert [i for i in range(len(SHIPS)) if SHIPS.startswith("boat", i)] == BOATS
+
+
+@pytest.mark.parametrize(
+    ("comment", "near", "index"),
+    [
+        ("", None, 0),
+        ("", 0, 0),
+        ("", 8, 1),
+        ("", 44, 3),
+        ("", 95, 4),  # none follows
+        ("second", None, 1),
+        ("the second occurrence", 90, 1),
+        ("2nd", None, 1),
+        ("last", None, 4),
+        ("last mention", None, 4),
+        ("occurrence 3", None, 2),
+        ("second sentence", None, 1),
+        ("in sentence 3", None, 2),
+        ("second line", None, 2),
+        ("second paragraph", None, 3),
+        ("zweiter Satz", None, 1),
+        ("第三", None, 2),
+        ("in “no boat returned”", None, 4),
+        ('see "the last boat"', 0, 3),
+        ("tenth sentence", None, 0),
+        ("sentence 40", None, 0),
+        ("an ugly word", 44, 3),
+    ],
+)
+def test_one_of_several_occurrences_is_chosen(comment: str, near: int | None, index: int) -> None:
+    found = ground("boat", SHIPS, near=near, comment=comment)
+    assert found[0].start == BOATS[index]
+    assert sorted(g.start for g in found) == BOATS
+    assert [g.start for g in found[1:]] == [b for b in BOATS if b != BOATS[index]]
+
+
+def test_a_comment_in_the_location_counts_like_one_beside_it() -> None:
+    assert ground("boat (second sentence)", SHIPS)[0].start == BOATS[1]
+    assert ground("Line 2: boat", SHIPS)[0].start == BOATS[2]
+
+
+def test_an_ellipsis_takes_the_closest_head_and_stays_within_reach() -> None:
+    text = "the cat ran. the cat sat on the mat."
+    assert shown(ground("the cat … the mat", text), text) == "the cat sat on the mat"
+    far = "the cat sat " + "x" * (GAP + 1) + " on the mat"
+    assert shown(ground("the cat … on the mat", far), far) == "on the mat"
+    reached = "the cat sat " + "x" * (GAP - 10) + " on the mat"
+    assert shown(ground("the cat … on the mat", reached), reached) == reached
+    assert shown(ground("on the mat … the cat", text), text) == "on the mat"  # in the wrong order: the longer part
+
+
+def test_the_threshold_decides_about_changed_words() -> None:
+    text = "The farmer sold seven goats on Sunday."
+    changed = "The farmer bought seven goats on Monday"
+    similarity = ground(changed, text, threshold=60)[0].similarity
+    assert 60 <= similarity < 95
+    assert ground(changed, text, threshold=similarity) != []
+    assert ground(changed, text, threshold=similarity + 0.1) == []
+
+
+def test_few_letters_are_not_found_by_a_distant_likeness() -> None:
+    # "four" in "for": Indel similarity 2·3/(4+3) = 85.7; "goal" and "goat": 2·3/8 = 75, under the threshold for few.
+    assert ground("goal", "a goat is here") == []
+    assert ground("tin", "a tan cat") == []
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+def test_errors_become_spans() -> None:
+    errors = [
+        FoundError("the boat", "Which?", 2.0),
+        FoundError("THE LAST BOAT", "It was the third.", 4.0),
+        FoundError(None, "The captain is left out.", 3.0, "the captain's name"),
+        FoundError(None, "The year is left out.", 3.0),
+        FoundError("a submarine", "Not in the data.", math.nan),
+        FoundError("", "Dull.", 1.0),
+        FoundError("boat", "Repeated.", 1.0, "second sentence"),
+    ]
+    spans = ground_errors(errors, SHIPS, "gemma")
+    assert [(s.text, s.start, s.end, s.how) for s in spans] == [
+        ("the boat", 20, 28, "exact"),
+        ("The last boat", 55, 68, "normalised"),
+        ("the captain's name", None, None, "omission"),
+        ("omission", None, None, "omission"),
+        ("a submarine", None, None, "ungrounded"),
+        ("", None, None, "ungrounded"),
+        ("boat", 24, 28, "exact"),
+    ]
+    assert [s.explanation for s in spans] == [e.explanation for e in errors]
+    assert all(s.annotators == ("gemma",) for s in spans)
+    assert math.isnan(spans[4].severity)
+    assert ground_errors(errors[:1], SHIPS)[0].annotators == ()
+
+
+def test_the_same_words_again_are_the_next_occurrence() -> None:
+    spans = ground_errors([FoundError("boat", "A."), FoundError("boat", "B."), FoundError("boat", "C.")], SHIPS)
+    assert [s.start for s in spans] == BOATS[:3]
+
+
+def test_an_answer_is_read_and_grounded() -> None:
+    answer = 'Error 1\nLocation: "the boat" and "third Boat"\nExplanation: Names.\nSeverity: 2\n\nOverall: Good'
+    spans = ground_errors(read_annotation(answer, output=SHIPS).errors, SHIPS)
+    assert [(s.text, s.how, s.severity) for s in spans] == [("the boat", "exact", 2), ("third boat", "normalised", 2)]
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+#: Texts with what makes offsets hard: marks, ligatures, surrogates, joiners, both directions.
+LETTERS = st.one_of(
+    st.sampled_from("abc ABC .,'\"…-–“”\n\t\u0301\u200d\ufb01ßİ½漢字שׁم👩🏽\ud800\u00ad（）1"), st.characters()
+)
+TEXTS = st.text(LETTERS, max_size=60)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXTS, st.integers(0, 60), st.integers(1, 60))
+@example("aaaa", 1, 2)
+@example("e\u0301e", 0, 1)
+@example("x  y", 1, 2)
+def test_any_part_of_a_text_is_found_exactly(text: str, start: int, length: int) -> None:
+    words = text[start : start + length]
+    if words:
+        found = ground(words, text)
+        assert found[0].how == "exact"
+        assert all(text[g.start : g.end] == words for g in found)
+
+
+@settings(deadline=None, max_examples=200)
+@given(TEXTS, TEXTS, st.none() | st.integers(-5, 100), TEXTS)
+def test_offsets_always_hold(location: str, text: str, near: int | None, comment: str) -> None:
+    for g in ground(location, text, near=near, comment=comment):
+        assert 0 <= g.start < g.end <= len(text)
+        assert g.how in ("exact", "normalised", "fuzzy")
+        assert 0 < g.similarity <= 100
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.tuples(st.none() | TEXTS, TEXTS, TEXTS), max_size=5), TEXTS)
+def test_errors_are_all_kept_and_show_the_output(errors: list[tuple[str | None, str, str]], output: str) -> None:
+    spans = ground_errors([FoundError(place, why, 1.0, comment) for place, why, comment in errors], output)
+    assert len(spans) == len(errors)
+    for span, (place, _, _) in zip(spans, errors, strict=True):
+        if span.start is None or span.end is None:
+            assert span.end is None
+            assert span.how == ("omission" if place is None else "ungrounded")
+        else:
+            assert output[span.start : span.end] == span.text != ""
+
+
+@settings(deadline=None, max_examples=100)
+@given(TEXTS)
+def test_folding_keeps_its_places_in_order(text: str) -> None:
+    folded = fold(text)
+    assert len(folded.text) == len(folded.starts) == len(folded.ends)
+    assert all(a < b for a, b in zip(folded.starts, folded.ends, strict=True))
+    assert list(folded.starts) == sorted(folded.starts)
+    assert all(a >= 0 and b <= len(text) for a, b in zip(folded.starts, folded.ends, strict=True))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40))
+def test_the_decomposed_form_of_a_text_is_the_same_text(text: str) -> None:
+    decomposed = unicodedata.normalize("NFD", text)
+    if fold(text).text.strip() and not text.isspace():
+        assert ground(decomposed, text) or len(fold(text).text.strip()) < 4
+
+
+@pytest.mark.parametrize("length", [30, 130, 1000, 5000, 19_000])
+def test_long_texts_and_long_locations(length: int) -> None:
+    words = [f"{a}{b}{c}" for a in ("gra", "tel", "mon", "pis") for b in ("do", "li", "sa", "ru") for c in "nmtkx"]
+    text = " ".join(words[(7 * i * i + 3 * i) % 79] + str(i) for i in range(3000))[:20_000]
+    inside = text[600 : 600 + length]
+    changed = inside[: length // 2] + "oops " + inside[length // 2 + 3 :]
+    (found,) = ground(changed, text)
+    assert found.how == "fuzzy"
+    assert abs(found.start - 600) <= 20
+    assert abs(found.end - min(600 + length, len(text))) <= 20
+
+
+@pytest.mark.parametrize(
+    ("location", "text"),
+    [
+        ("ba c" * 1000, "ab " * 6600),
+        ("ab … " * 4000, "ab " * 6600),
+        ('"ab" and ' * 2000, "ab " * 6600),
+        ("(" * 20_000, "a" * 20_000),
+        ("a" * 20_000, "a" * 19_999 + "b"),
+        ("\u0301" * 20_000, "e\u0301" * 10_000),
+        ("a. " * 6000 + "(second sentence)", "a. " * 6000),
+    ],
+    ids=["periodic", "ellipses", "quotes", "brackets", "one letter", "marks", "sentences"],
+)
+def test_nasty_texts_come_to_an_end(location: str, text: str) -> None:
+    for g in ground(location, text)[:3]:
+        assert 0 <= g.start < g.end <= len(text)

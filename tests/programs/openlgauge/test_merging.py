@@ -1,0 +1,415 @@
+"""Several annotators' errors as one set, a model's merge held against them, and whose score stands apart."""
+
+import itertools
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.programs.openlgauge.merging import INVENTED, check_merged, merge_errors, outliers
+from judgesmith.signatures.values import ErrorSpan
+
+#        0         1         2         3         4         5         6
+#        0123456789012345678901234567890123456789012345678901234567890123
+OUTPUT = "The old lighthouse was built in 1889 by twelve monks from Malta."
+
+
+def span(words: str, why: str, severity: float, annotator: str = "") -> ErrorSpan:
+    start = OUTPUT.index(words)
+    names = (annotator,) if annotator else ()
+    return ErrorSpan(words, why, severity, start, start + len(words), "exact", names)
+
+
+def omission(what: str, why: str, severity: float) -> ErrorSpan:
+    return ErrorSpan(what, why, severity, how="omission")
+
+
+def brief(errors: Sequence[ErrorSpan]) -> list[tuple[str, float, tuple[str, ...]]]:
+    return [(e.text, e.severity, e.annotators) for e in errors]
+
+
+# --- outliers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("scores", "apart"),
+    [
+        # Five annotators. Mean 4.2, deviations .8 .8 .8 .8 3.2, population variance (4·.64 + 10.24)/5 = 2.56, sd 1.6:
+        # 3.2 >= 2·1.6 (equal, so floats must not decide) and 3.2 >= 1.
+        ([5, 5, 5, 5, 1], [4]),
+        # Mean 4.6, the fifth is 1.6 away, sd .8: 1.6 >= 1.6 and 1.6 >= 1.
+        ([5, 5, 5, 5, 3], [4]),
+        # Mean 4.8, the fifth is .8 away: less than 1.
+        ([5, 5, 5, 5, 4], []),
+        # Mean 4, the last is 3 away, variance (1+1+1+0+9)/5 = 2.4, sd 1.549: 3 < 3.098.
+        ([5, 5, 5, 4, 1], []),
+        # Four annotators: at most sqrt(3) = 1.73 deviations.
+        ([5, 5, 5, 1], []),
+        ([1, 5], []),
+        ([3], []),
+        ([], []),
+        # Six: mean 25/6 = 4.167, the last 3.167 away, variance (4·.694 + .028 + 10.028)/6 = 2.139, sd 1.462:
+        # 3.167 >= 2.925.
+        ([5, 5, 5, 5, 4, 1], [5]),
+        # Mean 24/6 = 4, the last 3 away, variance (3·1 + 1 + 1 + 9)/6 = 2.333, sd 1.528: 3 < 3.055.
+        ([5, 5, 5, 5, 3, 1], []),
+        ([5, 5, 5, 5, 5, 1], [5]),
+        ([1, 1, 1, 1, 1, 5], [5]),
+        # All the same: nothing is 1 away from the mean.
+        ([2, 2, 2, 2, 2], []),
+        # A failed annotator is none of the five.
+        ([5, math.nan, 5, 5, 5, 1], [5]),
+        ([5, math.nan, 5, 5, 1], []),
+        ([math.nan, math.nan], []),
+        ([5, 5, 5, 5, math.inf], []),
+        # Tenths are no exact binary fractions, the five-annotator equality holds for them, too.
+        ([4.4, 4.4, 4.4, 4.4, 1.3], [4]),
+    ],
+)
+def test_an_outlier_is_two_deviations_and_one_step_away(scores: list[float], apart: list[int]) -> None:
+    assert [i for i, far in enumerate(outliers(scores)) if far] == apart
+    assert len(outliers(scores)) == len(scores)
+
+
+def test_with_the_sample_deviation_five_annotators_could_never_have_an_outlier() -> None:
+    # The largest distance from the mean in standard deviations: sqrt(n - 1) of the population's, (n - 1)/sqrt(n) of the
+    # sample's. n = 4: 1.73, 1.5; n = 5: 2, 1.79; n = 6: 2.24, 2.04.
+    for n in range(2, 8):
+        scores = [5.0] * (n - 1) + [1.0]
+        away = statistics.mean(scores) - 1.0
+        assert away / statistics.pstdev(scores) == pytest.approx(math.sqrt(n - 1))
+        assert away / statistics.stdev(scores) == pytest.approx((n - 1) / math.sqrt(n))
+        assert any(outliers(scores)) == (n >= 5)
+    assert not any(any(outliers(s)) for n in range(1, 5) for s in itertools.product((1, 2, 3, 4, 5), repeat=n))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=9), st.integers(-3, 3))
+def test_outliers_do_not_depend_on_where_the_scale_begins(scores: list[int], shift: int) -> None:
+    assert outliers(scores) == outliers([s + shift for s in scores])
+    assert outliers(scores)[::-1] == outliers(scores[::-1])
+    mean, sd = statistics.mean(scores), statistics.pstdev(scores)
+    for score, apart in zip(scores, outliers(scores), strict=True):
+        if abs(abs(score - mean) - 2 * sd) > 1e-9:
+            assert apart == (abs(score - mean) >= 2 * sd and abs(score - mean) >= 1)
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+def test_one_issue_at_about_one_place_becomes_one_error() -> None:
+    reported = {
+        "gemma": [span("built in 1889", "The year is wrong, the data say 1898.", 3)],
+        "qwen": [span("1889", "Wrong year: it should be 1898.", 5)],
+        "llama": [
+            span("in 1889", "The data give the year 1898 instead.", 4),
+            span("from Malta", "Nobody says Malta.", 2),
+        ],
+    }
+    year, malta = merge_errors(reported, OUTPUT)
+    # IoU with the two others: "built in 1889" (13 letters) 7/13 + 4/13 = .85; "in 1889" (7) 7/13 + 4/7 = 1.11;
+    # "1889" (4) 4/13 + 4/7 = .88: the middle one is nearest to all.
+    assert (year.text, year.start, year.end, year.how) == ("in 1889", 29, 36, "exact")
+    assert year.severity == 5
+    assert year.explanation == "Wrong year: it should be 1898."
+    assert year.annotators == ("gemma", "qwen", "llama")
+    assert year.notes == ("merged from 3 reports",)
+    assert (malta.text, malta.severity, malta.annotators, malta.notes) == ("from Malta", 2, ("llama",), ())
+
+
+#: The same issue as different annotators might explain it.
+WORDINGS = [
+    [
+        "The year is wrong, the data say 1898.",
+        "Wrong year: it should be 1898.",
+        "The data give the year 1898 instead.",
+        "The text states 1889 whereas the source mentions 1898, so the date is incorrect.",
+    ],
+    [
+        "Their number is eleven in the data.",
+        "There were eleven monks, not twelve.",
+        "Incorrect count of monks; the source says eleven.",
+    ],
+    [
+        "Masons, not a religious order.",
+        "The builders were masons rather than monks.",
+        "The source identifies the builders as masons, not monks.",
+    ],
+    [
+        "The phrase is awkward and unidiomatic.",
+        "Awkward wording that a native speaker would not use.",
+        "This sounds unnatural in English.",
+    ],
+    ["The pronoun has no clear antecedent.", "It is unclear what 'it' refers to.", "Ambiguous pronoun reference."],
+    [
+        "The response ignores the user's question about opening hours.",
+        "It does not answer when the museum opens.",
+        "The user's question regarding opening hours is not addressed.",
+    ],
+    [
+        "This fact is not supported by the article.",
+        "The article never mentions this; hallucinated.",
+        "Unsupported claim not found in the source.",
+    ],
+    ["The verb should be in the past tense.", "Wrong tense: past needed.", "Incorrect verb tense, should be 'went'."],
+    [
+        "The subject and verb do not agree.",
+        "Subject-verb agreement error.",
+        "Grammatical error: plural subject with singular verb.",
+    ],
+    [
+        "The same information is repeated twice.",
+        "Redundant repetition of the earlier sentence.",
+        "This sentence repeats what was already said.",
+    ],
+    [
+        "The price range is left out.",
+        "The text omits the price range.",
+        "No mention of the price range given in the data.",
+    ],
+    [
+        "The name of the architect is missing.",
+        "The architect is not named.",
+        "The architect's name is omitted from the description.",
+    ],
+    [
+        "The team won by 6 points, not 30.",
+        "The margin of victory was only 6 points.",
+        "Wrong margin: 30-point win should be 6-point win.",
+    ],
+    ["Spelling mistake in 'recieved'.", "Misspelled word.", "'recieved' should be spelled 'received'."],
+    [
+        "The sentence contradicts the previous one.",
+        "Contradiction with the earlier statement.",
+        "This is inconsistent with what was said before.",
+    ],
+]
+
+
+def test_the_likeness_of_explanations_tells_issues_apart() -> None:
+    def merged(a: str, b: str, words: str) -> bool:
+        # The other's span holds this one's: about the same place, but not the same words.
+        reported = {"a": [span("1889", a, 3)], "b": [span(words, b, 3)]}
+        return len(merge_errors(reported, OUTPUT)) == 1
+
+    one = [pair for wordings in WORDINGS for pair in itertools.combinations(wordings, 2)]
+    two = [(a, b) for ours, theirs in itertools.combinations(WORDINGS, 2) for a in ours for b in theirs]
+    for words, found, wrong in (("built in 1889", 0.7, 0.07), ("1889", 0.8, 0.22)):
+        assert sum(merged(a, b, words) for a, b in one) / len(one) >= found
+        assert sum(merged(a, b, words) for a, b in two) / len(two) <= wrong
+
+
+def test_two_issues_at_one_place_stay_two() -> None:
+    reported = {
+        "gemma": [span("twelve monks", "Their number is eleven in the data.", 3)],
+        "qwen": [span("twelve monks", "Masons, not a religious order.", 4)],
+    }
+    assert brief(merge_errors(reported, OUTPUT)) == [("twelve monks", 4, ("qwen",)), ("twelve monks", 3, ("gemma",))]
+
+
+def test_one_issue_at_two_places_stays_two() -> None:
+    reported = {
+        "gemma": [span("old", "Nothing in the data supports this.", 3)],
+        "qwen": [span("from Malta", "Nothing in the data supports this.", 3)],
+    }
+    assert [e.text for e in merge_errors(reported, OUTPUT)] == ["old", "from Malta"]
+
+
+def test_one_annotators_errors_are_different_issues_unless_it_repeats_itself() -> None:
+    first = span("1889", "The year in the data is 1898.", 3)
+    other = span("in 1889", "The year is given without the month that the data name.", 2)
+    assert len(merge_errors({"gemma": [first, other]}, OUTPUT)) == 2
+    assert brief(merge_errors({"gemma": [first, replace(first, severity=4.0)]}, OUTPUT)) == [("1889", 4, ("gemma",))]
+
+
+def test_omissions_are_one_if_the_same_is_missing() -> None:
+    reported = {
+        "gemma": [omission("the architect's name", "The architect is not named.", 2)],
+        "qwen": [omission("omission", "The name of the architect is missing.", 3)],
+        "llama": [omission("the height", "Its height in metres is missing.", 1), span("old", "The architect.", 1)],
+    }
+    merged = merge_errors(reported, OUTPUT)
+    assert [(e.severity, e.annotators, e.how) for e in merged] == [
+        (3, ("gemma", "qwen"), "omission"),
+        (1, ("llama",), "exact"),
+        (1, ("llama",), "omission"),
+    ]
+
+
+def test_words_that_are_not_in_the_output_are_compared_as_words() -> None:
+    lost = ErrorSpan("built by thirteen nuns", "It was monks.", 3, how="ungrounded")
+    again = ErrorSpan("Built by thirteen nuns.", "Monks built it, it was not nuns.", 4, how="ungrounded")
+    assert brief(merge_errors({"a": [lost], "b": [again]}, OUTPUT)) == [("Built by thirteen nuns.", 4, ("a", "b"))]
+
+
+def test_a_missing_severity_or_explanation_is_no_obstacle() -> None:
+    reported = {
+        "gemma": [span("1889", "", math.nan)],
+        "qwen": [span("1889", "Wrong year.", 2)],
+        "llama": [span("from Malta", "Invented.", math.nan)],
+    }
+    merged = merge_errors(reported, OUTPUT)
+    assert [(e.text, e.explanation, e.annotators) for e in merged] == [
+        ("1889", "Wrong year.", ("gemma", "qwen")),
+        ("from Malta", "Invented.", ("llama",)),
+    ]
+    assert merged[0].severity == 2
+    assert math.isnan(merged[1].severity)  # unknown comes last
+
+
+def test_the_most_severe_are_kept() -> None:
+    words = OUTPUT.split()
+    reported = {"gemma": [span(w, f"Reason {i} {w}.", i % 5 + 1) for i, w in enumerate(words)]}
+    merged = merge_errors(reported, OUTPUT)
+    # 12 words, severities 1 2 3 4 5 1 2 3 4 5 1 2: 5 5 4 4 3 3 2 2 by place.
+    assert [e.severity for e in merged] == [5, 5, 4, 4, 3, 3, 2, 2]
+    assert [e.text for e in merged] == [
+        "in"[:0] + words[4],
+        words[9],
+        words[3],
+        words[8],
+        words[2],
+        words[7],
+        words[1],
+        words[6],
+    ]
+    assert [e.text for e in merge_errors(reported, OUTPUT, most=1)] == [words[4]]
+    assert merge_errors({}, OUTPUT) == merge_errors({"gemma": []}, OUTPUT) == ()
+
+
+def test_offsets_that_do_not_hold_are_given_up() -> None:
+    bad = ErrorSpan("somewhere", "Wrong.", 2, 60, 99, "exact")
+    (error,) = merge_errors({"gemma": [bad]}, OUTPUT)
+    assert (error.text, error.start, error.end, error.how) == ("somewhere", None, None, "ungrounded")
+
+
+# --- a model's merge --------------------------------------------------------------------------------------------------
+
+REPORTED = {
+    "gemma": [
+        span("built in 1889", "The year is wrong, the data say 1898.", 3),
+        omission("", "No height is given.", 2),
+    ],
+    "qwen": [span("1889", "Wrong year: it should be 1898.", 5), span("twelve monks", "There were eleven.", 1)],
+}
+
+
+def test_a_merged_error_gets_its_annotators_and_the_highest_severity() -> None:
+    merged = [span("in 1889", "The year should be 1898 as in the data.", 2), span("twelve", "They were eleven.", 4)]
+    assert brief(check_merged(merged, REPORTED, OUTPUT)) == [
+        ("in 1889", 5, ("gemma", "qwen")),
+        ("twelve", 1, ("qwen",)),  # 4 was the model's own idea
+    ]
+
+
+def test_an_issue_at_another_place_restates_a_report() -> None:
+    merged = [ErrorSpan("the year", "The year is wrong, the data say 1898.", 4, how="ungrounded")]
+    (error,) = check_merged(merged, REPORTED, OUTPUT)
+    # Both reports explain it so: 3 and 5.
+    assert (error.severity, error.annotators, error.notes) == (5, ("gemma", "qwen"), ())
+
+
+def test_other_words_at_one_place_restate_the_closest_report() -> None:
+    (error,) = check_merged([span("twelve monks", "Bad count.", 3)], REPORTED, OUTPUT)
+    assert (error.severity, error.annotators, error.notes) == (1, ("qwen",), ())
+
+
+def test_an_invented_error_is_kept_and_noted() -> None:
+    merged = [span("from Malta", "They came from Cyprus.", 4), omission("", "The height is not given.", 1)]
+    malta, height = check_merged(merged, REPORTED, OUTPUT)
+    assert (malta.severity, malta.annotators, malta.notes) == (4, (), (INVENTED,))
+    assert (height.severity, height.annotators, height.notes) == (2, ("gemma",), ())
+
+
+def test_what_was_invented_gives_way_first() -> None:
+    merged = [
+        span("from Malta", "Cyprus.", 5),
+        span("1889", "Wrong year, 1898.", 3),
+        span("twelve monks", "Eleven.", 2),
+    ]
+    assert [e.text for e in check_merged(merged, REPORTED, OUTPUT, most=2)] == ["1889", "twelve monks"]
+
+
+def test_equal_errors_become_one() -> None:
+    one = span("in 1889", "The year should be 1898.", 2)
+    twice = [one, replace(one, severity=3.0), span("1889", "The year should be 1898.", 4)]
+    assert brief(check_merged(twice, REPORTED, OUTPUT)) == [("in 1889", 5, ("gemma", "qwen"))]
+    assert check_merged([], REPORTED, OUTPUT) == ()
+    assert [e.notes for e in check_merged([one], {}, OUTPUT)] == [(INVENTED,)]
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def spans(draw: st.DrawFn) -> ErrorSpan:
+    why = draw(st.sampled_from(["", "The year is wrong.", "Wrong year", "It was eleven monks", "发明的", "\ud800 x"]))
+    severity = draw(st.sampled_from([math.nan, 1.0, 2.0, 3.0, 4.0, 5.0]))
+    how = draw(st.sampled_from(["exact", "omission", "ungrounded"]))
+    if how != "exact":
+        return ErrorSpan(draw(st.sampled_from(["", "year", "the year", "x"])), why, severity, how=how)
+    start = draw(st.integers(0, len(OUTPUT) - 1))
+    end = draw(st.integers(start + 1, len(OUTPUT)))
+    return ErrorSpan(OUTPUT[start:end], why, severity, start, end, "exact")
+
+
+REPORTS = st.dictionaries(st.sampled_from("abcde"), st.lists(spans(), max_size=4), max_size=4)
+
+
+def sound(errors: Sequence[ErrorSpan], reported: Mapping[str, Sequence[ErrorSpan]]) -> None:
+    assert len(errors) <= 8
+    severities = [-math.inf if math.isnan(e.severity) else e.severity for e in errors]
+    assert severities == sorted(severities, reverse=True)
+    for error in errors:
+        assert set(error.annotators) <= set(reported)
+        assert len(set(error.annotators)) == len(error.annotators)
+        if error.start is not None:
+            assert OUTPUT[error.start : error.end] == error.text != ""
+        else:
+            assert error.end is None
+
+
+@settings(deadline=None, max_examples=100)
+@given(REPORTS)
+def test_merging_keeps_every_severity_and_invents_nothing(reported: dict[str, list[ErrorSpan]]) -> None:
+    merged = merge_errors(reported, OUTPUT, most=100)
+    everything = [e for errors in reported.values() for e in errors]
+    assert len(merged) <= len(everything)
+    assert {e.text for e in merged} <= {e.text for e in everything}
+    assert {str(e.severity) for e in merged} <= {str(e.severity) for e in everything}
+    assert {name for e in merged for name in e.annotators} == {name for name, errors in reported.items() if errors}
+    assert max((e.severity for e in merged if e.severity > 0), default=0) == max(
+        (e.severity for e in everything if e.severity > 0), default=0
+    )
+    sound(merge_errors(reported, OUTPUT), reported)
+
+
+@settings(deadline=None, max_examples=60)
+@given(REPORTS)
+def test_the_order_of_annotators_does_not_matter(reported: dict[str, list[ErrorSpan]]) -> None:
+    turned = dict(reversed(reported.items()))
+
+    def key(errors: Sequence[ErrorSpan]) -> list[str]:
+        return [repr(replace(e, annotators=tuple(sorted(e.annotators)))) for e in errors]
+
+    assert key(merge_errors(reported, OUTPUT)) == key(merge_errors(turned, OUTPUT))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(spans(), max_size=6), REPORTS)
+def test_a_checked_merge_is_sound(merged: list[ErrorSpan], reported: dict[str, list[ErrorSpan]]) -> None:
+    checked = check_merged(merged, reported, OUTPUT)
+    sound(checked, reported)
+    for error in checked:
+        assert bool(error.annotators) != (INVENTED in error.notes)
+    assert len(checked) <= len(merged)
+
+
+@settings(deadline=None, max_examples=60)
+@given(REPORTS)
+def test_the_merge_by_rule_passes_the_check(reported: dict[str, list[ErrorSpan]]) -> None:
+    assert all(INVENTED not in e.notes for e in check_merged(merge_errors(reported, OUTPUT), reported, OUTPUT))

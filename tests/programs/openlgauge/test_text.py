@@ -1,0 +1,294 @@
+"""What is read out of the error annotations that models really write, and what is said to be unusable."""
+
+import math
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from judgesmith.programs.openlgauge.text import LABELS, Annotation, FoundError, annotation_form, read_annotation
+from judgesmith.programs.openlgauge.words import ordinal, read_places
+
+CASES: list[dict[str, Any]] = tomllib.loads(
+    (Path(__file__).parent / "annotation_answers.toml").read_text(encoding="utf-8")
+)["case"]
+
+
+def test_there_are_enough_hard_answers() -> None:
+    assert len(CASES) >= 60
+    assert len({case["name"] for case in CASES}) == len(CASES)
+
+
+def as_written(error: FoundError) -> list[Any]:
+    """An error as the file of cases gives it."""
+    place = "omission" if error.location is None else error.location
+    return [place, error.explanation, 0 if math.isnan(error.severity) else error.severity]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_a_hard_answer_is_read(case: dict[str, Any]) -> None:
+    answer = case["answer"]
+    options = {"most": case["most"]} if "most" in case else {}
+    found = read_annotation(answer, output=case.get("output", ""), **options)
+    assert [
+        (
+            e.location if e.location is not None else "omission",
+            e.explanation,
+            0 if math.isnan(e.severity) else e.severity,
+        )
+        for e in found.errors
+    ] == [tuple(error) for error in case["errors"]]
+    if "comments" in case:
+        assert [e.comment for e in found.errors] == case["comments"]
+    assert found.label == case.get("label")
+    assert found.explanation == case.get("explanation", "")
+    assert found.no_error == case.get("no_error", False)
+    for said, wanted in ((found.number, case.get("number")), (found.top, case.get("top"))):
+        assert math.isnan(said) if wanted is None else said == wanted
+    if found.label is not None:
+        assert found.label_start is not None
+        assert answer[found.label_start :].casefold().startswith(found.label.casefold())
+    elif "number" in case:
+        assert found.label_start is not None
+        assert answer[found.label_start :].startswith(str(case["number"]))
+    else:
+        assert found.label_start is None
+    wanted_problems = case.get("problems", [])
+    assert len(found.problems) == len(wanted_problems), found.problems
+    for said, part in zip(found.problems, wanted_problems, strict=True):
+        assert part in said
+    assert found.repaired == case.get("repaired", True)
+
+
+def test_the_asked_form_is_read_back() -> None:
+    made = Annotation(
+        errors=(
+            FoundError("the old barn", "It is new.", 4.0),
+            FoundError(None, "The year is left out.", 2.5),
+            FoundError("twelve goats", "Eleven.", 1.0),
+        ),
+        label="Fair",
+        explanation="Three slips.",
+    )
+    found = read_annotation(annotation_form(made))
+    assert [as_written(e) for e in found.errors] == [as_written(e) for e in made.errors]
+    assert (found.label, found.explanation, found.repaired, found.problems) == ("Fair", "Three slips.", False, ())
+    empty = read_annotation(annotation_form(Annotation(label="Excellent", explanation="Fine.", no_error=True)))
+    assert (empty.errors, empty.no_error, empty.label, empty.repaired) == ((), True, "Excellent", False)
+
+
+def test_other_labels_and_severities_are_a_callers() -> None:
+    labels = ("sehr schlecht", "schlecht", "gut", "sehr gut")
+    answer = "Fehler 1\nStelle: zwölf\nErklärung: Elf.\nSchweregrad: leicht\n\nGesamt: sehr gut"
+    found = read_annotation(answer, labels=labels, severities={"leicht": 1.0, "schwer": 5.0})
+    assert found.label == "sehr gut"
+    assert [e.severity for e in found.errors] == [1.0]
+    assert found.problems == ("sehr gut with 1 error",)
+    assert read_annotation("No Error\n\n总体评价：优秀", labels=("差", "良好", "优秀")).label == "优秀"
+    assert read_annotation("No Error\n\nOverall: Good", labels=("bad", "fine")).label is None
+    assert read_annotation("No Error\n\nOverall: Good", labels=()).label is None
+    assert read_annotation("No Error\n\nOverall: very_good", labels=("good", "very good")).label == "very good"
+
+
+def test_the_label_is_where_its_probabilities_are_read() -> None:
+    for answer, start in (
+        ("No Error\n\nOverall: Good\nReason: Good.", 19),
+        ("<think>Overall: Good</think>No Error\nOverall: **good**", 48),
+        ('{"errors": [], "overall": "Good"}', 27),
+        ("Good", 0),
+        ("Overall: Poor\n\nOverall: Good", 24),
+    ):
+        found = read_annotation(answer)
+        assert (found.label, found.label_start) == ("Good", start), answer
+
+
+@pytest.mark.parametrize(
+    ("said", "severity"),
+    [
+        ("4", 4), ("4.0", 4), ("4,5", 4.5), ("４", 4), ("[4]", 4), ("**4**", 4), ("4.", 4), ("4/5", 4), ("4 of 5", 4),
+        ("80%", 4), ("2/10", 1), ("6/10", 3), ("Level 4", 4), ("Major: 4", 4), ("high (4 out of 5)", 4), ("four", 4),
+        ("Critical", 5), ("very high", 5), ("Very low.", 1), ("mild", 2), ("mittel", 3), ("élevée", 4), ("严重", 4),
+        ("Minor, hardly visible", 2), ("4 - a wrong year", 4),
+        ("", None), ("-", None), ("N/A", None), ("0", None), ("6", None), ("7/5", None), ("3-4", None),
+        ("3 to 4", None), ("3 or 4", None), ("Minor to Major", None), ("Minor/Major", None), ("42", None),
+        ("1e5", None), ("-3", None),
+        ("unknown", None), ("highly unlikely", None), ("see above", None), ("9" * 5000, None),
+    ],
+)  # fmt: skip
+def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> None:
+    (error,) = read_annotation(f"Error 1\nLocation: a\nExplanation: b\nSeverity: {said}\n\nOverall: Poor").errors
+    assert math.isnan(error.severity) if severity is None else error.severity == severity
+
+
+@pytest.mark.parametrize(
+    ("line", "output", "places"),
+    [
+        ("the barn", "", [("the barn", "")]),
+        ("“the barn”", "", [("the barn", "")]),
+        ("'the barn's door'", "", [("the barn's door", "")]),
+        ("‘the barn’s door’", "", [("the barn’s door", "")]),
+        ("„the barn“ und „der Hof“", "", [("the barn", ""), ("der Hof", "")]),
+        ("« la grange », « la cour » et « le pré »", "", [("la grange", ""), ("la cour", ""), ("le pré", "")]),
+        ("「納屋」と「庭」", "", [("納屋", ""), ("庭", "")]),
+        ('"a"; "b" (twice); "c"', "", [("a", ""), ("b", "twice"), ("c", "")]),
+        ('"a" to "b"', "", [("a … b", "")]),
+        ('She said "no" to him', "", [('She said "no" to him', "")]),
+        ('the words "no" and "yes"', "", [("no", "the words"), ("yes", "")]),
+        ("He left, she stayed", "", [("He left, she stayed", "")]),
+        ("He left, she stayed", "he left. Then she stayed.", [("He left", ""), ("she stayed", "")]),
+        ("He left, she stayed", "He left, she stayed.", [("He left, she stayed", "")]),
+        ("the barn (old)", "the barn", [("the barn", "old")]),
+        ("the barn (old)", "the barn (old) burnt", [("the barn (old)", "")]),
+        ("omission", "an omission here", [(None, "")]),
+        ("missing", "the missing boy", [("missing", "")]),
+        ("missing", "the lost boy", [(None, "")]),
+        ("fehlt: das Jahr", "", [(None, "das Jahr")]),
+        ("缺失", "", [(None, "")]),
+        ("N/A", "", [("", "")]),
+        ("-", "", [("", "")]),
+        ('"-"', "", [("-", "")]),
+        ("", "", [("", "")]),
+    ],
+)
+def test_the_places_of_a_line(line: str, output: str, places: list[tuple[str | None, str]]) -> None:
+    assert read_places(line, output) == places
+
+
+@pytest.mark.parametrize(
+    ("comment", "number"),
+    [
+        ("second", 2), ("the 2nd one", 2), ("sentence 12", 12), ("3rd line", 3), ("last", -1),
+        ("in the final sentence", -1),
+        ("zweiter Absatz", 2), ("deuxième phrase", 2), ("2. Satz", 2), ("第二句", 2), ("第12行", 12), ("последнее", -1),
+        ("second-hand", 2), ("", None), ("old", None), ("seconds", None), ("sentence 0", None), ("blast", None),
+    ],
+)  # fmt: skip
+def test_a_comment_may_number_the_place(comment: str, number: int | None) -> None:
+    assert ordinal(comment) == number
+
+
+def test_thousands_of_errors_are_read_in_one_go_and_counted() -> None:
+    blocks = [
+        f"Error {i}\nLocation: word {i}\nExplanation: wrong {i}\nSeverity: {5 if i % 1000 == 7 else i % 4 + 1}"
+        for i in range(5000)
+    ]
+    found = read_annotation("\n\n".join([*blocks, "Overall: Poor"]), output="word 7 " * 3000)
+    # 7, 1007, 2007, 3007, 4007 have severity 5; the first three of severity 4 (i % 4 = 3) in order are 3, 11, 15.
+    assert [e.location for e in found.errors] == [
+        "word 3", "word 7", "word 11", "word 15", "word 1007", "word 2007", "word 3007", "word 4007"
+    ]  # fmt: skip
+    assert found.problems == ("5000 errors, the 8 most severe are kept",)
+    assert found.label == "Poor"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Error 1\nLocation: a\nExplanation: b\n" * 5000,
+        "Error 1\n" * 10_000,
+        "Overall: Good or " * 10_000,
+        " Overall" * 10_000,
+        "overall good rating " * 10_000,
+        "Location: " + '"a" and ' * 10_000,
+        '{"location":' * 10_000,
+        '{"errors": [' + '{"location": "a", "severity": 3}, ' * 5000,
+        "[" * 50_000,
+        "(" * 50_000,
+        '"' * 50_000,
+        "*" * 50_000,
+        "| Location | Severity |\n" + "| a | 3 |\n" * 5000,
+        "|" * 50_000,
+        "<think>" * 10_000,
+        "</think>" * 10_000,
+        "-" * 50_000,
+        "- " * 30_000,
+        '- "a": b (severity 3)\n' * 5000,
+        "Severity: " + "9" * 50_000,
+        "\n" * 50_000 + "x",
+    ],
+    ids=range(21),
+)
+def test_nasty_answers_come_to_an_end(answer: str) -> None:
+    found = read_annotation(answer, output="a b c " * 3000)
+    assert len(found.errors) <= 8
+
+
+#: Answers to be mutated: the cases themselves.
+ANSWERS = st.sampled_from([case["answer"] for case in CASES])
+PIECES = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(
+        [
+            "Location:",
+            "Severity: ",
+            "\nOverall: ",
+            "Good",
+            "\n\n",
+            '"',
+            "“",
+            "```",
+            "<think>",
+            "</think>",
+            "|",
+            "{",
+            "…",
+        ]
+    ),
+)
+
+
+@st.composite
+def mutated(draw: st.DrawFn) -> str:
+    """A case's answer with pieces cut out, put in and repeated."""
+    answer = draw(ANSWERS)
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(answer)))
+        end = draw(st.integers(start, min(len(answer), start + 40)))
+        answer = answer[:start] + draw(PIECES) + answer[draw(st.sampled_from([start, end])) :]
+    return answer
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.one_of(mutated(), st.text(max_size=200)), st.text(max_size=80))
+@example("Overall: " + "Good" * 3, "")
+@example("\ud800 Overall: Good \udfff", "\ud800")
+def test_whatever_the_answer_is_what_is_read_holds(answer: str, output: str) -> None:
+    found = read_annotation(answer, output=output)
+    assert found.label in (None, *LABELS)
+    if found.label_start is not None:
+        assert 0 <= found.label_start < len(answer)
+        if found.label is not None:
+            assert answer[found.label_start :].casefold().startswith(found.label.casefold())
+    assert len(found.errors) <= 8
+    assert not (found.no_error and found.errors)
+    for error in found.errors:
+        assert math.isnan(error.severity) or 1 <= error.severity <= 5
+        assert 0 <= error.start <= len(answer)
+    assert all(0 < len(problem) < 300 for problem in found.problems)
+    if not found.errors and found.label is None and math.isnan(found.number) and not found.no_error:
+        assert found.problems
+    assert read_annotation(answer, output=output) == found or any(math.isnan(e.severity) for e in found.errors)
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(
+        st.tuples(
+            st.text("abc de", min_size=1, max_size=20), st.text("fghi jk", min_size=1, max_size=20), st.integers(1, 5)
+        ),
+        max_size=8,
+        unique_by=lambda e: e[0].strip(),
+    ),
+    st.sampled_from(LABELS),
+)
+def test_any_annotation_in_the_asked_form_is_read_as_it_was(errors: list[tuple[str, str, int]], label: str) -> None:
+    given_errors = tuple(
+        FoundError("x" + " ".join(place.split()), "y" + " ".join(why.split()), float(severity))
+        for place, why, severity in errors
+    )
+    found = read_annotation(annotation_form(Annotation(errors=given_errors, label=label, explanation="Because.")))
+    assert [as_written(e) for e in found.errors] == [as_written(e) for e in given_errors]
+    assert (found.label, found.explanation, found.repaired) == (label, "Because.", False)

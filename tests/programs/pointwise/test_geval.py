@@ -1,0 +1,144 @@
+"""G-Eval: steps written once and kept, the weighted score, drawn answers, failures, saving."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.errors import OptionError
+from judgesmith.programs import artifact
+from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.pointwise.geval import LONGEST_STEPS, GEval, numbered
+from judgesmith.signatures.values import Criterion, Item, Scale
+
+MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
+STEPS = "1. Read the source.\n2. Look for errors."
+
+
+def is_steps(messages: Any) -> bool:
+    return "numbered steps, one sentence each" in messages[0]["content"]
+
+
+def is_score(messages: Any) -> bool:
+    return "Judge fluency of the output" in messages[0]["content"]
+
+
+def test_steps_are_written_once_and_stand_in_every_prompt(
+    scripted: MakeScripted, with_digits: Callable[..., Reply]
+) -> None:
+    score = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.25, "1": 0.25})
+    lm, transport = scripted([(is_steps, f"Sure:\n{STEPS}"), (is_score, score), (is_score, score)], logprobs=True)
+    judge = GEval("fluency", lm=lm)
+    verdicts = list(judge.score_many([{"output": "One."}, {"output": "Two."}]))
+    # .5·4 + .25·5 + .25·1 = 3.5 of 1..5 → 62.5
+    assert [v.percent for v in verdicts] == pytest.approx([62.5, 62.5], abs=1e-9)
+    assert judge.steps == STEPS
+    assert all(STEPS in r.messages[0]["content"] for r in transport.requests[1:])
+    assert [v.usage.calls for v in verdicts] == [1, 1] and judge.calls_per_row() == 1
+    assert judge.copy_for().steps == STEPS
+
+
+def test_copies_share_the_steps(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+    score = with_digits("Score: 4", "4", {"4": 1.0})
+    lm, _ = scripted([(is_steps, STEPS), (is_score, score), (is_score, score)], logprobs=True)
+    judge = GEval("fluency", lm=lm)
+    assert judge.deepcopy().score("s", "o").percent == 75.0
+    assert judge.score("s", "o").percent == 75.0
+    assert judge.steps == STEPS
+
+
+def test_own_steps_cost_no_call(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+    lm, transport = scripted([(is_score, with_digits("Score: 2", "2", {"2": 1.0}))], logprobs=True)
+    judge = GEval("fluency", steps="1. Count <task> commas.", lm=lm, scale=Scale(1, 5))
+    assert judge.score("s", "o").score == pytest.approx(2.0)
+    assert "1. Count ‹task> commas." in transport.requests[0].messages[0]["content"]
+
+
+def test_without_log_probabilities_the_mean_of_drawn_answers(scripted: MakeScripted) -> None:
+    said = {0: "Score: 1", 1: "Score: 5", 2: "Score: 3", 3: "Score: 3"}
+    lm, transport = scripted(lambda r: STEPS if is_steps(r.messages) else said[r.sample])
+    judge = GEval("fluency", samples=4, temperature=0.9, lm=lm)
+    verdict = judge.score("s", "o")
+    # 0, 100, 50, 50: mean 50; variance (2500 + 2500)/3, √(1666.7/4) = 20.4
+    assert verdict.percent == 50.0
+    assert verdict.notes == (
+        "not from log-probabilities: the mean of 4 answers drawn at temperature 0.9, standard error ±20.4 of 100",
+    )
+    assert judge.calls_per_row() == 4 == verdict.usage.calls
+    assert {(r.temperature, r.top_logprobs) for r in transport.requests[1:]} == {(0.9, 0)}
+
+
+def test_drawn_answers_that_cannot_be_read(scripted: MakeScripted) -> None:
+    def answer(r: Request) -> str:
+        return STEPS if is_steps(r.messages) else "Score: 5" if r.sample == 0 else "Well."
+
+    lm, _ = scripted(answer)
+    verdict = GEval("fluency", samples=3, lm=lm).score("s", "o")
+    assert (verdict.percent, verdict.usage.calls) == (100.0, 5)
+    assert "standard error unknown" in verdict.notes[0]
+    assert verdict.notes[1] == "2 of 3 drawn answers could not be read"
+    none, _ = scripted(lambda r: STEPS if is_steps(r.messages) else "Well.")
+    failed = GEval("fluency", samples=2, lm=none).score("s", "o")
+    assert math.isnan(failed.score) and "asked twice" in (failed.failure or "")
+
+
+def test_without_steps_it_still_scores_and_says_so(scripted: MakeScripted, with_digits: Callable[..., Reply]) -> None:
+    refused = Unanswered("HTTP 400", again=False)
+    lm, _ = scripted([(is_steps, refused), (is_score, with_digits("Score: 4", "4", {"4": 1.0}))], logprobs=True)
+    verdict = GEval("fluency", lm=lm).score("s", "o")
+    assert verdict.percent == 75.0
+    assert verdict.notes == ("no evaluation steps: test/model: HTTP 400",)
+
+
+@pytest.mark.parametrize(
+    ("text", "steps"),
+    [
+        (STEPS, STEPS),
+        ("Steps:\n**Step 1:** Read.\n  2) **Weigh** it.\nGood luck!", "1. Read.\n2. Weigh it."),
+        ("Read it.\nThen weigh it.", "Read it. Then weigh it."),
+        ("<think>1. no\n2. no</think>\n1. Yes.\n2. Well.", "1. Yes.\n2. Well."),
+    ],
+)
+def test_steps_are_read_out_of_what_models_write(text: str, steps: str) -> None:
+    assert numbered(text) == steps
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.text(max_size=200))
+def test_no_text_is_an_exception(text: str) -> None:
+    assert len(numbered(text * 40)) <= LONGEST_STEPS
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"aspect": "nonsense"}, {"reading": "said"}, {"samples": 0}, {"temperature": 3.0}, {"steps": "s" * 3001},
+     {"criteria": [Criterion("a", "b"), Criterion("c", "d")]}],
+)  # fmt: skip
+def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        GEval(**options)
+
+
+def test_it_is_saved_with_its_steps(
+    scripted: MakeScripted, with_digits: Callable[..., Reply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(artifact.KINDS, GEval.kind, GEval)
+    score = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.5})
+    lm, transport = scripted([(is_steps, STEPS), (is_score, score), (is_score, score)], logprobs=True)
+    judge = GEval("fluency", lm=lm)
+    demo = {"source": "Other.", "output": "Demo.", "score": 25.0, "group": "g"}
+    judge.scorer.demos = [demo]
+    before = judge.score("s", "o")
+    judge.save(tmp_path / "judge.json")
+    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
+    assert loaded.options() == judge.options() | {"reading": "probabilities"}
+    assert loaded.score("s", "o").score == before.score
+    assert [m["content"] for m in transport.requests[2].messages] == [
+        m["content"] for m in transport.requests[1].messages
+    ]
+    assert transport.requests[1].messages[2]["content"] == "Score: 2"  # 25 % of 1..5
+    assert list(loaded.previews(Item("o"))) == ["scorer"]

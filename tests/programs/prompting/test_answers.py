@@ -1,0 +1,664 @@
+"""What is read out of the answers that models really give, what is repaired, and what is refused."""
+
+import json
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgesmith.programs.models.transport import Reply, TokenChoice
+from judgesmith.programs.prompting.answers import expectation, read_criteria, read_criteria_list, read_overall
+from judgesmith.programs.prompting.layouts import CriteriaLayout, OverallLayout
+from judgesmith.signatures.values import Criterion, Scale
+
+FIVE, HUNDRED = Scale(1, 5), Scale(0, 100)
+BEFORE = re.compile(r"Explanation: [^\n]+\n+Score: [1-5]")
+BEFORE_HUNDRED = re.compile(r"Explanation: [^\n]+\n+Score: \d{1,3}")
+
+# Percent on 1..5: 1 → 0, 2 → 25, 3 → 50, 4 → 75, 5 → 100.
+ASKED_FORM = [
+    ("Explanation: It is clear.\nScore: 4", 75, "It is clear."),
+    ("Explanation: It is clear.\n\nScore: 1", 0, "It is clear."),
+    ("  Explanation: It is clear.\nScore: 5\n", 100, "It is clear."),
+    ("Explanation: Three errors: a, b and c; 2 of 3 are grave.\nScore: 2", 25, None),
+    ("Explanation: Die Übersetzung ist „gut“ – naïve façade 漢字 🙂.\nScore: 3", 50, None),
+]
+
+REPAIRED = [
+    ("4", 75),
+    ("4.", 75),
+    (" 4 \n", 75),
+    ("**4**", 75),
+    ("[[4]]", 75),
+    ("4/5", 75),
+    ("4 / 5", 75),
+    ("4 out of 5", 75),
+    ("4 out of 5.", 75),
+    ("80/100", 80),
+    ("8/10", 80),
+    ("80%", 80),
+    ("Score: 4", 75),
+    ("Score:4", 75),
+    ("score: 4", 75),
+    ("SCORE: 4", 75),
+    ("Score = 4", 75),
+    ("Score - 4", 75),
+    ("Score is 4", 75),
+    ("Score 4", 75),
+    ("Score: 4/5", 75),
+    ("Score: 4 out of 5", 75),
+    ("Score: **4**/5", 75),
+    ("Score: (4/5)", 75),
+    ("Score: 4 (out of 5)", 75),
+    ("Score: 80/100", 80),
+    ("Score: 80 %", 80),
+    ("Score: 75 percent", 75),
+    ("Score: 4.", 75),
+    ("Score: 4.0", 75),
+    ("Score: 4.5", 87.5),
+    ("Score: 4\n\nScore: 4", 75),
+    ("Score: 4/5. So my rating: 75%", 75),
+    ("**Score:** 4", 75),
+    ("**Score**: 4", 75),
+    ("**Score: 4**", 75),
+    ("### Score: 4", 75),
+    ("Score:\n4", 75),
+    ("Score: <4>", 75),
+    ("<score>4</score>", 75),
+    (r"Score: \boxed{4}", 75),
+    ("Rating: 4", 75),
+    ("Overall score: 4", 75),
+    ("Overall Rating: 4/5", 75),
+    ("Score (1-5): 4", 75),
+    ("Score: ４", 75),
+    ("Score\uff1a4", 75),
+    ('{"score": 4}', 75),
+    ('{"explanation": "x", "score": 4}', 75),
+    ('{"explanation": "x", "score": 4', 75),
+    ('{"explanation": "x", "score": "4"', 75),
+    ("{'explanation': 'x', 'score': 4}", 75),
+    ('```json\n{"explanation": "x", "score": 4}\n```', 75),
+    ("```\nExplanation: It is clear.\nScore: 4\n```", 75),
+    ("Explanation: Nothing in it is true. Score: 1", 0),
+    ("Explanation: It is clear.\nScore: 4\n\nI hope this helps!", 75),
+    ("Sure! Here is my evaluation:\nExplanation: It is clear.\nScore: 4", 75),
+    ("Score: 4\nExplanation: It is clear.", 75),
+    ("Score: 4\n- 3 points were taken off", 75),
+    ("I would give it a 4.", 75),
+    ("I would give it a 4", 75),
+    ("I'd give this summary a 4 out of 5.", 75),
+    ("I rate this output 4/5 because it is clear.", 75),
+    ("It deserves a score of 4.", 75),
+    ("Explanation: It covers 3 of 7 points.\n**Overall score:** 2/5", 25),
+    ("Explanation: line one\nline two\nScore: 3", 50),
+]
+
+REFUSED = [
+    "",
+    "   \n\t",
+    "42",
+    "0",
+    "6",
+    "-4",
+    ".5",
+    "1e5",
+    "Score: 0",
+    "Score: 7",
+    "Score: -1",
+    "Score: 120%",
+    "Score: 6/5",
+    "Score: 4/0",
+    "Score: 12/10",
+    "Score: 4,5",
+    "Score: <number>",
+    "Score: [insert score here]",
+    "Explanation: <one short sentence on what decides the score>\nScore: <number>",
+    "Score: four",
+    "Score: N/A",
+    "Score:",
+    "Score: ★★★★☆",
+    "Score: 3-4",
+    "Score: 3 - 4",
+    "Score: 3–4",
+    "Score: 3 to 4",
+    "Score: 3 or 4",
+    "Score: between 3 and 4",
+    "Score: 1-5",
+    "Score: 4\nScore: 2",
+    "Score: 4\n\nOn reflection, my rating: 3",
+    "Fluency score: 3\nAdequacy score: 4",
+    "The output is good.",
+    "Explanation: It has 3 errors and 2 omissions",
+    "This scores well on 3 of the points.",
+    "It scores low because it covers only 2 facts.",
+    "I rate this above 3 others I have seen.",
+    "I would give it a 4 or a 5.",
+    "3\n4",
+    "1 2 3 4 5",
+    "I'm sorry, but I can't assist with that.",
+    "<|im_end|>",
+    "Score: " + "9" * 400,
+    "Score: 4/" + "9" * 400,
+]
+
+
+def test_the_tables_are_long_enough_to_mean_something() -> None:
+    assert len(ASKED_FORM) + len(REPAIRED) + len(REFUSED) >= 100
+
+
+@pytest.mark.parametrize(("text", "percent", "explanation"), ASKED_FORM)
+def test_an_answer_in_the_asked_form_is_read_as_it_is(text: str, percent: float, explanation: str | None) -> None:
+    read = read_overall(Reply(text), FIVE, BEFORE)
+    assert (read.said, read.repaired, read.problem) == (percent, False, None)
+    assert explanation is None or read.explanation == explanation
+
+
+@pytest.mark.parametrize(("text", "percent"), REPAIRED)
+def test_an_answer_that_means_one_thing_is_repaired_and_marked(text: str, percent: float) -> None:
+    read = read_overall(Reply(text), FIVE, BEFORE)
+    assert read.problem is None
+    assert read.said == percent
+    assert read.repaired
+    assert math.isnan(read.expected)  # no log-probabilities in this reply
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_an_answer_that_could_mean_several_things_is_a_problem(text: str) -> None:
+    read = read_overall(Reply(text), FIVE, BEFORE)
+    assert read.problem
+    assert math.isnan(read.said)
+    assert math.isnan(read.expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "percent"),
+    [
+        ("Score: 0", 0),
+        ("Score: 100", 100),
+        ("Score: 100%", 100),
+        ("Score: 0/100", 0),
+        ("Score: 85/100", 85),
+        ("Score: 87.5", 87.5),
+        ("Score: 4/5", 75),  # of 1..5
+        ("Score: 4 (out of 5)", 75),
+        ("Score: **4**/5", 75),
+        ("4 on a scale of 1 to 5", 75),
+        ("Score: 4 on a scale from 1 to 5", 75),
+        ("Score: 8/10", 80),  # of 0..10
+        ("Score: 8 (out of 10)", 80),
+        ("I would give it 85 points.", 85),
+    ],
+)
+def test_a_hundred_is_read_too_and_a_named_other_scale_is_translated(text: str, percent: float) -> None:
+    read = read_overall(Reply(text), HUNDRED, BEFORE_HUNDRED)
+    assert (read.problem, read.said) == (None, percent)
+
+
+@pytest.mark.parametrize("text", ["Score: 101", "Score: -0.5", "Score: 1,000", "Score: 85,5", "Score: 80-90"])
+def test_off_a_hundred_is_a_problem(text: str) -> None:
+    assert read_overall(Reply(text), HUNDRED, BEFORE_HUNDRED).problem
+
+
+def test_a_problem_names_its_kind_and_quotes_the_answer_shortly() -> None:
+    def problem(text: str, finish: str = "stop") -> str:
+        return read_overall(Reply(text, finish=finish), FIVE, BEFORE).problem or ""
+
+    assert "empty" in problem(" ")
+    assert "outside 1..5" in problem("Score: 42")
+    assert "2 different scores" in problem("Score: 4\nScore: 2")
+    assert "cut off" in problem("Explanation: It goes on and on and", "length")
+    assert "cut off" not in problem("Explanation: It goes on and on and")
+    assert len(problem("Explanation: " + "on and " * 500)) < 250
+
+
+def test_a_number_that_the_token_limit_may_have_cut_is_not_believed() -> None:
+    cut = Reply("Explanation: Mostly fine.\nScore: 8", finish="length")  # 8, or the start of 85?
+    assert "cut off" in (read_overall(cut, HUNDRED, BEFORE_HUNDRED).problem or "")
+    # A digit on 1..5 is whole, and so is a number after which something else was begun.
+    assert read_overall(cut, Scale(1, 9), BEFORE).said == 87.5  # (8-1)/(9-1)
+    begun = Reply("Score: 8\nExplanation: Mostly", finish="length")
+    assert read_overall(begun, HUNDRED, BEFORE_HUNDRED).said == 8
+
+
+@pytest.mark.parametrize(
+    ("text", "explanation"),
+    [
+        ('{"explanation": "It is clear, and short.", "score": 4}', "It is clear, and short."),
+        ('{"score": 4, "explanation": "It is clear."}', "It is clear."),
+        ('```json\n{\n  "explanation": "It is\n clear.",\n  "score": 4\n}\n```', "It is clear."),
+        ("**Explanation:** It is clear.\n**Score:** 4", "It is clear."),
+        ("Score: 4\nReasoning: It is clear.", "It is clear."),
+        ("Score: 4/5\nIt is clear.", "It is clear."),
+        ("It is clear. Score: 4", "It is clear."),
+        ("4", ""),
+        ("Score: 4", ""),
+    ],
+)
+def test_the_explanation_is_found_wherever_it_stands(text: str, explanation: str) -> None:
+    assert read_overall(Reply(text), FIVE, BEFORE).explanation == explanation
+
+
+def test_each_layout_marks_what_was_not_its_own_form() -> None:
+    forms = {
+        ("before", "said"): "Explanation: It is clear.\nScore: 85",
+        ("before", "expected"): "Explanation: It is clear.\nScore: 4",
+        ("after", "said"): "Score: 85\nExplanation: It is clear.",
+        ("after", "expected"): "Score: 4\nExplanation: It is clear.",
+        ("none", "said"): "Score: 85",
+        ("none", "expected"): "Score: 4",
+    }
+    for (explain, reading), own in forms.items():
+        layout = OverallLayout(explain, reading)  # type: ignore[arg-type]
+        for text in forms.values():
+            read = layout.read(Reply(text), {})
+            if read.problem is None:
+                # On 0..100, "Score: 4" has the asked form too: the scale is not part of it.
+                same = text == own or (reading == "said" and text == forms[explain, "expected"])
+                assert read.repaired is not same, (explain, reading, text)
+
+
+@pytest.mark.parametrize("text", ["Score: 85", "Score: 85\nExplanation: It is", "Score: 85\n"])
+def test_a_brief_answer_may_stop_anywhere_after_its_score(text: str) -> None:
+    # No explanation is waited for, so that one cut short, or none, is the asked form.
+    assert OverallLayout("after", "said", brief=True).read(Reply(text, finish="length"), {}).repaired is False
+
+
+# Expectations over the digits' probabilities
+
+
+def digits(text: str, token: str, choices: dict[str, float], *, before: tuple[str, ...] = ()) -> Reply:
+    """A reply of tokens `before`, then `token` with the choices' probabilities, then the rest in one token."""
+    head = "".join(before)
+    rest = text[len(head) + len(token) :]
+    assert head + token + rest == text
+    tokens = [TokenChoice(t, ((t, 0.0),)) for t in before]
+    tokens.append(TokenChoice(token, tuple((t, math.log(p)) for t, p in choices.items())))
+    if rest:
+        tokens.append(TokenChoice(rest, ((rest, 0.0),)))
+    return Reply(text, tuple(tokens))
+
+
+def test_the_expectation_is_the_mean_digit_weighted_by_its_probability() -> None:
+    reply = digits("Score: 4", "4", {"4": 0.5, "5": 0.25, "3": 0.25}, before=("Score", ":", " "))
+    # 4·0.5 + 5·0.25 + 3·0.25 = 4.0 → (4-1)/4 = 75 %; all probability is on digits
+    assert expectation(reply, 7, FIVE) == (pytest.approx(75.0), pytest.approx(1.0))
+
+
+def test_a_digit_with_and_without_a_leading_space_is_one_digit() -> None:
+    reply = digits("Score: 4", " 4", {" 4": 0.4, "4": 0.2, " 2": 0.2, "the": 0.2}, before=("Score", ":"))
+    # (4·(0.4+0.2) + 2·0.2) / 0.8 = 2.8/0.8 = 3.5 → (3.5-1)/4 = 62.5 %; mass 0.4+0.2+0.2
+    assert expectation(reply, 7, FIVE) == (pytest.approx(62.5), pytest.approx(0.8))
+
+
+def test_digits_off_the_scale_and_other_numbers_do_not_count() -> None:
+    reply = digits("Score: 4", "4", {"4": 0.3, "0": 0.2, "9": 0.2, "10": 0.2, "²": 0.1}, before=("Score: ",))
+    assert expectation(reply, 7, FIVE) == (pytest.approx(75.0), pytest.approx(0.3))
+
+
+def test_read_overall_uses_the_expectation_where_enough_probability_is_on_digits() -> None:
+    reply = digits("Score: 4", "4", {"4": 0.5, "2": 0.5}, before=("Score: ",))
+    read = read_overall(reply, FIVE, BEFORE)
+    assert (read.said, read.expected, read.mass) == (75.0, pytest.approx(50.0), pytest.approx(1.0))  # mean of 4 and 2
+    low = digits("Score: 4", "4", {"4": 0.05, "x": 0.9}, before=("Score: ",))
+    read = read_overall(low, FIVE, BEFORE)
+    assert read.said == 75.0
+    assert math.isnan(read.expected)  # 5 % on digits is below the asked 10 %
+    assert read.mass == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply("Score: 4"),
+        Reply("Score: 4", ()),
+        digits("Score: 4.5", "4.5", {"4.5": 1.0}, before=("Score: ",)),
+        digits("Score: 4.5", "4", {"4": 1.0}, before=("Score: ",)),
+        digits("Score: 42", "4", {"4": 1.0}, before=("Score: ",)),
+        digits("Score: 42", "42", {"42": 0.6, "4": 0.4}, before=("Score: ",)),
+        digits("Score: 4", "4", {"x": 1.0}, before=("Score: ",)),
+        Reply("Score: 4", (TokenChoice("Score: ", ()), TokenChoice("4", ()))),
+    ],
+    ids=["none", "empty", "4.5 in one", "4.5 in two", "42 in two", "42 in one", "no digit", "no alternatives"],
+)
+def test_without_a_single_digit_token_there_is_no_expectation(reply: Reply) -> None:
+    mean, mass = expectation(reply, 7, FIVE)
+    assert math.isnan(mean)
+    assert mass == 0.0
+
+
+def test_a_full_stop_after_the_digit_is_no_decimal_point() -> None:
+    reply = digits("Score: 4.", "4", {"4": 0.5, "5": 0.5}, before=("Score: ",))
+    assert expectation(reply, 7, FIVE)[0] == pytest.approx(87.5)  # 4.5 → 3.5/4
+
+
+def test_token_texts_that_do_not_add_up_to_the_text_give_no_wrong_digit() -> None:
+    # The first two tokens are bytes of one character: three characters of tokens for one of text.
+    text = "Explanation: It’s 5 stars.\nScore: 2"
+    parts = ["Explanation: It", "\\xe2", "\\x80\\x99", "s ", "5", " stars.\nScore: "]
+    tokens = [TokenChoice(p, ((p, 0.0),)) for p in parts]
+    tokens.append(TokenChoice("2", (("2", math.log(0.5)), ("1", math.log(0.5)))))
+    read = read_overall(Reply(text, tuple(tokens)), FIVE, BEFORE)
+    assert read.said == 25.0
+    assert read.expected == pytest.approx(12.5)  # aligned from the end: 1.5 → 0.5/4
+    # Where neither end fits, nothing is guessed.
+    torn = (TokenChoice("5", (("5", 0.0),)), *tokens, TokenChoice("<|im_end|>", ()))
+    assert math.isnan(read_overall(Reply(text, torn), FIVE, BEFORE).expected)
+    shifted = (TokenChoice("xxxxxxx", ()), TokenChoice("5", (("5", 0.0),)))
+    assert math.isnan(read_overall(Reply("Score: 2", shifted), FIVE, BEFORE).expected)
+
+
+def test_a_token_after_the_text_does_not_matter() -> None:
+    reply = Reply(
+        "Score: 2", (TokenChoice("Score: ", ()), TokenChoice("2", (("2", 0.0),)), TokenChoice("<|im_end|>", ()))
+    )
+    assert read_overall(reply, FIVE, BEFORE).expected == 25.0
+
+
+@pytest.mark.parametrize("text", ["Score: 4/10", "Score: 4%", "Score: 4 out of 100"])
+def test_on_another_scale_the_digits_probabilities_say_nothing_about_ours(text: str) -> None:
+    reply = digits(text, "4", {"4": 1.0}, before=("Score: ",))
+    read = read_overall(reply, FIVE, BEFORE)
+    assert read.said in (40.0, 4.0)
+    assert math.isnan(read.expected)
+
+
+@pytest.mark.parametrize("logprob", [math.inf, 1e6, math.nan, -math.inf, -9999.0])
+def test_senseless_log_probabilities_never_raise_and_never_leave_the_scale(logprob: float) -> None:
+    tokens = (TokenChoice("Score: ", ()), TokenChoice("4", (("4", logprob), ("2", math.log(0.2)))))
+    read = read_overall(Reply("Score: 4", tokens), FIVE, BEFORE)
+    assert read.said == 75.0
+    assert math.isnan(read.expected) or 0 <= read.expected <= 100
+
+
+# Several criteria
+
+CRITERIA = (
+    Criterion("Fluency", "It reads well."),
+    Criterion("Factual accuracy", "It is true."),
+    Criterion("Coverage", "Nothing is missing."),
+)
+
+
+def scores(text: str, *, scale: Scale = FIVE, criteria: tuple[Criterion, ...] = CRITERIA, explained: bool = True):  # type: ignore[no-untyped-def]
+    read = read_criteria(Reply(text), scale, criteria, expected=False, explained=explained)
+    return read, {name: s.score for name, s in read.scores.items()}
+
+
+GOOD = {"Fluency": 75.0, "Factual accuracy": 25.0, "Coverage": 100.0}
+
+LINES = "Fluency: Reads well. Score: 4\nFactual accuracy: One error. Score: 2\nCoverage: All there. Score: 5"
+
+
+def test_lines_in_the_asked_form_are_read_as_they_are() -> None:
+    read, found = scores(LINES)
+    assert found == GOOD
+    assert list(found) == [c.name for c in CRITERIA]
+    assert not read.repaired
+    assert read.scores["Factual accuracy"].explanation == "One error."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "**Fluency:** Reads well. **Score:** 4\n**Factual accuracy:** One error. **Score:** 2\n"
+        "**Coverage:** All there. **Score:** 5",
+        "1. Fluency: Reads well. Score: 4/5\n2. Factual accuracy: One error. Score: 2/5\n3. Coverage: Ok. Score: 5/5",
+        "- fluency: Reads well. Score: 4\n- factual_accuracy: One error. Score: 2\n- COVERAGE: All there. Score: 5",
+        "Coverage: All there. Score: 5\nFluency: Reads well. Score: 4\nFactual accuracy: One error. Score: 2",
+        "### Fluency\n\nFluency: Reads well.\nScore: 4\n\nFactual accuracy: One.\nScore: 2\n\nCoverage: All.\nScore: 5",
+        '{"Fluency": {"explanation": "Reads well.", "score": 4}, "Factual accuracy": {"explanation": "One error.", '
+        '"score": 2}, "Coverage": {"explanation": "All there.", "score": 5}}',
+        '```json\n{\n "Fluency": {"explanation": "Reads well.", "score": 4},\n "Factual accuracy": {"explanation": '
+        '"One error.", "score": 2},\n "Coverage": {"explanation": "All there.", "score": 5}\n}\n```',
+        '{"Fluency": {"explanation": "Reads well.", "score": 4}, "Factual accuracy": {"explanation": "One error.", '
+        '"score": 2}, "Coverage": {"explanation": "All there.", "score": 5',
+        '{"Fluency": 4, "Factual accuracy": 2, "Coverage": 5}',
+        '{"fluency": "4", "factual_accuracy": "2", "coverage": "5"}',
+        "Fluency: 4\nFactual accuracy: 2\nCoverage: 5",
+        "Fluency: 4, Factual accuracy: 2, Coverage: 5",
+        "Fluency - 4\nFactual accuracy - 2\nCoverage - 5",
+        "Fluency: Reads well (4/5)\nFactual accuracy: One error (2/5)\nCoverage: All there (5/5)",
+        "Fluency: Reads well. 4\nFactual accuracy: One error. 2\nCoverage: All there. 5",
+        "Fluency: Reads well – 4\nFactual accuracy: One error – 2\nCoverage: All there – 5",
+    ],
+)
+def test_other_clear_forms_are_repaired_and_marked(text: str) -> None:
+    read, found = scores(text)
+    assert found == GOOD
+    assert read.repaired
+    assert read.problem is None
+
+
+def test_a_name_inside_another_explanation_is_not_that_criterions_answer() -> None:
+    read, found = scores(
+        "Fluency: Good, coverage: see below. Score: 4\nFactual accuracy: One error. Score: 2\nCoverage: Ok. Score: 5"
+    )
+    assert (found, read.repaired) == (GOOD, False)
+
+
+def test_two_scores_for_one_criterion_are_none() -> None:
+    _, found = scores(LINES.replace("Reads well.", "First I thought: Score: 1, but no."))
+    assert math.isnan(found["Fluency"])
+    assert found["Coverage"] == 100.0
+
+
+def test_without_explanations_an_explanation_is_not_the_asked_form() -> None:
+    plain = "Fluency: Score: 4\nFactual accuracy: Score: 2\nCoverage: Score: 5"
+    read, found = scores(plain, explained=False)
+    assert (found, read.repaired) == (GOOD, False)
+    read, found = scores(LINES, explained=False)
+    assert (found, read.repaired) == (GOOD, True)
+    assert read.scores["Fluency"].explanation == ""
+    assert scores(plain)[0].repaired
+
+
+def test_a_missing_criterion_is_nan_and_marked_and_not_the_lowest_score() -> None:
+    read, found = scores("Fluency: Reads well. Score: 4\nCoverage: All there. Score: 5")
+    assert (found["Fluency"], found["Coverage"]) == (75.0, 100.0)
+    assert math.isnan(found["Factual accuracy"])
+    assert read.repaired
+    assert read.problem is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Factual accuracy: Score: 9",
+        "Factual accuracy: Score: <number>",
+        "Factual accuracy: two errors in line 3",
+        "Factual accuracy: Score: 2-3",
+        "Factual accuracy: N/A",
+    ],
+)
+def test_a_criterion_without_a_clear_score_is_nan(line: str) -> None:
+    _, found = scores(f"Fluency: Reads well. Score: 4\n{line}\nCoverage: All there. Score: 5")
+    assert math.isnan(found["Factual accuracy"])
+    assert (found["Fluency"], found["Coverage"]) == (75.0, 100.0)
+
+
+def test_more_than_half_missing_is_a_problem_that_names_them() -> None:
+    read, _ = scores("Fluency: Reads well. Score: 4")
+    assert "Factual accuracy, Coverage" in (read.problem or "")
+    read, found = scores("Fluency: Reads well. Score: 4", criteria=CRITERIA[:2])
+    assert read.problem is None  # exactly half
+    assert found["Fluency"] == 75.0
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "I cannot judge this.", "Score: 4", "42", "{}", "[]", "{{{", "null"])
+def test_an_answer_without_criteria_is_a_problem(text: str) -> None:
+    assert scores(text)[0].problem
+
+
+@pytest.mark.parametrize("name", ["C++ (style)", "Tone & voice", "Well-formedness", "Is it true?", "Klarheit und Stil"])
+def test_names_with_signs_are_found(name: str) -> None:
+    read, found = scores(f"{name}: Fine. Score: 4", criteria=(Criterion(name, "x"),))
+    assert found == {name: 75.0}
+    assert not read.repaired
+
+
+def test_a_name_inside_another_is_not_mixed_up() -> None:
+    pair = (Criterion("Style", "x"), Criterion("Style guide", "y"))
+    _, found = scores("Style guide: Followed. Score: 5\nStyle: Poor. Score: 1", criteria=pair)
+    assert found == {"Style": 0.0, "Style guide": 100.0}
+
+
+def test_a_hundred_on_criteria_and_a_cut_number() -> None:
+    pair = CRITERIA[:2]
+    _, found = scores("Fluency: Well. Score: 80\nFactual accuracy: Ok. Score: 0", scale=HUNDRED, criteria=pair)
+    assert found == {"Fluency": 80.0, "Factual accuracy": 0.0}
+    cut = Reply("Fluency: Well. Score: 80\nFactual accuracy: Ok. Score: 9", finish="length")
+    read = read_criteria(cut, HUNDRED, pair, expected=False, explained=True)
+    assert read.scores["Fluency"].score == 80.0
+    assert math.isnan(read.scores["Factual accuracy"].score)  # 9, or the start of 95?
+
+
+def test_criteria_take_the_expectation_at_their_own_place() -> None:
+    text = "Fluency: Score: 4\nCoverage: Score: 2"
+    tokens = [TokenChoice(c, ((c, 0.0),)) for c in text]
+    tokens[16] = TokenChoice("4", (("4", math.log(0.5)), ("5", math.log(0.5))))
+    tokens[-1] = TokenChoice("2", (("2", math.log(0.03)), ("x", math.log(0.9))))
+    read = read_criteria(Reply(text, tuple(tokens)), FIVE, (CRITERIA[0], CRITERIA[2]), expected=True, explained=False)
+    assert read.scores["Fluency"].score == pytest.approx(87.5)  # 4.5 → 3.5/4
+    assert read.scores["Coverage"].score == 25.0  # too little probability on digits: as said
+
+
+# Lists of criteria
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"criteria": [{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]}',
+        '[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]',
+        '```json\n[{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."}]\n```',
+        '{"criteria": [{"name": "Fluency", "definition": "It reads well."}, {"name": "Truth", "definition": "True."',
+        '{"Fluency": "It reads well.", "Truth": "True."}',
+        '{"criteria": {"Fluency": "It reads well.", "Truth": "True."}}',
+        '[{"criterion": "Fluency", "description": "It reads well."}, {"aspect": "Truth", "description": "True."}]',
+        '[{"Fluency": "It reads well."}, {"Truth": "True."}]',
+        "Fluency: It reads well.\nTruth: True.",
+        "1. Fluency: It reads well.\n2. Truth: True.",
+        "- **Fluency**: It reads well.\n- **Truth**: True.",
+        "1. **Fluency:** It reads well.\n2. **Truth:** True.",
+        "* *Fluency* – It reads well.\n* *Truth* – True.",
+        "1) Fluency - It reads well.\n2) Truth - True.",
+        "Here are [two] criteria:\n1. Fluency: It reads well.\n2. Truth: True.",
+        "Fluency: It reads well.\nfluency: Again.\nTruth: True.",
+    ],
+)
+def test_criteria_are_read_from_json_and_from_lines(text: str) -> None:
+    assert read_criteria_list(text) == [Criterion("Fluency", "It reads well."), Criterion("Truth", "True.")]
+
+
+def test_one_criterion_alone_is_one_criterion() -> None:
+    one = '{"name": "Fluency", "definition": "It reads well."}'
+    assert read_criteria_list(one) == [Criterion("Fluency", "It reads well.")]
+
+
+def test_names_in_other_scripts_are_names() -> None:
+    assert read_criteria_list("Überblick: Alles da.\n流畅性: 读起来通顺。") == [
+        Criterion("Überblick", "Alles da."),
+        Criterion("流畅性", "读起来通顺。"),
+    ]
+
+
+def test_at_most_so_many_are_kept_and_they_are_short_and_without_markup() -> None:
+    many = json.dumps([{"name": f"**Name {i}** <b>", "definition": "word " * 200} for i in range(30)])
+    kept = read_criteria_list(many, most=7)
+    assert [c.name for c in kept] == [f"Name {i} b" for i in range(7)]
+    assert all(0 < len(c.definition) <= 300 for c in kept)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "COMPLETE", "I cannot do that.", "[]", "{}", '[{"name": 3}]', "[1, 2]", "[" * 5000]
+)
+def test_where_nothing_can_be_read_the_list_is_empty(text: str) -> None:
+    assert read_criteria_list(text) == []
+
+
+# Whatever a model writes
+
+FRAGMENTS = st.lists(
+    st.sampled_from(
+        [
+            *"0123456789",
+            *" \n\t:.,/%-–*_`\"'{}[]()<>+#|=",
+            "Score",
+            "score",
+            "Rating: ",
+            "Explanation: ",
+            "Overall ",
+            "give it a ",
+            "out of ",
+            "on a scale of 1 to ",
+            "Fluency",
+            "Factual accuracy",
+            "Coverage: ",
+            '{"name": ',
+            "percent",
+            "²",
+            "٤",
+            "①",
+            "\u00a0",
+            "\x00",
+            "🙂",
+        ]
+    ),
+    max_size=30,
+).map("".join)
+ANSWERS = st.one_of(FRAGMENTS, st.text(max_size=60), st.floats().map("Score: {}".format), st.integers().map(str))
+
+
+@given(ANSWERS, st.sampled_from([FIVE, HUNDRED]), st.sampled_from(["stop", "length", ""]))
+def test_no_answer_raises_and_every_score_is_on_the_scale_or_nan(text: str, scale: Scale, finish: str) -> None:
+    tokens = tuple(TokenChoice(c, ((c, -0.5), ("3", -1.5))) for c in text)
+    for reply in (Reply(text, finish=finish), Reply(text, tokens, finish=finish)):
+        read = read_overall(reply, scale, BEFORE)
+        assert math.isnan(read.said) is (read.problem is not None)
+        for value in (read.said, read.expected):
+            assert math.isnan(value) or 0 <= value <= 100
+        for expected in (True, False):
+            found = read_criteria(reply, scale, CRITERIA, expected=expected, explained=True)
+            assert all(math.isnan(s.score) or 0 <= s.score <= 100 for s in found.scores.values())
+            assert found.problem or set(found.scores) == {c.name for c in CRITERIA}
+
+
+@given(st.one_of(FRAGMENTS, st.text(max_size=80)))
+def test_no_list_of_criteria_raises_and_what_is_kept_is_usable(text: str) -> None:
+    kept = read_criteria_list(text)
+    assert len(kept) <= 10
+    for c in kept:
+        assert c.name.strip() and len(c.name) <= 48
+        assert c.definition.strip()
+    assert len({c.name.casefold() for c in kept}) == len(kept)
+
+
+@given(
+    st.text(st.characters(blacklist_categories=("Cs", "Cc")), min_size=1, max_size=80).filter(
+        lambda t: t.strip() and not re.search(r"(?i)\d|score|rating", t)
+    ),
+    st.integers(1, 5),
+)
+def test_the_asked_form_is_always_read_and_never_marked(words: str, digit: int) -> None:
+    read = OverallLayout("before", "expected").read(Reply(f"Explanation: {words}\nScore: {digit}"), {})
+    assert read.values["score"] == (digit - 1) * 25
+    assert not read.repaired
+
+
+@given(st.lists(st.integers(0, 100), min_size=3, max_size=3))
+def test_the_asked_lines_are_always_read_and_never_marked(given_scores: list[int]) -> None:
+    text = "\n".join(f"{c.name}: It is so. Score: {s}" for c, s in zip(CRITERIA, given_scores, strict=True))
+    read = CriteriaLayout("before", "said").read(Reply(text), {"criteria": CRITERIA})
+    assert [s.score for s in read.values["criteria_scores"].values()] == given_scores
+    assert not read.repaired
+
+
+def test_visible_thoughts_of_a_reasoning_model_are_no_scores() -> None:
+    text = "<think>Score: 2 at first, or Score: 3.</think>\nExplanation: Fine.\nScore: 4"
+    found = read_overall(Reply(text), Scale(1, 5), re.compile("never"))
+    assert found.problem is None
+    assert found.said == pytest.approx(75.0)  # (4 - 1) / (5 - 1)
+    assert text[found.start] == "4"
+    assert "first" not in found.explanation

@@ -1,0 +1,156 @@
+"""The command line in this process or in one of its own, against the server of tests/optimizers/conftest.py."""
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.cli import main as command_line
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models.lm import Connection, language_model
+
+_spec = importlib.util.spec_from_file_location(
+    "judgesmith_loopback_server", Path(__file__).parents[1] / "optimizers" / "conftest.py"
+)
+assert _spec is not None
+assert _spec.loader is not None
+_server = importlib.util.module_from_spec(_spec)
+sys.modules[_spec.name] = _server
+_spec.loader.exec_module(_server)
+
+fake, labels_of, own_cache, server = _server.fake, _server.labels_of, _server.own_cache, _server.server
+
+
+@dataclass(frozen=True)
+class Done:
+    """What a command left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Standard output as the one JSON value that it must be."""
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Done]:
+    """cli("score", rows, …): the command in this process, through the program's own entry point."""
+
+    def run(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["judgesmith", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            command_line.main()
+        said = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        return Done(stopped.value.code, said.out, said.err)
+
+    return run
+
+
+@pytest.fixture
+def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """spawn("compile", …): the command in a process of its own, ended with the test."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(*arguments: object, code: str | None = None) -> subprocess.Popen[str]:
+        what = ["-c", code] if code is not None else ["-m", "judgesmith.cli.main"]
+        process = subprocess.Popen(
+            [sys.executable, *what, *map(str, arguments)],
+            # A test run in the background of a shell ignores Ctrl-C, and so would its children.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=20)
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], bool]], None]:
+    """until(condition): wait for it, for a minute at most."""
+
+    def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < end, "it did not come to pass"
+            time.sleep(0.02)
+
+    return wait
+
+
+@pytest.fixture
+def rows_file(tmp_path: Path) -> Callable[..., Path]:
+    """rows_file(40): a .jsonl or .csv file of rows with ids r000…, four to a document, and a score each."""
+
+    def make(rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = "") -> Path:
+        import csv
+
+        made = []
+        for n, row in enumerate(_server.make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
+            record = {
+                "id": row.id,
+                "source": prefix + row.source,
+                "output": prefix + row.output,
+                "doc_id": prefix + row.doc_id,
+            }
+            made.append(record | ({"score": n * 37 % 101} if scored else {}))
+        path = tmp_path / name
+        if path.suffix == ".csv":
+            with path.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, list(made[0]))
+                writer.writeheader()
+                writer.writerows(made)
+        else:
+            path.write_text("".join(json.dumps(record) + "\n" for record in made))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def judge_file(tmp_path: Path, server: Any) -> Path:
+    """A saved judge for the server's model: zero-shot, a number said after an explanation."""
+    judge = ActiveCritic(
+        "vanilla",
+        explain="before",
+        reading="said",
+        lm=language_model("openai/fake", connection=Connection(server.base)),
+    )
+    path = tmp_path / "judge.json"
+    judge.save(path)
+    return path
+
+
+@pytest.fixture
+def compile_(cli: Any, server: Any, tmp_path: Path) -> Callable[..., Any]:
+    """compile_(labels, …): the command with the loopback server as its model."""
+
+    def run(labels: Path, *arguments: object) -> Any:
+        return cli(
+            "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", 0, 100,
+            "-o", tmp_path / "made.json", "--candidates", 2, *arguments,
+        )  # fmt: skip
+
+    return run
