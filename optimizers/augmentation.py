@@ -142,7 +142,7 @@ def _copy(labels: Labels, row: Row, pair: Pair, kept: float) -> Row:
 
 
 @dataclass(frozen=True)
-class Trial:
+class AugmentationTrial:
     """Whether copies help, on `rows` rows with people's scores that neither fit saw.
 
     difference: Q with copies less Q without (value, low, high, p two-sided), NaN where it was not measured. used:
@@ -179,7 +179,7 @@ def try_augmentation(
     seed: int = 0,
     language: str = "en",
     progress: Progress | None = None,
-) -> tuple[Augmented | None, Trial]:
+) -> tuple[Augmented | None, AugmentationTrial]:
     """Copies of the training rows if they help, else None; and what was measured.
 
     The training rows are cut into two parts by whole groups. Each is judged by two judges compiled from the other one,
@@ -190,11 +190,13 @@ def try_augmentation(
     nan = (np.nan, np.nan, np.nan, np.nan)
     whole = augment(train, most=most, seed=seed, language=language)
     if not len(whole):
-        return None, Trial(False, nan, 0, 0, {}, "no output in the upper half of the scale could be damaged")
+        return None, AugmentationTrial(
+            False, nan, 0, 0, {}, "no output in the upper half of the scale could be damaged"
+        )
     try:
         parts = group_folds(train, k=_FOLDS, seed=seed)
     except LabelsError as error:
-        return None, Trial(False, nan, 0, len(whole), whole.damages, f"not tried: {error}")
+        return None, AugmentationTrial(False, nan, 0, len(whole), whole.damages, f"not tried: {error}")
     percents: dict[bool, list[Any]] = {True: [], False: []}
     rows = []
     for part in parts:
@@ -215,7 +217,7 @@ def try_augmentation(
     else:
         said = f"damaged copies were not used: with copies {measured}, no clear gain"
     found = (gap.value, gap.low, gap.high, gap.p)
-    return (whole if used else None), Trial(used, found, len(rows), len(whole), whole.damages, said)
+    return (whole if used else None), AugmentationTrial(used, found, len(rows), len(whole), whole.damages, said)
 
 
 def refuse_leak(part: Split, copies: Augmented) -> None:

@@ -241,7 +241,7 @@ class Compiler:
         committee = refined = None
         if self.ensemble_top is not None:
             several, committee = form_committee(
-                record, examples, self.ensemble_top, search._choose, level=self.level, seed=self.seed
+                record, examples, self.ensemble_top, search.choose, level=self.level, seed=self.seed
             )
             program = several or program
         if search.searches and not isinstance(program, Committee):  # what is fitted is fitted to one program's answers

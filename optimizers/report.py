@@ -11,7 +11,7 @@ from ..programs.active_critic.task import Inference
 from ..programs.judge import Judge
 from ..programs.prompting.layouts import Explain, Reading
 from ..signatures.values import Usage
-from .augmentation import Trial
+from .augmentation import AugmentationTrial
 from .examples import Agreement
 from .fitting.refinement import Refinement
 from .search.base import SearchRecord
@@ -81,7 +81,7 @@ class Fitted:
     inference: Inference | None
     forms: tuple[FormTrial, ...]
     refined: Refinement | None = None
-    augmentation: Trial | None = None
+    augmentation: AugmentationTrial | None = None
     committee: Refinement | None = None
 
     def tried(self) -> list[str]:

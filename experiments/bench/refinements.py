@@ -21,7 +21,7 @@ from judgesmith.optimizers.agreement.correlation import CorrelationSum
 from judgesmith.optimizers.examples import Scored, Vector, agreement
 from judgesmith.optimizers.fitting.combiner import choose
 from judgesmith.optimizers.fitting.ensemble import form_committee
-from judgesmith.optimizers.search.base import Candidate, SearchRecord, Tried
+from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial
 from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.signatures.values import CriterionScore, Verdict
@@ -98,18 +98,18 @@ def committee(name: str, labels: int, seed: int) -> tuple[float, bool]:
     said = np.clip(20 + 0.6 * said, 0, 100)
     examples, rule = rows(human[:labels]), NoSearch(sure=0.7)
     tried = tuple(
-        Tried(
+        Trial(
             Candidate(str(i), "labels", i, agreement(s[:labels], examples, level="pooled", seed=0, rounds=20)),
             ActiveCritic("vanilla"),
             Scored((), s[:labels]),
         )
         for i, s in enumerate(said)
     )
-    single, _ = rule._choose(tried, examples)
+    single, _ = rule.choose(tried, examples)
     record = SearchRecord(
         tuple(t.candidate for t in tried), single.candidate, single.scored, tried[0].scored, tried=tried
     )
-    made, found = form_committee(record, examples, TOP, rule._choose, level="pooled", seed=seed)
+    made, found = form_committee(record, examples, TOP, rule.choose, level="pooled", seed=seed)
     if made is None:
         return 0.0, False
     members = [said[int(i)] for i in found.details["members"]]

@@ -23,7 +23,7 @@ from ...signatures.values import Item, Verdict
 from ..agreement.correlation import Level
 from ..examples import Scored, percents_of
 from ..progress import Progress
-from ..search.base import Anchor, DemoKind, DemonstrationSearch, Design, Ground, Tried
+from ..search.base import Anchor, DemoKind, DemonstrationSearch, Proposal, SearchContext, Trial
 from .desk import Desk, JudgeProgram, Proposed, Tuned, item_in
 from .model import PlainAdapter, quiet_dspy
 from .surrogate import RankSurrogate
@@ -79,44 +79,46 @@ class DSPySearch(DemonstrationSearch):
         return 0
 
     @abstractmethod
-    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
+    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
         """Run DSPy's optimizer; `desk` notes what it tries."""
 
-    def _explore(self, ground: Ground) -> str | None:
+    def explore(self, context: SearchContext) -> str | None:
         self._remarks = []
         if not self.candidates:
             return None
-        if not ground.base.taught():
+        if not context.base.taught():
             self._remarks.append("this judge has no prompt that instructions or demonstrations could change")
             return None
-        if ground.base.whole_documents:
+        if context.base.whole_documents:
             self._remarks.append(f"{self.name} judges one output at a time, which this judge of whole documents cannot")
             return None
-        desk, program = self._opened(ground)
-        self.progress.stage(f"programs that {self.name} proposes", (self.evaluations() - 1) * len(ground.rows))
+        desk, program = self._opened(context)
+        self.progress.stage(f"programs that {self.name} proposes", (self.evaluations() - 1) * len(context.rows))
         with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
-            broken = desk.run(lambda: self._propose(program, desk, ground))
+            broken = desk.run(lambda: self._propose(program, desk, context))
         if broken:
             self._remarks.append(f"{self.name} could not go on ({broken})")
-        self._measure(ground, desk)
+        self._measure(context, desk)
         if len(desk.proposed) == 1 and not desk.ran_out and not self._remarks:
             self._remarks.append(f"{self.name} proposed nothing but the zero-shot prompt")
-        return self._ran_out(ground) if desk.ran_out else None
+        return self._ran_out(context) if desk.ran_out else None
 
-    def _opened(self, ground: Ground) -> tuple[Desk, JudgeProgram]:
+    def _opened(self, context: SearchContext) -> tuple[Desk, JudgeProgram]:
         """A desk that knows zero-shot's answers, and the program that DSPy starts from."""
-        judge = ground.base.copy_for()
+        judge = context.base.copy_for()
         engine.run(judge.prepare(judge.lm))
         judge.set_brief(True)
-        known = _by_item(ground.rows, ground.tried[0].scored.verdicts)
-        if any(item_in(e) not in known for e in ground.pool):
-            known |= _by_item(ground.pool, self._score(ground.base, ground.pool, "zero-shot, training rows").verdicts)
+        known = _by_item(context.rows, context.tried[0].scored.verdicts)
+        if any(item_in(e) not in known for e in context.pool):
+            known |= _by_item(
+                context.pool, self._score(context.base, context.pool, "zero-shot, training rows").verdicts
+            )
         desk = Desk(
             judge,
-            RankSurrogate(ground.pool, percents_of([known[item_in(e)] for e in ground.pool]), seed=self.seed),
-            [*ground.pool, *ground.rows],
-            prompts=ground.teacher or judge.lm,
-            keep=self._completed * len(ground.rows) * judge.calls_per_row(),
+            RankSurrogate(context.pool, percents_of([known[item_in(e)] for e in context.pool]), seed=self.seed),
+            [*context.pool, *context.rows],
+            prompts=context.teacher or judge.lm,
+            keep=self._completed * len(context.rows) * judge.calls_per_row(),
             progress=self.progress,
         )
         desk.known(known)
@@ -124,27 +126,27 @@ class DSPySearch(DemonstrationSearch):
 
     # -- measuring what was proposed
 
-    def _measure(self, ground: Ground, desk: Desk) -> None:
+    def _measure(self, context: SearchContext, desk: Desk) -> None:
         """Q of the proposed programs: of all that were tried on every row, then of the most promising others."""
-        items = [item_in(e) for e in ground.rows]
+        items = [item_in(e) for e in context.rows]
         whole: list[Proposed] = []
         partial: list[Proposed] = []
         for entry in desk.ranked():
             (whole if all(item in entry.answers for item in items) else partial).append(entry)
-        partial = partial[: max(0, min(self._completed, self.evaluations() - len(ground.tried) - len(whole)))]
+        partial = partial[: max(0, min(self._completed, self.evaluations() - len(context.tried) - len(whole)))]
         for number, entry in enumerate([*whole, *partial], start=1):
-            self._take(ground, f"{self.name} {number}", entry, items)
+            self._take(context, f"{self.name} {number}", entry, items)
 
-    def _take(self, ground: Ground, name: str, entry: Proposed, items: Sequence[Item]) -> None:
-        design = _design(name, entry.tuned, ground)
+    def _take(self, context: SearchContext, name: str, entry: Proposed, items: Sequence[Item]) -> None:
+        proposal = _proposal(name, entry.tuned, context)
         known = {item: answer.verdict for item, answer in entry.answers.items()}
-        missing = [e for e, item in zip(ground.rows, items, strict=True) if item not in known]
+        missing = [e for e, item in zip(context.rows, items, strict=True) if item not in known]
         if missing:
-            known |= _by_item(missing, self._score(design.program, missing, name).verdicts)
-        self._consider(ground, design, Scored.of([known[item] for item in items]))
+            known |= _by_item(missing, self._score(proposal.program, missing, name).verdicts)
+        self._consider(context, proposal, Scored.of([known[item] for item in items]))
 
-    def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
-        chosen, reason = super()._choose(tried, rows)
+    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
+        chosen, reason = super().choose(tried, rows)
         return chosen, "; ".join([*self._remarks, *([reason] if reason else [])]) or None
 
 
@@ -152,14 +154,14 @@ def _by_item(rows: Sequence[dspy.Example], verdicts: Sequence[Verdict]) -> dict[
     return {item_in(e): v for e, v in zip(rows, verdicts, strict=True)}
 
 
-def _design(name: str, tuned: Tuned, ground: Ground) -> Design:
+def _proposal(name: str, tuned: Tuned, context: SearchContext) -> Proposal:
     """A proposed program as a candidate: its demonstrations, and the instructions that are not the student's."""
-    own = {n: p.signature.instructions for n, p in ground.base.named_predictors()}
+    own = {n: p.signature.instructions for n, p in context.base.named_predictors()}
     changed = {n: text for n, (text, _) in tuned.parts.items() if text != own[n]}
-    where = {(e.source or "", e.output, e.group): i for i, e in enumerate(ground.pool)}
+    where = {(e.source or "", e.output, e.group): i for i, e in enumerate(context.pool)}
     picked = [where[d.get("source") or "", d["output"], d.get("group")] for d in tuned.demos]
     form = {"instructions": changed} if changed else {}
-    return Design(name, _kind(tuned.demos), picked, tuned.on(ground.base), form)
+    return Proposal(name, _kind(tuned.demos), picked, tuned.on(context.base), form)
 
 
 def _kind(demos: Sequence[Mapping[str, Any]]) -> DemoKind:

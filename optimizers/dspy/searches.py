@@ -15,7 +15,7 @@ from dspy.teleprompt.simba_utils import append_a_rule
 from ...errors import MissingExtraError
 from ...programs.judge import Judge
 from ...signatures.values import Verdict
-from ..search.base import Ground, spread, with_demos
+from ..search.base import SearchContext, spread, with_demos
 from .desk import Desk, JudgeProgram, item_in, shown
 from .model import PlainAdapter, cleaned
 from .search import DSPySearch
@@ -47,11 +47,11 @@ class MIPROSearch(DSPySearch):
     def proposals(self, judge: Judge, rows: int) -> int:
         return (SUMMARY_CALLS + self._instructions * len(judge.taught())) if self.candidates else 0
 
-    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
-        pool, rows = [shown(e) for e in ground.pool], [shown(e) for e in ground.rows]
+    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
+        pool, rows = [shown(e) for e in context.pool], [shown(e) for e in context.rows]
         length = sum(len(str(e)) for e in pool) / len(pool)
         optimizer = _MIPRO(
-            self._sets(ground),
+            self._sets(context),
             self._remarks,
             metric=desk.surrogate,
             prompt_model=desk.prompts,
@@ -73,17 +73,17 @@ class MIPROSearch(DSPySearch):
             view_data_batch_size=int(min(10, max(1, SUMMARY_CHARACTERS // length))),
         )
 
-    def _sets(self, ground: Ground) -> list[list[dict[str, Any]]]:
+    def _sets(self, context: SearchContext) -> list[list[dict[str, Any]]]:
         """No demonstrations, then random sets of each kind in turn."""
-        answers = ground.answers()
+        answers = context.answers()
         kinds = self._kinds(answers)
         made: list[list[dict[str, Any]]] = [[]]
         for number in range(1, self._instructions):
             kind = kinds[number % len(kinds)]
             rng = np.random.default_rng([self.seed, number])
-            allowed = self._allowed(kind, ground.pool, answers)
-            picked = spread(ground.pool, allowed, int(rng.integers(1, self.max_demos + 1)), rng)
-            program = with_demos(ground.base, picked, ground.pool, answers, kind)
+            allowed = self._allowed(kind, context.pool, answers)
+            picked = spread(context.pool, allowed, int(rng.integers(1, self.max_demos + 1)), rng)
+            program = with_demos(context.base, picked, context.pool, answers, kind)
             made.append([dict(d) for d in program.taught()[0].demos])
         return made
 
@@ -135,8 +135,8 @@ class GEPASearch(DSPySearch):
     def proposals(self, judge: Judge, rows: int) -> int:
         return self._rounds
 
-    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
-        pool, rows = [shown(e) for e in ground.pool], [shown(e) for e in ground.rows]
+    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
+        pool, rows = [shown(e) for e in context.pool], [shown(e) for e in context.rows]
         batch = min(REFLECTED, len(pool))
         most = (self.evaluations() - 1 - self._completed) * len(rows)
         rounds = 0
@@ -217,8 +217,8 @@ class SIMBASearch(DSPySearch):
     def proposals(self, judge: Judge, rows: int) -> int:
         return self._steps * max(1, rows // 4) if self.candidates else 0
 
-    def _propose(self, program: JudgeProgram, desk: Desk, ground: Ground) -> None:
-        pool = [shown(e) for e in ground.pool]
+    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
+        pool = [shown(e) for e in context.pool]
         optimizer = SIMBA(
             metric=desk.surrogate,
             bsize=max(1, len(pool) // 4),

@@ -33,13 +33,13 @@ from ..examples import (
     humans,
     systems,
 )
-from ..search.base import DemonstrationSearch, SearchRecord, Tried
+from ..search.base import DemonstrationSearch, SearchRecord, Trial
 from ..search.optuna import OptunaSearch
 from .annotators import weighted_mean
 from .refinement import Refinement
 
-#: A search's own way to choose one of its candidates (`DemonstrationSearch._choose`).
-Choose = Callable[[Sequence[Tried], Sequence[dspy.Example]], tuple[Tried, str | None]]
+#: A search's own way to choose one of its candidates (`DemonstrationSearch.choose`).
+Choose = Callable[[Sequence[Trial], Sequence[dspy.Example]], tuple[Trial, str | None]]
 FOLDS = 5
 #: With fewer groups there is nothing to rank candidates by and still measure them.
 FEWEST_GROUPS = 5
@@ -130,7 +130,7 @@ def _told(
     }
 
 
-def _on(tried: Sequence[Tried], examples: Sequence[dspy.Example], kept: NDArray[np.intp], level: Level) -> list[Tried]:
+def _on(tried: Sequence[Trial], examples: Sequence[dspy.Example], kept: NDArray[np.intp], level: Level) -> list[Trial]:
     """The candidates as if they had been judged on these rows alone."""
     rows = [examples[i] for i in kept.tolist()]
     human, where, whose, objective = humans(rows), documents(rows), systems(rows), CorrelationSum(level)
@@ -147,7 +147,7 @@ def _on(tried: Sequence[Tried], examples: Sequence[dspy.Example], kept: NDArray[
     return made
 
 
-def _best(tried: Sequence[Tried], top: int) -> list[int]:
+def _best(tried: Sequence[Trial], top: int) -> list[int]:
     """Numbers of the `top` candidates with the highest Q; of equal ones first the one with fewer demonstrations."""
     fit = [
         i for i, t in enumerate(tried) if t.candidate.disqualified is None and np.nanstd(t.scored.percents) >= LEAST_SD
@@ -157,7 +157,7 @@ def _best(tried: Sequence[Tried], top: int) -> list[int]:
 
 
 def _out_of_fold(
-    tried: Sequence[Tried],
+    tried: Sequence[Trial],
     examples: Sequence[dspy.Example],
     top: int,
     choose: Choose,

@@ -93,11 +93,11 @@ class SearchRecord:
     reason: str | None = None
     stopped: str | None = None
     corrected: Correction | None = None
-    tried: tuple[Tried, ...] = field(default=(), repr=False, compare=False)
+    tried: tuple[Trial, ...] = field(default=(), repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class Trial:
     """A candidate that was judged. judged: the numbers of the rows that `scored` is of, None for all."""
 
     candidate: Candidate
@@ -107,7 +107,7 @@ class Tried:
 
 
 @dataclass(frozen=True, slots=True)
-class Design:
+class Proposal:
     """A candidate before it is judged. picked: numbers of the rows that are its demonstrations, in their order."""
 
     name: str
@@ -118,7 +118,7 @@ class Design:
 
 
 @dataclass(slots=True)
-class Ground:
+class SearchContext:
     """What a search works on: the student without demonstrations, the rows that candidates are measured on, those that
     demonstrations are taken from, and all that was tried, zero-shot first.
 
@@ -131,13 +131,13 @@ class Ground:
     pool: list[dspy.Example]
     answers: Callable[[], tuple[Verdict, ...]]
     teacher: LanguageModel | None = None
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[Trial] = field(default_factory=list)
 
 
 class DemonstrationSearch(ABC):
     """Base of all searches: `compile(student, trainset=…)` gives a program, `record` says how it came about.
 
-    A subclass says what is tried (`_explore`), how much that is at most (`evaluations`) and its `settings`.
+    A subclass says what is tried (`explore`), how much that is at most (`evaluations`) and its `settings`.
     searches: whether anything is chosen at all.
     """
 
@@ -205,8 +205,8 @@ class DemonstrationSearch(ABC):
         return 0
 
     @abstractmethod
-    def _explore(self, ground: Ground) -> str | None:
-        """Try candidates (`_judge`); why it ended early, if it did. A BudgetError ends it, too."""
+    def explore(self, context: SearchContext) -> str | None:
+        """Try candidates (`judge`); why it ended early, if it did. A BudgetError ends it, too."""
 
     def compile(
         self,
@@ -235,17 +235,17 @@ class DemonstrationSearch(ABC):
                 known.append(self._answers(base, pool, teacher))
             return known[0]
 
-        ground = Ground(base, rows, pool, answers, teacher)
-        self._consider(ground, Design("zero-shot", "none", (), base), zero_shot)
+        context = SearchContext(base, rows, pool, answers, teacher)
+        self._consider(context, Proposal("zero-shot", "none", (), base), zero_shot)
         try:
-            stopped = self._explore(ground)
+            stopped = self.explore(context)
         except BudgetError:
-            stopped = self._ran_out(ground)
-        chosen, reason = self._choose(ground.tried, rows)
-        candidates = tuple(t.candidate for t in ground.tried)
-        correction = self._corrected(ground.tried, chosen, rows)
+            stopped = self._ran_out(context)
+        chosen, reason = self.choose(context.tried, rows)
+        candidates = tuple(t.candidate for t in context.tried)
+        correction = self._corrected(context.tried, chosen, rows)
         self.record = SearchRecord(
-            candidates, chosen.candidate, chosen.scored, zero_shot, reason, stopped, correction, tuple(ground.tried)
+            candidates, chosen.candidate, chosen.scored, zero_shot, reason, stopped, correction, tuple(context.tried)
         )
         chosen.program._compiled = True
         chosen.program.candidate_programs = [c.to_dict() for c in candidates]
@@ -253,14 +253,14 @@ class DemonstrationSearch(ABC):
 
     # -- building and judging candidates
 
-    def _ran_out(self, ground: Ground) -> str:
-        whole = sum(t.candidate.dropped is None or "budget" not in t.candidate.dropped for t in ground.tried)
+    def _ran_out(self, context: SearchContext) -> str:
+        whole = sum(t.candidate.dropped is None or "budget" not in t.candidate.dropped for t in context.tried)
         return f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
 
-    def _scored(self, ground: Ground, designs: Sequence[Design]) -> Iterator[tuple[Design, Scored]]:
+    def _scored(self, context: SearchContext, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Scored]]:
         """Candidates with their scores on all rows, in their order. A BudgetError comes after those that it spared."""
-        for design in designs:
-            yield design, self._score(design.program, ground.rows, design.name)
+        for proposal in proposals:
+            yield proposal, self._score(proposal.program, context.rows, proposal.name)
 
     def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         self.progress.stage(f"candidate {name}", len(rows))
@@ -271,32 +271,32 @@ class DemonstrationSearch(ABC):
         self.progress.stage("the teacher's answers", len(pool))
         return score_rows(program, pool, self.progress).verdicts
 
-    def _judge(self, ground: Ground, designs: Sequence[Design]) -> bool:
+    def judge(self, context: SearchContext, proposals: Sequence[Proposal]) -> bool:
         """Judge candidates on all rows or, racing, until they fall behind. Whether the budget ended it."""
-        if self.racing is None or ground.base.whole_documents:  # a part of a document would be ranked otherwise
-            for design, scored in self._scored(ground, designs):
-                self._consider(ground, design, scored)
+        if self.racing is None or context.base.whole_documents:  # a part of a document would be ranked otherwise
+            for proposal, scored in self._scored(context, proposals):
+                self._consider(context, proposal, scored)
             return False
 
         def score(number: int, rows: Rows) -> Scored:
-            design = designs[number]
-            return self._score(design.program, [ground.rows[i] for i in rows.tolist()], design.name)
+            proposal = proposals[number]
+            return self._score(proposal.program, [context.rows[i] for i in rows.tolist()], proposal.name)
 
-        leader = self._best(ground.tried)
+        leader = self._best(context.tried)
         runners, ran_out = race(
-            [d.name for d in designs],
+            [d.name for d in proposals],
             score,
-            ground.rows,
+            context.rows,
             favourite=(leader.candidate.name, leader.scored.percents),
             rules=self.racing,
             level=self.level,
             max_failed=self.max_failed,
             seed=self.seed,
         )
-        for design, runner in zip(designs, runners, strict=True):
+        for proposal, runner in zip(proposals, runners, strict=True):
             if len(runner.verdicts):
                 judged = runner.judged if runner.dropped else None
-                self._consider(ground, design, runner.scored(), judged, runner.dropped)
+                self._consider(context, proposal, runner.scored(), judged, runner.dropped)
         return ran_out
 
     def _kinds(self, answers: Sequence[Verdict] | None) -> list[DemoKind]:
@@ -332,33 +332,33 @@ class DemonstrationSearch(ABC):
 
     def _consider(
         self,
-        ground: Ground,
-        design: Design,
+        context: SearchContext,
+        proposal: Proposal,
         scored: Scored,
         judged: Rows | None = None,
         dropped: str | None = None,
     ) -> None:
-        rows = ground.rows if judged is None else [ground.rows[i] for i in judged.tolist()]
+        rows = context.rows if judged is None else [context.rows[i] for i in judged.tolist()]
         found = agreement(scored.percents, rows, level=self.level, seed=self.seed, rounds=500)
         candidate = Candidate(
-            design.name,
-            design.kind,
-            len(design.picked),
+            proposal.name,
+            proposal.kind,
+            len(proposal.picked),
             found,
             unfit(scored, found, self.max_failed),
             len(scored.percents),
             dropped,
-            design.form,
+            proposal.form,
         )
-        if dropped is None and all(better(candidate, t.candidate) for t in _finished(ground.tried)):
-            self.progress.best(f"{candidate.agreement.q:.2f} ({design.name})")
-        ground.tried.append(Tried(candidate, design.program, scored, judged))
+        if dropped is None and all(better(candidate, t.candidate) for t in _finished(context.tried)):
+            self.progress.best(f"{candidate.agreement.q:.2f} ({proposal.name})")
+        context.tried.append(Trial(candidate, proposal.program, scored, judged))
 
-    def _best(self, tried: Iterable[Tried]) -> Tried:
+    def _best(self, tried: Iterable[Trial]) -> Trial:
         finished = _finished(tried)
         return finished[_contest(finished).best(_qs(finished))]
 
-    def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
+    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
         """What the rule of `Contest` chooses, clearly better being a higher Q in `sure` of the paired resamples."""
         finished = _finished(tried)
         contest, q = _contest(finished), _qs(finished)
@@ -376,8 +376,8 @@ class DemonstrationSearch(ABC):
         )
         return chosen, reason
 
-    def _corrected(self, tried: Sequence[Tried], chosen: Tried, rows: Sequence[dspy.Example]) -> Correction | None:
-        """The chosen one's Q after correction, by the rule that `_choose` goes by; None where another one chose."""
+    def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> Correction | None:
+        """The chosen one's Q after correction, by the rule that `choose` goes by; None where another one chose."""
         entrants = [
             Entrant(
                 t.scored.percents,
@@ -389,21 +389,21 @@ class DemonstrationSearch(ABC):
         found = corrected(entrants, _contest(tried), rows, level=self.level, sure=self.sure, seed=self.seed)
         return found[1] if found is not None and tried[found[0]] is chosen else None
 
-    def _beats(self, one: Tried, other: Tried, rows: Sequence[dspy.Example]) -> bool:
+    def _beats(self, one: Trial, other: Trial, rows: Sequence[dspy.Example]) -> bool:
         """Whether Q is higher in `sure` of the paired resamples."""
         percents = one.scored.percents, other.scored.percents
         return clearly(difference(*percents, rows, level=self.level, seed=self.seed, rounds=1000), self.sure)
 
 
-def _contest(tried: Sequence[Tried]) -> Contest:
+def _contest(tried: Sequence[Trial]) -> Contest:
     return Contest([t.candidate.parts for t in tried], [t.candidate.disqualified is None for t in tried])
 
 
-def _qs(tried: Sequence[Tried]) -> list[float]:
+def _qs(tried: Sequence[Trial]) -> list[float]:
     return [t.candidate.agreement.q for t in tried]
 
 
-def _finished(tried: Iterable[Tried]) -> list[Tried]:
+def _finished(tried: Iterable[Trial]) -> list[Trial]:
     """Those judged on all rows."""
     return [t for t in tried if t.candidate.dropped is None]
 

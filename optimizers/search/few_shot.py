@@ -11,7 +11,7 @@ from ...errors import OptionError
 from ...programs.prompting.neighbours import MOST_SHOWN, Neighbours, fits_pool
 from ..agreement.correlation import Level
 from ..progress import Progress
-from .base import DemonstrationSearch, Design, Ground, spread, with_demos
+from .base import DemonstrationSearch, Proposal, SearchContext, spread, with_demos
 from .racing import Racing
 
 
@@ -54,15 +54,15 @@ class LabeledFewShot(DemonstrationSearch):
     def evaluations(self) -> int:
         return 2
 
-    def _explore(self, ground: Ground) -> str | None:
+    def explore(self, context: SearchContext) -> str | None:
         rng = np.random.default_rng([self.seed, 1])
         if self.stratified:
-            picked = spread(ground.pool, range(len(ground.pool)), self.max_demos, rng)
+            picked = spread(context.pool, range(len(context.pool)), self.max_demos, rng)
         else:
-            first = {ground.pool[i].group: int(i) for i in rng.permutation(len(ground.pool))}
+            first = {context.pool[i].group: int(i) for i in rng.permutation(len(context.pool))}
             picked = list(first.values())[: self.max_demos]
-        program = with_demos(ground.base, picked, ground.pool, None, "labels")
-        self._judge(ground, [Design("labeled few-shot", "labels", picked, program)])
+        program = with_demos(context.base, picked, context.pool, None, "labels")
+        self.judge(context, [Proposal("labeled few-shot", "labels", picked, program)])
         return None
 
 
@@ -111,19 +111,19 @@ class KnnFewShot(DemonstrationSearch):
     def _sizes(self) -> list[int]:
         return sorted({k for k in (2, 4, self.max_demos) if k <= self.max_demos})
 
-    def _explore(self, ground: Ground) -> str | None:
-        order = np.random.default_rng([self.seed, 2]).permutation(len(ground.pool)).tolist()
+    def explore(self, context: SearchContext) -> str | None:
+        order = np.random.default_rng([self.seed, 2]).permutation(len(context.pool)).tolist()
         fields = ("source", "output", "context", "reference")
-        texts = [[ground.pool[i].get(name) or "" for name in fields] for i in order]
+        texts = [[context.pool[i].get(name) or "" for name in fields] for i in order]
         pool = sorted(order[place] for place in fits_pool(texts))
-        designs = []
+        proposals = []
         for shown in self._sizes():
-            program = with_demos(ground.base, pool, ground.pool, None, "labels")
+            program = with_demos(context.base, pool, context.pool, None, "labels")
             for predictor in program.taught():
                 predictor.demos = Neighbours(shown, predictor.demos)
             # A candidate counts as many demonstrations as one of its prompts has; which, each input says.
-            designs.append(Design(f"{shown} nearest of {len(pool)}", "labels", pool[:shown], program))
-        return self._ran_out(ground) if self._judge(ground, designs) else None
+            proposals.append(Proposal(f"{shown} nearest of {len(pool)}", "labels", pool[:shown], program))
+        return self._ran_out(context) if self.judge(context, proposals) else None
 
 
 class NoSearch(DemonstrationSearch):
@@ -138,5 +138,5 @@ class NoSearch(DemonstrationSearch):
     def evaluations(self) -> int:
         return 1
 
-    def _explore(self, ground: Ground) -> str | None:
+    def explore(self, context: SearchContext) -> str | None:
         return None

@@ -28,7 +28,17 @@ from ..agreement.correlation import Level
 from ..examples import Scored, item_of, row_key, score_together
 from ..fitting.annotators import quiet_optuna
 from ..progress import Progress
-from .base import Anchor, DemoKind, DemonstrationSearch, Design, Ground, Tried, brief, with_demos, without_demos
+from .base import (
+    Anchor,
+    DemoKind,
+    DemonstrationSearch,
+    Proposal,
+    SearchContext,
+    Trial,
+    brief,
+    with_demos,
+    without_demos,
+)
 from .racing import Racing
 
 ORDERS = ("rising", "falling", "mixed")
@@ -125,33 +135,33 @@ class OptunaSearch(DemonstrationSearch):
 
     # -- the study
 
-    def _explore(self, ground: Ground) -> str | None:
+    def explore(self, context: SearchContext) -> str | None:
         if not self.trials:
             return None
-        kinds = self._kinds(ground.answers())
+        kinds = self._kinds(context.answers())
         with quiet_optuna():
             try:
-                study = self.study = self._open(ground)
-                return self._run(study, ground, kinds)
+                study = self.study = self._open(context)
+                return self._run(study, context, kinds)
             except (SQLAlchemyError, OptunaError) as error:
                 raise OptionError(f"the study in {self.storage} cannot be used: {str(error).splitlines()[0]}") from None
 
-    def _run(self, study: optuna.Study, ground: Ground, kinds: Sequence[DemoKind]) -> str | None:
+    def _run(self, study: optuna.Study, context: SearchContext, kinds: Sequence[DemoKind]) -> str | None:
         kept = [t for t in study.trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED)]
         for old in study.trials:
             if old.state == TrialState.RUNNING:  # a run was killed in it
                 study.tell(old.number, state=TrialState.FAIL)
         if not kept:  # trial 0 is zero-shot, which is judged already
             named = ["use_task", "use_criteria", *(f"criterion {i + 1}" for i in range(MOST_CRITERIA))]
-            own: dict[str, Any] = {"demos": 0, "temperature": ground.base.lm.sampling.temperature}
-            if isinstance(ground.base, ActiveCritic):
-                own["variant"] = ground.base.variant
+            own: dict[str, Any] = {"demos": 0, "temperature": context.base.lm.sampling.temperature}
+            if isinstance(context.base, ActiveCritic):
+                own["variant"] = context.base.variant
             study.enqueue_trial(own | dict.fromkeys(named, True), skip_if_exists=True)
-        done: dict[bytes, Tried] = {_key(ground.base): ground.tried[0]}
+        done: dict[bytes, Trial] = {_key(context.base): context.tried[0]}
         for number, old in enumerate(kept[: self.trials + 1]):
-            design = self._design(FixedTrial(old.params), number, ground, kinds)
-            if self._judge_new(ground, [design], done):
-                return self._ran_out(ground)
+            proposal = self._proposal(FixedTrial(old.params), number, context, kinds)
+            if self._judge_new(context, [proposal], done):
+                return self._ran_out(context)
         for first in range(len(kept), self.trials + 1, self.parallel):
             batch = []
             for number in range(first, min(first + self.parallel, self.trials + 1)):
@@ -162,29 +172,34 @@ class OptunaSearch(DemonstrationSearch):
                     constant_liar=self.parallel > 1,
                 )
                 trial = study.ask()
-                batch.append((trial, self._design(trial, number, ground, kinds)))
+                batch.append((trial, self._proposal(trial, number, context, kinds)))
             out_of_budget: BudgetError | None = None
             try:
-                self._judge_new(ground, [design for _, design in batch], done)
+                self._judge_new(context, [proposal for _, proposal in batch], done)
             except BudgetError as error:
                 out_of_budget = error
-            found = [(trial, done.get(_key(design.program))) for trial, design in batch]
+            found = [(trial, done.get(_key(proposal.program))) for trial, proposal in batch]
             for trial, tried in found:
                 _tell(study, trial, tried)
             if out_of_budget is not None:
                 raise out_of_budget
             if any(tried is None for _, tried in found):
-                return self._ran_out(ground)
+                return self._ran_out(context)
         return None
 
-    def _open(self, ground: Ground) -> optuna.Study:
+    def _open(self, context: SearchContext) -> optuna.Study:
         """The study of exactly these rows, this student and these settings; others in the file are left alone."""
         what = {
             "settings": {k: v for k, v in self.settings().items() if k != "trials"},
             "seed": self.seed,
-            "student": [ground.base.kind, ground.base.options(), ground.base.lm.name, str(ground.base.dump_state())],
-            "rows": [[row_key(item_of(e).source or "", e.output), e.score] for e in (*ground.rows, *ground.pool)],
-            "answers": [str(v.percent) for v in ground.answers()],
+            "student": [
+                context.base.kind,
+                context.base.options(),
+                context.base.lm.name,
+                str(context.base.dump_state()),
+            ],
+            "rows": [[row_key(item_of(e).source or "", e.output), e.score] for e in (*context.rows, *context.pool)],
+            "answers": [str(v.percent) for v in context.answers()],
         }
         name = sha256(orjson.dumps(what, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()[:16]
         address = None
@@ -198,46 +213,48 @@ class OptunaSearch(DemonstrationSearch):
             storage=address, study_name=f"judgesmith-{name}", direction="maximize", load_if_exists=True
         )
 
-    def _judge_new(self, ground: Ground, designs: Sequence[Design], done: dict[bytes, Tried]) -> bool:
+    def _judge_new(self, context: SearchContext, proposals: Sequence[Proposal], done: dict[bytes, Trial]) -> bool:
         """Judge those that were not judged before and enter them in `done`. Whether the budget ended it."""
-        new: dict[bytes, Design] = {}
-        for design in designs:
-            if (key := _key(design.program)) not in done:
-                new.setdefault(key, design)
-        there = len(ground.tried)
+        new: dict[bytes, Proposal] = {}
+        for proposal in proposals:
+            if (key := _key(proposal.program)) not in done:
+                new.setdefault(key, proposal)
+        there = len(context.tried)
         try:
-            return bool(new) and self._judge(ground, list(new.values()))
+            return bool(new) and self.judge(context, list(new.values()))
         finally:
-            judged = {id(t.program): t for t in ground.tried[there:]}
-            done |= {key: judged[id(design.program)] for key, design in new.items() if id(design.program) in judged}
+            judged = {id(t.program): t for t in context.tried[there:]}
+            done |= {
+                key: judged[id(proposal.program)] for key, proposal in new.items() if id(proposal.program) in judged
+            }
 
-    def _scored(self, ground: Ground, designs: Sequence[Design]) -> Iterator[tuple[Design, Scored]]:
-        if len(designs) == 1 or ground.base.whole_documents:
-            yield from super()._scored(ground, designs)
+    def _scored(self, context: SearchContext, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Scored]]:
+        if len(proposals) == 1 or context.base.whole_documents:
+            yield from super()._scored(context, proposals)
             return
-        self.progress.stage(f"{designs[0].name} to {designs[-1].name}", len(designs) * len(ground.rows))
-        programs = [brief(design.program) for design in designs]
-        yield from zip(designs, score_together(programs, ground.rows, self.progress), strict=True)
+        self.progress.stage(f"{proposals[0].name} to {proposals[-1].name}", len(proposals) * len(context.rows))
+        programs = [brief(proposal.program) for proposal in proposals]
+        yield from zip(proposals, score_together(programs, context.rows, self.progress), strict=True)
 
     # -- what a trial is
 
-    def _design(self, trial: BaseTrial, number: int, ground: Ground, kinds: Sequence[DemoKind]) -> Design:
-        program, form = self._formed(trial, ground.base)
+    def _proposal(self, trial: BaseTrial, number: int, context: SearchContext, kinds: Sequence[DemoKind]) -> Proposal:
+        program, form = self._formed(trial, context.base)
         size = trial.suggest_int("demos", 0, self.max_demos)
         if not size:
-            return Design(f"trial {number}", "none", (), program, form)
+            return Proposal(f"trial {number}", "none", (), program, form)
         names: list[str] = list(kinds)
         kind = kinds[names.index(trial.suggest_categorical("kind", names))]
-        answers = None if kind == "labels" else ground.answers()
-        picked = self._picked(trial, size, ground, kind)
-        program = with_demos(program, picked, ground.pool, answers, kind)
-        return Design(f"trial {number}", kind if picked else "none", picked, program, form)
+        answers = None if kind == "labels" else context.answers()
+        picked = self._picked(trial, size, context, kind)
+        program = with_demos(program, picked, context.pool, answers, kind)
+        return Proposal(f"trial {number}", kind if picked else "none", picked, program, form)
 
-    def _picked(self, trial: BaseTrial, size: int, ground: Ground, kind: DemoKind) -> list[int]:
+    def _picked(self, trial: BaseTrial, size: int, context: SearchContext, kind: DemoKind) -> list[int]:
         """Rows from `size` strata of the human scores, no two of one group. A place in its stratum is a number, since
         neighbours in the order of the scores show the model nearly the same."""
-        pool = ground.pool
-        allowed = self._allowed(kind, pool, None if kind == "labels" else ground.answers())
+        pool = context.pool
+        allowed = self._allowed(kind, pool, None if kind == "labels" else context.answers())
         order = np.array(sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, i)), dtype=int)
         picked: list[int] = []
         for slot, stratum in enumerate(np.array_split(order, size)):
@@ -317,7 +334,7 @@ def _study_file(path: Path) -> Path:
     return path
 
 
-def _tell(study: optuna.Study, trial: optuna.Trial, tried: Tried | None) -> None:
+def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None:
     """How a trial came out; None: the budget ended it."""
     if tried is None:
         study.tell(trial, state=TrialState.FAIL)
@@ -330,7 +347,7 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Tried | None) -> None
         study.tell(trial, state=TrialState.PRUNED)
 
 
-def _told(tried: Tried) -> float:
+def _told(tried: Trial) -> float:
     return WORST if tried.candidate.disqualified is not None else tried.candidate.agreement.q
 
 

@@ -24,7 +24,7 @@ from ...programs.models.lm import LanguageModel
 from ...signatures.values import Verdict
 from ..agreement.correlation import Level
 from ..progress import Progress
-from .base import Anchor, DemoKind, DemonstrationSearch, Design, Ground, spread, with_demos
+from .base import Anchor, DemoKind, DemonstrationSearch, Proposal, SearchContext, spread, with_demos
 from .racing import Racing
 
 logger = logging.getLogger(__name__)
@@ -104,30 +104,30 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         self._restrict = restrict
         return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
 
-    def _explore(self, ground: Ground) -> str | None:
-        waiting: list[Design] = []
+    def explore(self, context: SearchContext) -> str | None:
+        waiting: list[Proposal] = []
         ran_out = False
         try:
             for number in range(-2, self.num_candidate_sets):
                 if self.num_candidate_sets == 0 or (self._restrict is not None and number not in self._restrict):
                     continue
                 # What needs no answers is tried before they are paid for.
-                answers = None if number == -2 else ground.answers()
-                name, kind, demos = self._draw(number, ground.pool, answers)
+                answers = None if number == -2 else context.answers()
+                name, kind, demos = self._draw(number, context.pool, answers)
                 if not demos:
                     continue
-                design = Design(name, kind, demos, with_demos(ground.base, demos, ground.pool, answers, kind))
+                proposal = Proposal(name, kind, demos, with_demos(context.base, demos, context.pool, answers, kind))
                 if self.racing is None:
-                    self._judge(ground, [design])
+                    self.judge(context, [proposal])
                 else:
-                    waiting.append(design)
+                    waiting.append(proposal)
         except BudgetError:
             ran_out = True
         if waiting and not ran_out:
-            ran_out = self._judge(ground, waiting)
+            ran_out = self.judge(context, waiting)
         if not ran_out:
             return None
-        stopped = self._ran_out(ground)
+        stopped = self._ran_out(context)
         logger.warning("%s", stopped)
         return stopped
 

@@ -36,7 +36,7 @@ from ...signatures.values import Item
 from ..agreement.correlation import Level
 from ..examples import item_of
 from ..progress import Progress
-from .base import DemonstrationSearch, Design, Ground, Tried, without_demos
+from .base import DemonstrationSearch, Proposal, SearchContext, Trial, without_demos
 
 #: Temperature at which instructions are said again: at 0 there would be one paraphrase.
 PARAPHRASING = 0.9
@@ -242,23 +242,23 @@ class ZEPO(DemonstrationSearch):
 
     # -- the search
 
-    def _explore(self, ground: Ground) -> str | None:
+    def explore(self, context: SearchContext) -> str | None:
         if not self.candidates:
             return None
-        items = [item_of(e) for e in ground.pool]  # without their scores
-        self.wordings = self.fairest(ground.base, items, teacher=ground.teacher)
+        items = [item_of(e) for e in context.pool]  # without their scores
+        self.wordings = self.fairest(context.base, items, teacher=context.teacher)
         own, best = self.wordings[0], best_of(self.wordings)
         if best is own:
             return None
         form = {**best.to_dict(), "tried": [w.to_dict() for w in self.wordings]}
-        program = with_instructions(ground.base, best.instructions)
-        self._judge(ground, [Design("fairest wording", "none", (), program, form)])
+        program = with_instructions(context.base, best.instructions)
+        self.judge(context, [Proposal("fairest wording", "none", (), program, form)])
         return None
 
-    def _corrected(self, tried: Sequence[Tried], chosen: Tried, rows: Sequence[dspy.Example]) -> None:
+    def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> None:
         return None  # Q did not choose, and needs no correction
 
-    def _choose(self, tried: Sequence[Tried], rows: Sequence[dspy.Example]) -> tuple[Tried, str | None]:
+    def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
         zero_shot = tried[0]
         if len(tried) < 2:
             if not self.wordings:

@@ -24,7 +24,7 @@ from judgesmith.optimizers.fitting.ensemble import form_committee
 from judgesmith.optimizers.fitting.refinement import Refinement
 from judgesmith.optimizers.progress import Silent
 from judgesmith.optimizers.report import Budget
-from judgesmith.optimizers.search.base import Candidate, SearchRecord, Tried, unfit
+from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, unfit
 from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.programs.ensemble import Committee
 
@@ -50,7 +50,7 @@ def record_of(table: Table, examples: Sequence[dspy.Example], **changes: dict[st
         name = f"c{i}"
         given_ = {"name": name, "kind": "labels", "demos": i, "agreement": found, **changes.get(name, {})}
         given_.setdefault("disqualified", unfit(scored, found, 0.1))
-        tried.append(Tried(Candidate(**given_), js.ActiveCritic("vanilla"), scored))
+        tried.append(Trial(Candidate(**given_), js.ActiveCritic("vanilla"), scored))
     chosen = tried[0]
     first = Scored((), chosen.scored.percents[: len(examples)])
     return SearchRecord(
@@ -59,7 +59,7 @@ def record_of(table: Table, examples: Sequence[dspy.Example], **changes: dict[st
 
 
 def formed(record: SearchRecord, examples: Sequence[dspy.Example], top: int, **given_: Any) -> Any:
-    return form_committee(record, examples, top, NoSearch(sure=0.0)._choose, **given_)
+    return form_committee(record, examples, top, NoSearch(sure=0.0).choose, **given_)
 
 
 def noisy(human: Table, count: int, spread: float, rng: np.random.Generator) -> Table:

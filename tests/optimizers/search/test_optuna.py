@@ -13,7 +13,7 @@ from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.examples import examples_of, score_rows
 from judgesmith.optimizers.progress import Silent
-from judgesmith.optimizers.search.base import Ground, SearchRecord
+from judgesmith.optimizers.search.base import SearchContext, SearchRecord
 from judgesmith.optimizers.search.optuna import OptunaSearch
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -80,15 +80,15 @@ def test_demonstrations_are_those_that_were_suggested(
 ) -> None:
     examples = examples_of(labels)
     said = tuple(Verdict(score=e.score, percent=e.score, explanation="So.") for e in examples)
-    ground = Ground(critic("vanilla", model), examples, examples, lambda: said)
+    context = SearchContext(critic("vanilla", model), examples, examples, lambda: said)
     params = {"demos": 4, "kind": kind, "order": order, "place 1": 0.0, "place 2": 1.0, "place 3": 0.5, "place 4": 1.0}
-    design = OptunaSearch(max_demos=4)._design(FixedTrial(params), 1, ground, ["labels", "gold"])
-    scores = [examples[i].score for i in design.picked]
-    assert len({examples[i].group for i in design.picked}) == 4
+    proposal = OptunaSearch(max_demos=4)._proposal(FixedTrial(params), 1, context, ["labels", "gold"])
+    scores = [examples[i].score for i in proposal.picked]
+    assert len({examples[i].group for i in proposal.picked}) == 4
     assert scores[:: -1 if reverse else 1] == sorted(scores) if reverse is not None else scores != sorted(scores)
     if kind == "labels":  # of the others only rows with a close answer may be shown
         assert min(scores) == min(e.score for e in examples)  # place 0 of the lowest stratum
-    demos = design.program.predictors()[0].demos
+    demos = proposal.program.predictors()[0].demos
     assert [d["score"] for d in demos] == [round(s, 6) for s in scores]
     assert all(("explanation" in d) == (kind == "gold") for d in demos)
 

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judgesmith.optimizers.examples import Scored, agreement
-from judgesmith.optimizers.search.base import Candidate, Tried, better, unfit
+from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
 from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.optimizers.search.racing import q_of
 from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
@@ -79,14 +79,14 @@ def test_without_a_margin_the_highest_is_chosen_and_equal_ones_by_their_parts() 
     assert free.best([1.2, 1.2 + 1e-12, 0.0, 0.0, 0.0]) == 0
 
 
-def tried(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> list[Tried]:
+def tried(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> list[Trial]:
     made = []
     for i, said in enumerate(table):
         found = agreement(said, examples, level=level, seed=3, rounds=20)
         verdicts = tuple(Verdict.failed("no") if math.isnan(p) else Verdict(score=p, percent=p) for p in said.tolist())
         scored = Scored(verdicts, said)
         candidate = Candidate(str(i), "labels", min(i, 4), found, unfit(scored, found, 0.1), len(said))
-        made.append(Tried(candidate, None, scored))  # type: ignore[arg-type]
+        made.append(Trial(candidate, None, scored))  # type: ignore[arg-type]
     return made
 
 
@@ -102,7 +102,7 @@ def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spo
         table[rng.integers(5), :9] = math.nan
     examples, search = rows(human, 4), NoSearch(level=level, seed=3, sure=0.7)
     candidates = tried(table, examples, level)
-    chosen, _ = search._choose(candidates, examples)
+    chosen, _ = search.choose(candidates, examples)
     best = search._best(candidates)
     assert not any(better(t.candidate, best.candidate) for t in candidates)
     found = corrected(
