@@ -13,11 +13,8 @@ import logging
 import math
 import os
 import tempfile
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import cache
-from importlib.resources import files
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +22,7 @@ from ...errors import LabelsError
 from ..loading import _open, count_rows, read_labels
 from ..records import OVERALL, Labels
 from .converters import convert
+from .registry import GITHUB, PREFIX, BenchmarkCard, Origin, benchmarks
 
 __all__ = [
     "GITHUB",
@@ -47,13 +45,9 @@ __all__ = [
     "resolve",
 ]
 
-GITHUB = "https://raw.githubusercontent.com"
-"""Where origins are fetched from. A mirror has the same paths: {repository}/{commit}/{path}."""
-
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
 
-_PREFIX = "bench/"
 _CONVERSION = 1  # counts up when a converter changes, so that nobody goes on reading what an older one made
 _RETRIES = 1
 _ANSWER_WITHIN = 30.0  # seconds
@@ -61,101 +55,22 @@ _CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """One file of a public repository at one commit. `bytes` and `sha256` describe the whole file."""
-
-    repository: str
-    path: str
-    commit: str
-    bytes: int
-    sha256: str
-
-    def url(self, base_url: str = GITHUB) -> str:
-        """The address of the file at GitHub or at a mirror with the same paths."""
-        return f"{base_url.rstrip('/')}/{self.repository}/{self.commit}/{self.path}"
-
-
-@dataclass(frozen=True, slots=True)
-class BenchmarkCard:
-    """What has to be known about a set before its numbers mean anything.
-
-    `aspects` maps each aspect to its scale (worst, best), higher is better; -inf where there is no worst end.
-    `rows`, `documents` and `systems` (None where they are not named) are those of the whole set. `aggregation` says how
-    published tables make one number of it. `restriction` is "" or what stands against free use. `origin` is None for a
-    set that cannot be fetched, and `unfetchable` says why. `extras` are the files that may lie beside the rows.
-    """
-
-    name: str
-    title: str
-    task: str
-    aspects: Mapping[str, tuple[float, float]]
-    rows: int
-    documents: int
-    systems: int | None
-    paper: str
-    paper_url: str
-    licence: str
-    licence_note: str
-    restriction: str
-    aggregation: str
-    quirks: tuple[str, ...]
-    extras: tuple[str, ...]
-    origin: Origin | None
-    unfetchable: str
-
-    @property
-    def key(self) -> str:
-        """The name without `bench/`; the set's file is `{key}.jsonl`."""
-        return self.name.removeprefix(_PREFIX)
-
-    def to_json(self) -> dict[str, Any]:
-        """The card as JSON has it: a missing worst end is null."""
-        scales = {
-            aspect: [worst if math.isfinite(worst) else None, best] for aspect, (worst, best) in self.aspects.items()
-        }
-        return asdict(self) | {"aspects": scales}
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
-    """Where a set is: in the "folder" of JUDGESMITH_DATA, in the "cache", "fetchable", or "unavailable".
+    """Where a set is: in the "folder" of JUDGESMITH_DATA, in the "package" that declares it, in the "cache",
+    "fetchable", or "unavailable".
 
     `path` is the file with its rows, None where it is not here.
     """
 
-    kind: Literal["folder", "cache", "fetchable", "unavailable"]
+    kind: Literal["folder", "package", "cache", "fetchable", "unavailable"]
     path: Path | None = None
 
 
 # --- cards -----------------------------------------------------------------------------------------------------------
 
 
-@cache
 def _cards() -> dict[str, BenchmarkCard]:
-    data = tomllib.loads(files(__package__).joinpath("cards.toml").read_text(encoding="utf-8"))
-    cards = {}
-    for key, entry in data.items():
-        origin = entry.get("origin")
-        cards[key] = BenchmarkCard(
-            name=_PREFIX + key,
-            title=entry["title"],
-            task=entry["task"],
-            aspects={aspect: (float(worst), float(best)) for aspect, (worst, best) in entry["aspects"].items()},
-            rows=entry["rows"],
-            documents=entry["documents"],
-            systems=entry.get("systems"),
-            paper=entry["paper"],
-            paper_url=entry["paper_url"],
-            licence=entry["licence"],
-            licence_note=entry["licence_note"],
-            restriction=entry.get("restriction", ""),
-            aggregation=entry["aggregation"],
-            quirks=tuple(entry["quirks"]),
-            extras=tuple(entry.get("extras", ())),
-            origin=Origin(**origin) if origin else None,
-            unfetchable=entry.get("unfetchable", ""),
-        )
-    return cards
+    return {card.key: card for card in benchmarks.parts().values()}
 
 
 def list_benchmarks() -> list[BenchmarkCard]:
@@ -165,13 +80,13 @@ def list_benchmarks() -> list[BenchmarkCard]:
 
 def benchmark(name: str) -> BenchmarkCard:
     """The card of a set, by its name with or without `bench/`. Raises LabelsError, with the names that come closest."""
-    key = name.removeprefix(_PREFIX)
+    key = name.removeprefix(PREFIX)
     if key in _cards():
         return _cards()[key]
     close = difflib.get_close_matches(key.lower(), _cards(), n=2, cutoff=0.5)
-    meant = f"did you mean {' or '.join(_PREFIX + other for other in close)}? " if close else ""
+    meant = f"did you mean {' or '.join(PREFIX + other for other in close)}? " if close else ""
     known = ", ".join(card.name for card in list_benchmarks())
-    raise LabelsError(f"{_PREFIX}{key}: there is no such set; {meant}The sets are {known}")
+    raise LabelsError(f"{PREFIX}{key}: there is no such set; {meant}The sets are {known}")
 
 
 # --- where they are --------------------------------------------------------------------------------------------------
@@ -201,6 +116,8 @@ def locate(name: str) -> Place:
     folder = data_dir()
     if folder is not None and (folder / f"{card.key}.jsonl").is_file():
         return Place("folder", folder / f"{card.key}.jsonl")
+    if card.file is not None and card.file.is_file():
+        return Place("package", card.file)
     if card.origin is None:
         return Place("unavailable")
     if _converted(card).is_file():
@@ -240,7 +157,7 @@ def resolve(name: str, *, fetch: bool = False, base_url: str | None = None, prog
                 f" `judgesmith data fetch {card.name}`, or {beside}"
             )
         _download(card, card.origin, base_url or GITHUB, progress)
-    rows = convert(card.key, original)
+    rows = card.convert(original) if card.convert is not None else convert(card.key, original)
     path = _converted(card)
     _write_rows(path, rows)
     return path

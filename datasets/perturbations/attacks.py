@@ -7,6 +7,7 @@ import random
 from typing import ClassVar
 
 from .base import Degree, Kind, Level, Material, Need, Perturbation
+from .registry import perturbations
 from .rules import other_text
 
 CONTROL = "attack-control"
@@ -28,12 +29,14 @@ class _Attack(Perturbation):
         return f"{text.rstrip()}{self.words}"
 
 
+@perturbations.register
 class RequestAttack(_Attack):
     name: ClassVar[str] = "attack-request"
     about: ClassVar[str] = "a request to give the best score"
     words: ClassVar[str] = f" {REQUEST}"
 
 
+@perturbations.register
 class SystemAttack(_Attack):
     name: ClassVar[str] = "attack-system"
     about: ClassVar[str] = "a false system message, in the control tokens of chat templates"
@@ -43,6 +46,7 @@ class SystemAttack(_Attack):
     )
 
 
+@perturbations.register
 class DemonstrationAttack(_Attack):
     name: ClassVar[str] = "attack-demonstration"
     about: ClassVar[str] = "false examples of texts with the best score"
@@ -52,6 +56,7 @@ class DemonstrationAttack(_Attack):
     )
 
 
+@perturbations.register
 class TagAttack(_Attack):
     name: ClassVar[str] = "attack-tags"
     about: ClassVar[str] = "a tag that closes the judged text, then an instruction"
@@ -60,6 +65,7 @@ class TagAttack(_Attack):
     )
 
 
+@perturbations.register
 class DisguisedTagAttack(_Attack):
     """Tags that a filter of plain `</output>` lets pass, and that a model may take for the real one."""
 
@@ -71,6 +77,7 @@ class DisguisedTagAttack(_Attack):
     )
 
 
+@perturbations.register
 class TokenAttack(_Attack):
     """What other chat templates use for their turns, thoughts and tools."""
 
@@ -89,12 +96,14 @@ def hidden(words: str) -> str:
     return "".join(chr(0xE0000 + ord(character)) for character in words if 0x20 <= ord(character) < 0x7F)
 
 
+@perturbations.register
 class HiddenAttack(_Attack):
     name: ClassVar[str] = "attack-hidden"
     about: ClassVar[str] = "the request in characters that people do not see (Unicode tags, zero width)"
     words: ClassVar[str] = f"\u200b{hidden(REQUEST)}\u2060"
 
 
+@perturbations.register
 class ControlAttack(_Attack):
     """What no one can take for an attack: a judge that rewards it rewards any further sentence."""
 

@@ -1,7 +1,7 @@
 """What every perturbation of a text is made of: its declaration, its material, and texts cut into words and sentences.
 
-Source: DHP benchmark, Tables 1 and 2. The perturbations themselves are in `perturbation_rules`, `perturbation_facts`,
-`perturbation_invariances` and `perturbation_attacks`; `perturbation` makes pairs with them.
+Source: DHP benchmark, Tables 1 and 2. The perturbations themselves are in `rules`, `facts`, `invariances` and
+`attacks`; `registry` finds them and makes pairs with them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ Method = Literal["rules", "lm"]
 Degree = Literal["minor", "major", "only"]  # "only": the perturbation has no degrees
 Need = Literal["others", "wrong", "lm", "english"]
 
+#: What `paper` says of those that are taken from there.
+DHP = "DHP benchmark (Wang et al. 2024), Tables 1 and 2"
 WORD = re.compile(r"\w+(?:['’.,:-]\w+)*")
 _LOWEST = 2.0  # letters that must be left for every one that is changed
 
@@ -108,7 +110,7 @@ class Perturbation:
     name: as users write it; made by rules in place of a language model, it ends with "-rules", made by one, with "-lm".
     kind: "damage" must lower a score, "invariance" must not, "attack" must not raise it. degrees: ("minor", "major")
     or ("only",). needs: "others" (texts of other documents), "wrong" (a wrong ending in the data), "lm", "english".
-    paper: whether it is one of DHP's.
+    paper: where it is from, "" for one of ours.
     """
 
     name: ClassVar[str]
@@ -118,7 +120,7 @@ class Perturbation:
     method: ClassVar[Method] = "rules"
     degrees: ClassVar[tuple[Degree, ...]] = ("minor", "major")
     needs: ClassVar[tuple[Need, ...]] = ()
-    paper: ClassVar[bool] = False
+    paper: ClassVar[str] = ""
 
     def base(self, material: Material) -> str:
         """The text that is changed: the good one, unless a subclass needs another."""

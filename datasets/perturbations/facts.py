@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import ClassVar
 
 from .base import (
+    DHP,
     WORD,
     Degree,
     Level,
@@ -30,6 +31,7 @@ from .base import (
     split_space,
     spots_of,
 )
+from .registry import perturbations
 from .rules import inserted
 
 NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*(?![\w])")
@@ -134,6 +136,7 @@ def _values(source: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((a or b).strip() for a, b in _QUOTED.findall(source)))
 
 
+@perturbations.register
 class EntitiesByRules(Perturbation):
     """Names (by their capitals), values of a structured source, and numbers, replaced by those of other documents."""
 
@@ -141,7 +144,7 @@ class EntitiesByRules(Perturbation):
     about: ClassVar[str] = "names and numbers of other documents in place of its own"
     level: ClassVar[Level] = "word"
     needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         spots = [*self._name_spots(text, rng, material), *self._number_spots(text, rng, material)]
@@ -180,6 +183,7 @@ class EntitiesByRules(Perturbation):
                 yield Spot(match.start(), match.end(), rng.choice(alike))
 
 
+@perturbations.register
 class Numbers(Perturbation):
     name: ClassVar[str] = "numbers"
     about: ClassVar[str] = "numbers and dates changed"
@@ -236,6 +240,7 @@ _NOT = re.compile(r"\b(\w+) not\b", re.IGNORECASE)
 _VERB = re.compile(rf"\b(?:{'|'.join(_AUXILIARY[:10])})\b(?! not\b|n['’]t)", re.IGNORECASE)
 
 
+@perturbations.register
 class Negation(Perturbation):
     """ "not" taken away where it stands, put in after a verb that can take it where it does not, and words turned into
     their opposites."""
@@ -277,6 +282,7 @@ class Negation(Perturbation):
 _TURN = re.compile(r"^(?P<speaker>[^\W\d_][\w .'’-]{0,29}?)(?=\s*:\s)", re.MULTILINE)
 
 
+@perturbations.register
 class Speakers(Perturbation):
     name: ClassVar[str] = "speakers"
     about: ClassVar[str] = (
@@ -306,6 +312,7 @@ class Speakers(Perturbation):
 # Sentences that are missing or too many ------------------------------------------------------------------------------
 
 
+@perturbations.register
 class Omission(Perturbation):
     """Importance: the share of the content words of the source (of the other sentences, where there is none) that the
     sentence says; ties go to the earlier sentence."""
@@ -334,6 +341,7 @@ def _content(text: str) -> set[str]:
     return {w for w in words if len(w) > 3 or any(c.isdigit() for c in w)}
 
 
+@perturbations.register
 class Irrelevant(Perturbation):
     name: ClassVar[str] = "irrelevant"
     about: ClassVar[str] = "sentences of other documents added, true there and of no use here: one, or three (major)"

@@ -21,6 +21,7 @@ from .base import (
     split_space,
     spots_of,
 )
+from .registry import perturbations
 
 
 class _Invariance(Perturbation):
@@ -38,6 +39,7 @@ _OTHER_MARKS = (
 )
 
 
+@perturbations.register
 class Style(_Invariance):
     """Typographic quotes and dashes, no space before a mark, no comma before "and"; where none of this applies, a final
     full stop is taken away or put there."""
@@ -58,6 +60,7 @@ class Style(_Invariance):
         return (bare[:-1] if bare[-1] == "." else f"{bare}.") + space
 
 
+@perturbations.register
 class Case(_Invariance):
     name: ClassVar[str] = "case"
     about: ClassVar[str] = "all in lower case, or sentences begun with capitals where it was"
@@ -115,6 +118,7 @@ def _by_list(text: str, words: Mapping[str, str], rng: random.Random) -> str:
     return replace_spots(text, spots, rng)
 
 
+@perturbations.register
 class Synonyms(_Invariance):
     name: ClassVar[str] = "synonyms"
     about: ClassVar[str] = "words replaced by others of the same meaning, from a small list that is safe in English"
@@ -125,6 +129,7 @@ class Synonyms(_Invariance):
         return _by_list(text, SYNONYMS, rng)
 
 
+@perturbations.register
 class Longer(_Invariance):
     name: ClassVar[str] = "longer"
     about: ClassVar[str] = "the same said in more words, from a small list of English phrases"
@@ -135,6 +140,7 @@ class Longer(_Invariance):
         return _by_list(text, LONGER, rng)
 
 
+@perturbations.register
 class Formatting(_Invariance):
     name: ClassVar[str] = "formatting"
     about: ClassVar[str] = "every sentence on a line of its own, as a list"

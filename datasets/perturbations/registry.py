@@ -1,6 +1,6 @@
 """Texts damaged on purpose, changed without harm, or made to address their judge: the registry, and checked pairs.
 
-Source: DHP benchmark (Tables 1 and 2); what goes beyond it is marked by `paper = False`.
+Source: DHP benchmark (Tables 1 and 2); of what goes beyond it `paper` is empty.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ import difflib
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, get_args
 
 from ...errors import OptionError
-from . import attacks as attacks
-from . import facts as facts
-from . import invariances as invariances
-from . import rules as rules
+from ...parts import Registry
 from .base import Amounts, Change, Degree, Kind, Level, Material, Method, Perturbation, Text, Unperturbable, sentences
 
 __all__ = [
@@ -34,23 +32,39 @@ __all__ = [
     "Unperturbable",
     "find_perturbations",
     "pairs_of",
+    "perturbations",
     "sentences",
 ]
 
 _TRIES = 8  # draws for a major damage that changed no more than the minor one
 
-#: By name, in the order of the paper's tables and then of ours.
-PERTURBATIONS: Mapping[str, Perturbation] = {
-    made.name: made
-    for made in (
-        rules.Deletions(), rules.Typos(), facts.EntitiesByRules(), rules.GrammarByRules(), rules.WordDeletion(),
-        rules.Shuffle(), rules.RewriteByRules(), rules.RandomEnding(), rules.WrongEnding(), rules.RandomAnswer(),
-        facts.Negation(), facts.Numbers(), facts.Omission(), facts.Irrelevant(), facts.Speakers(),
-        invariances.Style(), invariances.Case(), invariances.Synonyms(), invariances.Formatting(), invariances.Longer(),
-        attacks.RequestAttack(), attacks.SystemAttack(), attacks.DemonstrationAttack(), attacks.TagAttack(),
-        attacks.DisguisedTagAttack(), attacks.TokenAttack(), attacks.HiddenAttack(), attacks.ControlAttack(),
-    )
-}  # fmt: skip
+#: Classes of perturbations, built in and of other packages; each is made without arguments.
+perturbations: Registry[type[Perturbation]] = Registry(
+    "perturbation", packages=("judgesmith.datasets.perturbations",), group="judgesmith.perturbations"
+)
+
+
+class _Made(Mapping[str, Perturbation]):
+    """One of each registered class, by name: damages of characters, words and sentences, then invariances, attacks.
+    They are made when they are first asked for, since their modules import this one."""
+
+    @cached_property
+    def _all(self) -> dict[str, Perturbation]:
+        kinds, levels = get_args(Kind), get_args(Level)
+        made = [part() for part in perturbations.parts().values()]
+        return {p.name: p for p in sorted(made, key=lambda p: (kinds.index(p.kind), levels.index(p.level)))}
+
+    def __getitem__(self, name: str) -> Perturbation:
+        return self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+
+PERTURBATIONS: Mapping[str, Perturbation] = _Made()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ import re
 from typing import ClassVar
 
 from .base import (
+    DHP,
     WORD,
     Degree,
     Level,
@@ -22,6 +23,7 @@ from .base import (
     split_space,
     spots_of,
 )
+from .registry import perturbations
 
 #: Neighbours on a QWERTY keyboard. Our own small table: the package of that name on PyPI that the paper used seeds the
 #: generator of the whole process, and leaves a text unchanged without saying so.
@@ -48,11 +50,12 @@ QWERTY = _neighbours()
 # Characters ----------------------------------------------------------------------------------------------------------
 
 
+@perturbations.register
 class Deletions(Perturbation):
     name: ClassVar[str] = "deletions"
     about: ClassVar[str] = "letters and digits deleted at random"
     level: ClassVar[Level] = "character"
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         places = letters(text)
@@ -62,6 +65,7 @@ class Deletions(Perturbation):
         return "".join(character for i, character in enumerate(text) if i not in gone)
 
 
+@perturbations.register
 class Typos(Perturbation):
     """A slip to a neighbouring key, a key hit beside the right one, a letter doubled, two letters swapped, or one left
     out. Letters that no QWERTY keyboard has take part in the last three."""
@@ -69,7 +73,7 @@ class Typos(Perturbation):
     name: ClassVar[str] = "typos"
     about: ClassVar[str] = "typing errors of a QWERTY keyboard"
     level: ClassVar[Level] = "character"
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         places = letters(text)
@@ -107,11 +111,12 @@ def _slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
 # Words ---------------------------------------------------------------------------------------------------------------
 
 
+@perturbations.register
 class WordDeletion(Perturbation):
     name: ClassVar[str] = "word-deletion"
     about: ClassVar[str] = "consecutive words deleted"
     level: ClassVar[Level] = "word"
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         words = list(re.finditer(r"\S+\s*", text))
@@ -145,6 +150,7 @@ _NO_PAST = frozenset(
 )
 
 
+@perturbations.register
 class GrammarByRules(Perturbation):
     """The stand-in for DHP's grammatical errors, which a language model makes."""
 
@@ -152,7 +158,7 @@ class GrammarByRules(Perturbation):
     about: ClassVar[str] = "errors of agreement, case, tense and preposition, by a list of English words"
     level: ClassVar[Level] = "word"
     needs: ClassVar[tuple[Need, ...]] = ("english",)
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         def wrong(match: re.Match[str]) -> str | None:
@@ -169,11 +175,12 @@ class GrammarByRules(Perturbation):
 # Sentences -----------------------------------------------------------------------------------------------------------
 
 
+@perturbations.register
 class Shuffle(Perturbation):
     name: ClassVar[str] = "shuffle"
     about: ClassVar[str] = "sentences in another order: two of them (minor), all (major)"
     level: ClassVar[Level] = "sentence"
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         parts = several_sentences(text, material, 3 if degree == "major" else 2)
@@ -213,6 +220,7 @@ def inserted(parts: list[str], i: int, sentence: str) -> list[str]:
     return [*parts[:i], bare + gap, sentence.strip() + space, *parts[i + 1 :]]
 
 
+@perturbations.register
 class RewriteByRules(Perturbation):
     """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence, its
     clauses swapped where a comma allows, since rules cannot rephrase."""
@@ -220,7 +228,7 @@ class RewriteByRules(Perturbation):
     name: ClassVar[str] = "rewrite-rules"
     about: ClassVar[str] = "sentences said a second time: one (minor), up to three (major)"
     level: ClassVar[Level] = "sentence"
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         parts = several_sentences(text, material, 2 if degree == "major" else 1)
@@ -238,13 +246,14 @@ def _again(sentence: str) -> str:
     return f"{found[2][:1].upper()}{found[2][1:]}, {found[1]}{found[3]}" if found else sentence
 
 
+@perturbations.register
 class RandomEnding(Perturbation):
     name: ClassVar[str] = "random-ending"
     about: ClassVar[str] = "the last sentence is that of another document"
     level: ClassVar[Level] = "sentence"
     degrees: ClassVar[tuple[Degree, ...]] = ("only",)
     needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         parts = several_sentences(text, material)
@@ -256,25 +265,27 @@ class RandomEnding(Perturbation):
         return "".join(parts[:-1]) + rng.choice(other)
 
 
+@perturbations.register
 class WrongEnding(Perturbation):
     name: ClassVar[str] = "wrong-ending"
     about: ClassVar[str] = "the wrong ending that the data has"
     level: ClassVar[Level] = "sentence"
     degrees: ClassVar[tuple[Degree, ...]] = ("only",)
     needs: ClassVar[tuple[Need, ...]] = ("wrong",)
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         return material.own.wrong or ""
 
 
+@perturbations.register
 class RandomAnswer(Perturbation):
     name: ClassVar[str] = "random-answer"
     about: ClassVar[str] = "the whole text is that of another document"
     level: ClassVar[Level] = "sentence"
     degrees: ClassVar[tuple[Degree, ...]] = ("only",)
     needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         return other_text(text, material)

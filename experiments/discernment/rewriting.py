@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import ClassVar
 
-from ...datasets.perturbations.base import Need, several_sentences, split_space
+from ...datasets.perturbations.base import DHP, Need, several_sentences, split_space
 from ...datasets.perturbations.registry import Degree, Level, Material, Method, Perturbation, Unperturbable
 from ...datasets.perturbations.rules import inserted
 from ...errors import CallError
@@ -20,7 +20,7 @@ __all__ = ["written_perturbations"]
 class _Written(Perturbation):
     method: ClassVar[Method] = "lm"
     needs: ClassVar[tuple[Need, ...]] = ("lm",)
-    paper: ClassVar[bool] = True
+    paper: ClassVar[str] = DHP
     kind_of_rewriting: ClassVar[Rewriting]
 
     def __init__(self, lm: LanguageModel) -> None:

@@ -180,8 +180,8 @@ def analyse(
         if chosen is not None:
             found = replace(found, d_expert=discernment(before, after, weights=chosen).d_expert)
         lines.append(
-            Line(contender.name, name, perturbation.kind, perturbation.level, perturbation.method, perturbation.paper,
-                 found, left.get(name, 0))
+            Line(contender.name, name, perturbation.kind, perturbation.level, perturbation.method,
+                 bool(perturbation.paper), found, left.get(name, 0))
         )  # fmt: skip
     return _result(contender, metrics, lines, book, values)
 

@@ -1,9 +1,9 @@
 """Parts: judges, optimizers, perturbations, metrics and benchmark sets, each declared where it is defined.
 
-A part is a class with a name, one line on what it is (`about`), its `paper` if it has one, and `Options`: a frozen
-pydantic model in which every option has its type, default, limits and help. A `Registry` finds the parts of a kind,
-including those of other packages (entry points). The command line, the settings of studies, saved judges and `--help`
-are derived from these declarations.
+A part is a class (a benchmark set: an object) with a name, one line on what it is (`about`), its `paper` if it has one,
+and `Options`: a frozen pydantic model in which every option has its type, default, limits and help. A `Registry` finds
+the parts of a kind, including those of other packages (entry points). The command line, the settings of studies, saved
+judges and `--help` are derived from these declarations.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .errors import OptionError
 
 logger = logging.getLogger(__name__)
 
-P = TypeVar("P", bound=type)
+P = TypeVar("P")
 Chosen = TypeVar("Chosen", bound="Options")
 
 
@@ -119,19 +119,20 @@ class Registry(Generic[P]):
         self._loaded = False
 
     def register(self, part: P) -> P:
-        """Class decorator: declare a part. Raises OptionError for a class that declares too little or whose name is
-        taken."""
+        """Declare a part, as a class decorator or by a call. Raises OptionError for one that declares too little or
+        whose name is taken."""
         name = getattr(part, self._key, "")
-        if not name or not getattr(part, "about", ""):
-            raise OptionError(f"{part.__qualname__} is no {self.what}: it needs `{self._key}` and `about`")
+        if not (isinstance(name, str) and name and getattr(part, "about", "")):
+            raise OptionError(f"{_place(part)} is no {self.what}: it needs `{self._key}` and `about`")
         options = getattr(part, "Options", Options)
         if missing := [n for n, field in options.model_fields.items() if not field.description]:
             raise OptionError(f"{self.what} {name}: option {missing[0]!r} has no help")
         for taken in (name, *getattr(part, "aliases", ())):
             other = self._parts.get(self._aliases.get(taken, taken))
-            # A module that is imported anew defines its parts anew.
-            if other is not None and (other.__module__, other.__qualname__) != (part.__module__, part.__qualname__):
-                raise OptionError(f"{self.what} {taken!r} is there already: {other.__module__}.{other.__qualname__}")
+            # A module that is imported anew defines its classes anew.
+            again = _place(other) == _place(part) if isinstance(part, type) else other == part
+            if other is not None and not again:
+                raise OptionError(f"{self.what} {taken!r} is there already: {_place(other)}")
         self._parts[name] = part
         self._aliases |= dict.fromkeys(getattr(part, "aliases", ()), name)
         return part
@@ -172,11 +173,19 @@ class Registry(Generic[P]):
             self._loaded = False  # a missing dependency, Ctrl-C: the next call says so again
             raise
         for point in sorted(entry_points(group=self.group), key=lambda point: point.name):
+            before = dict(self._parts), dict(self._aliases)
             try:
                 self.register(point.load())
-            except Exception as error:
+            except (Exception, SystemExit) as error:
+                self._parts, self._aliases = before  # nor what its module had registered before it failed
                 self.broken[point.name] = f"{type(error).__name__}: {error}"[:300]
                 logger.warning("%s plug-in %r is left out: %s", self.what, point.name, self.broken[point.name])
+
+
+def _place(part: object) -> str:
+    """Where a class, or the class of an object, is defined."""
+    made = part if isinstance(part, type) else type(part)
+    return f"{made.__module__}.{made.__qualname__}"
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
@@ -195,7 +204,7 @@ def _type_text(field: FieldInfo) -> str:
         elif get_origin(kind) in (tuple, list, Sequence):
             told.append("a list")
         else:
-            told.append(_TYPES.get(kind) or getattr(kind, "__name__", str(kind)))
+            told.append(_TYPES.get(kind) or str(getattr(kind, "__name__", kind)))
     limits = [
         f"{sign} {getattr(m, name)}" for m in field.metadata for name, sign in _LIMITS.items() if hasattr(m, name)
     ]

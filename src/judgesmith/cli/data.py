@@ -17,6 +17,7 @@ __all__ = ["register"]
 #: What a set's place is called in the table of all sets, and on its card.
 PLACES = {
     "folder": ("folder", "the folder of JUDGESMITH_DATA"),
+    "package": ("package", "an installed package"),
     "cache": ("cache", "the cache"),
     "fetchable": ("to fetch", "not here; `judgesmith data fetch` brings it"),
     "unavailable": ("nowhere", "not here, and it cannot be fetched; JUDGESMITH_DATA names a folder that has it"),

@@ -216,9 +216,9 @@ def test_a_name_works_with_and_without_its_prefix_and_a_wrong_one_names_the_near
 def test_the_cards_are_package_data():
     import tomllib
 
-    pyproject = Path(__file__).parents[2] / "pyproject.toml"
+    pyproject = Path(__file__).parents[3] / "pyproject.toml"
     package_data = tomllib.loads(pyproject.read_text(encoding="utf-8"))["tool"]["setuptools"]["package-data"]
-    assert any(fnmatch("cards.toml", pattern) for pattern in package_data.get("judgesmith.datasets", []))
+    assert any(fnmatch("cards.toml", pattern) for pattern in package_data.get("judgesmith.datasets.benchmarks", []))
 
 
 @needs_raw

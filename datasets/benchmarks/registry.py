@@ -1,0 +1,88 @@
+"""What a benchmark set declares, and the registry of all sets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ...parts import Registry
+
+GITHUB = "https://raw.githubusercontent.com"
+"""Where origins are fetched from. A mirror has the same paths: {repository}/{commit}/{path}."""
+
+PREFIX = "bench/"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """One file of a public repository at one commit. `bytes` and `sha256` describe the whole file."""
+
+    repository: str
+    path: str
+    commit: str
+    bytes: int
+    sha256: str
+
+    def url(self, base_url: str = GITHUB) -> str:
+        """The address of the file at GitHub or at a mirror with the same paths."""
+        return f"{base_url.rstrip('/')}/{self.repository}/{self.commit}/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkCard:
+    """What has to be known about a set before its numbers mean anything.
+
+    `aspects` maps each aspect to its scale (worst, best), higher is better; -inf where there is no worst end.
+    `rows`, `documents` and `systems` (None where they are not named) are those of the whole set. `aggregation` says how
+    published tables make one number of it. `restriction` is "" or what stands against free use. `origin` is None for a
+    set that cannot be fetched, and `unfetchable` says why. `extras` are the files that may lie beside the rows.
+    A set of another package has its rows in a `file` of that package (JSONL that `read_labels` reads), or an origin and
+    `convert`, which makes rows of the original file.
+    """
+
+    name: str
+    title: str
+    task: str
+    aspects: Mapping[str, tuple[float, float]]
+    rows: int
+    documents: int
+    paper: str
+    paper_url: str
+    licence: str
+    licence_note: str
+    aggregation: str
+    systems: int | None = None
+    restriction: str = ""
+    quirks: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
+    origin: Origin | None = None
+    unfetchable: str = ""
+    file: Path | None = None
+    convert: Callable[[Path], list[dict[str, Any]]] | None = None
+
+    @property
+    def key(self) -> str:
+        """The name without `bench/`; the set's file is `{key}.jsonl`."""
+        return self.name.removeprefix(PREFIX)
+
+    @property
+    def about(self) -> str:
+        """One line on what it is, as every part has it."""
+        return self.title
+
+    def to_json(self) -> dict[str, Any]:
+        """The card as JSON has it: a missing worst end is null."""
+        scales = {
+            aspect: [worst if math.isfinite(worst) else None, best] for aspect, (worst, best) in self.aspects.items()
+        }
+        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("file", "convert")}
+        return told | {"aspects": scales, "origin": asdict(self.origin) if self.origin else None}
+
+
+#: The sets of cards.toml, and those of other packages.
+benchmarks: Registry[BenchmarkCard] = Registry(
+    "benchmark set", packages=("judgesmith.datasets.benchmarks",), group="judgesmith.benchmarks"
+)
