@@ -21,7 +21,7 @@ OF_PAGE = {INK: "currentColor", JUDGE: "var(--accent)", PEOPLE: "var(--people)",
 def environment(**options: Any) -> jinja2.Environment:
     """Jinja's environment for the reports' templates. options: further ones of it."""
     return jinja2.Environment(
-        loader=jinja2.PackageLoader("judgesmith.experiments"), autoescape=True, finalize=_clean,
+        loader=jinja2.PackageLoader("judgesmith.experiments.reports"), autoescape=True, finalize=_clean,
         undefined=jinja2.StrictUndefined, **options,
     )  # fmt: skip
 
