@@ -1,7 +1,8 @@
 """Saved judges: one JSON file, readable in a diff, that cannot choose an endpoint, a header or a class.
 
-Reading takes only the keys named here, checks every type and size, and refuses other format versions by name. What a
-file says is data: the program is picked from a list of kinds, its options from the constructor's own names.
+Reading takes only known keys, checks every type and size, and refuses other format versions by name. What a file says
+is data: the program is picked from the registry of judge methods, its options and what was fitted are checked by the
+models that the method declares (`Judge.Options`, `Judge.Fitted`).
 """
 
 from __future__ import annotations
@@ -10,37 +11,30 @@ import json
 import math
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
+from .. import parts
 from ..errors import ArtifactError, JudgesmithError, OptionError
 from ..signatures.values import Criterion, CriterionScore, Scale
-from .active_critic.combination import Combination
-from .active_critic.critic import ActiveCritic
 from .atomic import write_whole
 from .calibration import Calibration
-from .comparing.pairs import PairS
-from .comparing.pairwise import PairwiseDirectScorer
-from .ensemble import LEAST_SD, MOST, Committee, Norm
-from .judge import Judge
 from .models.lm import Connection, LanguageModel, Sampling, language_model
-from .models.names import ListedName, ShownName, check_chosen, check_listed, recorded
-from .openlgauge.judge import Member, OpeNLGauge
-from .pointwise.direct import DirectScorer
-from .pointwise.geval import GEval
+from .models.names import ShownName, check_chosen, check_listed, recorded
 from .prompting.neighbours import MOST_SHOWN, Neighbours
 from .prompting.predict import JudgePredict
+from .registry import ensembles, judges
+
+if TYPE_CHECKING:
+    from .judge import Judge
 
 FORMAT = "judgesmith.judge/1"
 LARGEST = 16 * 1024 * 1024
 DEEPEST = 32
-KINDS: dict[str, type[Judge]] = {
-    k.kind: k for k in (ActiveCritic, OpeNLGauge, PairwiseDirectScorer, GEval, DirectScorer, PairS)
-}
 
 Text = Annotated[str, StringConstraints(max_length=400_000)]
 Short = Annotated[str, StringConstraints(max_length=400)]
@@ -98,23 +92,16 @@ class _LM(_Part):
     sampling: _Sampling
 
 
-class _Member(_Part):
-    model: ListedName
-    temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
-    weight: Annotated[float, Field(ge=0, le=1e6)] = 1.0
-
-
-class _Combination(_Part):
-    overall: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    criteria: Annotated[
-        dict[Annotated[str, StringConstraints(min_length=1, max_length=80)], Annotated[float, Field(ge=0, le=1)]],
-        Field(min_length=1, max_length=64),
-    ]
-
-
 class _Program(_Part):
     kind: Short
-    options: dict[Short, str | bool | int | float | None]
+    options: dict[Short, Any]
+
+    def method(self) -> type[Judge]:
+        """Raises ArtifactError."""
+        if self.kind not in judges:
+            raise ArtifactError(f"unknown kind of judge {self.kind[:80]!r}; known: {', '.join(judges.names())}")
+        found: type[Judge] = judges.get(self.kind)
+        return found
 
 
 class _Calibration(_Part):
@@ -123,31 +110,54 @@ class _Calibration(_Part):
 
 
 class _Method(_Part):
-    """What makes one judge; of a committee, one member."""
+    """What makes one judge; of an ensemble, one member. Keys beside these hold what was fitted: the kind of judge says
+    which there are (`Judge.Fitted`)."""
+
+    model_config = ConfigDict(extra="allow")
 
     program: _Program
     task: Text
     criteria: Annotated[list[_Criterion], Field(max_length=64)]
-    ensemble: Annotated[list[_Member], Field(max_length=64)] = []
-    combination: _Combination | None = None
     signatures: dict[Short, Short]
     state: dict[Short, _Predictor]
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        fitted, kind = self.fitted(), self.program.method()
+        if unknown := sorted(set(fitted) - set(kind.Fitted.model_fields)):
+            raise ArtifactError(f"unknown key {unknown[0][:80]!r}: a {kind.kind} judge takes no {unknown[0][:80]}")
+        strictly(kind.Fitted, fitted)
+        return self
+
+    def fitted(self) -> dict[str, Any]:
+        """What was fitted, as `Judge.fitted` gave it."""
+        return dict(self.model_extra or {})
 
 
 class _Norm(_Part):
     mean: Percent
-    sd: Annotated[float, Field(ge=LEAST_SD, le=100)]
+    sd: Percent
 
 
-class _Seat(_Method):
+class _Member(_Method):
     norm: _Norm
 
 
-class _Committee(_Part):
+class _Ensemble(_Part):
     """The file itself is the first member, `norm` is its."""
 
     norm: _Norm
-    others: Annotated[list[_Seat], Field(min_length=1, max_length=MOST - 1)]
+    others: Annotated[list[_Member], Field(min_length=1, max_length=63)]
+
+
+def strictly(model: type[parts.Options], data: Mapping[str, Any]) -> None:
+    """Check JSON values as they stand: no text is read as a number. Raises ArtifactError."""
+    try:
+        model.model_validate_json(json.dumps(data, allow_nan=False), strict=True)
+    except OptionError as error:
+        raise ArtifactError(f"the file's options do not fit: {_plain(str(error))}") from None
+    except (ValidationError, ValueError, TypeError, RecursionError) as error:
+        raise ArtifactError(_first_problem(error)) from None
 
 
 class _Said(BaseModel):
@@ -214,7 +224,7 @@ class Artifact(_Method):
     scale: _Scale
     calibration: _Calibration | None
     lm: _LM | None
-    committee: _Committee | None = None
+    committee: _Ensemble | None = None
     provenance: Annotated[dict[str, Any], AfterValidator(_known_shapes)]
 
 
@@ -250,11 +260,11 @@ def _dump_demo(demo: Any) -> dict[str, Any]:
 def to_dict(judge: Judge) -> dict[str, Any]:
     """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
     check_listed(judge.models())
-    data = _dump(judge)
     try:
+        data = _dump(judge)
         Artifact.model_validate(data)
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
-    except (ValidationError, ValueError, TypeError, RecursionError) as error:
+    except (JudgesmithError, ValidationError, ValueError, TypeError, RecursionError) as error:
         raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
     if not _depth_within(data):
         raise ArtifactError(f"this judge cannot be saved: its provenance is nested deeper than {DEEPEST} levels")
@@ -262,8 +272,9 @@ def to_dict(judge: Judge) -> dict[str, Any]:
 
 
 def _dump(judge: Judge) -> dict[str, Any]:
-    first, *others = judge.members if isinstance(judge, Committee) else [judge]
-    method, lm = _method(first), judge._language_model
+    (first, keeps), *others = judge.saved_as()
+    method, lm = _method(first), judge.own_lm
+    members = [{**kept, **_method(other)} for other, kept in others]
     return {
         "format": FORMAT,
         **{name: method.pop(name) for name in ("program", "task", "criteria")},
@@ -276,7 +287,7 @@ def _dump(judge: Judge) -> dict[str, Any]:
             "sampling": {"temperature": float(lm.sampling.temperature), "max_tokens": lm.sampling.max_tokens},
         },
         **method,
-        **_committee(judge, others),
+        **({judge.kind: {**keeps, "others": members}} if others else {}),
         "provenance": judge.provenance,
     }
 
@@ -287,8 +298,7 @@ def _method(judge: Judge) -> dict[str, Any]:
         "program": {"kind": judge.kind, "options": judge.options()},
         "task": judge.knowledge.description,
         "criteria": [{"name": c.name, "definition": c.definition} for c in judge.knowledge.criteria],
-        **_ensemble(judge),
-        **_combination(judge),
+        **judge.fitted(),
         "signatures": {name: signature_hash(p) for name, p in found.items()},
         "state": {
             name: {
@@ -301,35 +311,6 @@ def _method(judge: Judge) -> dict[str, Any]:
     }
 
 
-def _committee(judge: Judge, others: Sequence[Judge]) -> dict[str, Any]:
-    if not isinstance(judge, Committee):
-        return {}
-    norms = [{"mean": round(float(n.mean), 6), "sd": round(float(n.sd), 6)} for n in judge.norms]
-    seats = [{"norm": norm, **_method(other)} for norm, other in zip(norms[1:], others, strict=True)]
-    return {"committee": {"norm": norms[0], "others": seats}}
-
-
-def _ensemble(judge: Judge) -> dict[str, Any]:
-    if not isinstance(judge, OpeNLGauge) or not judge.members:
-        return {}
-    members = [
-        {"model": m.model, "temperature": float(m.temperature), "weight": round(float(m.weight), 6)}
-        for m in judge.members
-    ]
-    return {"ensemble": members}
-
-
-def _combination(judge: Judge) -> dict[str, Any]:
-    if not isinstance(judge, ActiveCritic) or judge.combination is None:
-        return {}
-    try:
-        judge.combine_by(judge.combination)  # its criteria may have been changed since
-    except OptionError as error:
-        raise ArtifactError(f"this judge cannot be saved: {error}") from None
-    weights = {name: round(float(w), 6) for name, w in judge.combination.criteria.items()}
-    return {"combination": {"overall": round(float(judge.combination.overall), 6), "criteria": weights}}
-
-
 def dumps(judge: Judge) -> str:
     return json.dumps(to_dict(judge), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
@@ -339,6 +320,11 @@ def fingerprint(judge: Judge) -> str:
     cannot be saved, since only this process has its models, has one, too."""
     data = _dump(judge)
     del data["provenance"]
+    for member in (data, *data.get(judge.kind, {}).get("others", ())):
+        # Weights of levels stood as text in the first files; what was half scored by these goes on.
+        options = member["program"]["options"]
+        if "level_weights" in options:
+            options["level_weights"] = " ".join(f"{w:.9g}" for w in options["level_weights"] or ())
     return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -442,6 +428,8 @@ def read(path: str | Path) -> Artifact:
         return Artifact.model_validate(data)
     except ValidationError as error:
         raise ArtifactError(f"{path.name}: {_first_problem(error)}") from None
+    except ArtifactError as error:
+        raise ArtifactError(f"{path.name}: {error}") from None
 
 
 def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
@@ -452,47 +440,35 @@ def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
         raise ArtifactError(f"the file's options do not fit: {error}") from None
     judge = _built(artifact, scale)
     if artifact.committee is not None:
-        judge = _seated(judge, artifact.committee, scale)
+        judge = _ensemble(judge, artifact.committee, scale)
     if artifact.calibration is not None:
         judge.calibration = _load_calibration(artifact.calibration, judge.scale)
     judge.provenance = artifact.provenance
-    judge._language_model = lm
+    judge.own_lm = lm
     return judge
 
 
-def _seated(first: Judge, saved: _Committee, scale: Scale) -> Judge:
-    members = [first, *(_built(seat, scale) for seat in saved.others)]
-    norms = [saved.norm, *(seat.norm for seat in saved.others)]
+def _ensemble(first: Judge, saved: _Ensemble, scale: Scale) -> Judge:
+    members = [first, *(_built(member, scale) for member in saved.others)]
+    norms = [(norm.mean, norm.sd) for norm in (saved.norm, *(member.norm for member in saved.others))]
     try:
-        return Committee(members, [Norm(n.mean, n.sd) for n in norms], scale=scale)
+        made: Judge = ensembles.get("committee").of(members, norms, scale)
     except OptionError as error:
         raise ArtifactError(f"the file's committee does not fit: {error}") from None
+    return made
 
 
 def _built(method: _Method, scale: Scale) -> Judge:
-    kind = KINDS.get(method.program.kind)
-    if kind is None:
-        raise ArtifactError(f"unknown kind of judge {method.program.kind[:80]!r}; known: {', '.join(KINDS)}")
-    criteria = [Criterion(c.name, c.definition) for c in method.criteria]
-    if method.ensemble and kind is not OpeNLGauge:
-        raise ArtifactError(f"{method.program.kind} takes no ensemble")
-    if method.combination and kind is not ActiveCritic:
-        raise ArtifactError(f"{method.program.kind} takes no combination of criterion scores")
-    defaults = kind().options()
-    unknown = set(method.program.options) - set(defaults)
-    if unknown:
+    kind, options = method.program.method(), method.program.options
+    if unknown := set(options) - set(kind().options()):
         raise ArtifactError(f"unknown option {sorted(unknown)[0][:80]!r} for {method.program.kind}")
-    for name, value in method.program.options.items():
-        if not _fits(value, defaults[name]):
-            raise ArtifactError(f"option {name!r} cannot be {_plain(repr(value))[:80]}")
+    strictly(kind.Options, options)
+    criteria = [Criterion(c.name, c.definition) for c in method.criteria]
     try:
-        options: dict[str, Any] = dict(method.program.options)
-        if method.ensemble:
-            options["annotators"] = [Member(m.model, m.temperature, m.weight) for m in method.ensemble]
         judge = kind(**options, task=method.task, criteria=criteria, scale=scale)
-        if method.combination:
-            assert isinstance(judge, ActiveCritic)
-            judge.combine_by(Combination(dict(method.combination.criteria), method.combination.overall))
+        for name, data in method.fitted().items():
+            if data is not None:
+                judge.load_fitted(name, data)
         check_listed(judge.models())
     except (JudgesmithError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"the file's options do not fit: {_plain(str(error))}") from None
@@ -508,15 +484,6 @@ def _built(method: _Method, scale: Scale) -> Judge:
         demos = [_load_demo(d) for d in saved.demos]
         predictor.demos = demos if saved.neighbours is None else Neighbours(saved.neighbours, demos)
     return judge
-
-
-def _fits(value: Any, default: Any) -> bool:
-    """Whether an option's value has the type of the constructor's own default (None: any)."""
-    if default is None:
-        return True
-    if isinstance(default, int | float) and not isinstance(default, bool):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is type(default)
 
 
 def _load_calibration(saved: _Calibration, scale: Scale) -> Calibration:
@@ -551,7 +518,7 @@ def load(
     if lm is None:
         lm = model_of(artifact, connection)
     if lm is not None:
-        judge._language_model = language_model(lm, sampling=sampling_of(artifact), connection=connection)
+        judge.own_lm = language_model(lm, sampling=sampling_of(artifact), connection=connection)
     connect(judge, connection)
     return judge
 

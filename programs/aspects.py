@@ -23,10 +23,12 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from ..errors import OptionError
 
-__all__ = ["GENERAL", "Aspect", "AspectLibrary", "Task", "aspects"]
+__all__ = ["GENERAL", "OVERALL", "Aspect", "AspectLibrary", "Task", "aspects"]
 
 #: The task whose aspects hold for any text.
 GENERAL = "general"
+#: Names of a score that say nothing of what is scored.
+OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_score", "gold")
 
 
 def _one_line(text: str) -> str:

@@ -1,4 +1,4 @@
-"""A committee: several prompts of one judge score each output, and the mean of their z-scores is the score.
+"""An ensemble: several prompts of one judge score each output, and the mean of their z-scores is the score.
 
 Prompts with other demonstrations err on other outputs, so that their mean can order outputs better than each of them.
 Some give high scores throughout, some use half of the scale; a z-score (how many standard deviations above its own
@@ -11,7 +11,7 @@ import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from .judge import Judge
 from .models.lm import Connection, LanguageModel
 from .models.transport import Message
 from .prompting.predict import JudgePredict
+from .registry import ensembles
 
 FEWEST, MOST = 2, 8
 #: A member whose scores vary less says nothing, and its z-scores would say it loudly.
@@ -29,7 +30,7 @@ LEAST_SD = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class Norm:
-    """Mean and standard deviation of a member's percents, over the rows that the committee was made from."""
+    """Mean and standard deviation of a member's percents, over the rows that the ensemble was made from."""
 
     mean: float
     sd: float
@@ -49,19 +50,21 @@ class Norm:
         return min(100.0, max(0.0, self.mean + self.sd * z))
 
 
-class Committee(Judge):
+@ensembles.register
+class Ensemble(Judge):
     """Judges of one kind that differ in what their prompts show, and the mean of their z-scores.
 
-    members: 2 to 8 judges of the same kind; they are copied, and all use the committee's model. norms: one for each.
+    members: 2 to 8 judges of the same kind; they are copied, and all use the ensemble's model. norms: one for each.
     The score is the mean z-score of the members that gave one, on the first member's percents (its mean and standard
     deviation), inside 0..100. Explanation, criteria, errors and notes are the first one's that gave a score; the other
     members stop after theirs where the method can. A verdict's `opinions` hold every member's score on the first one's
     percents, `spread` their standard deviation; a member that fails is left out of the mean, with a note.
 
-    Raises OptionError for judges of whole documents, whose scores are ranks, and for a committee as a member.
+    Raises OptionError for judges of whole documents, whose scores are ranks, and for an ensemble as a member.
     """
 
-    kind: ClassVar[str] = "committee"
+    kind: ClassVar[str] = "committee"  # its key in saved judges
+    about: ClassVar[str] = "the mean of the z-scores of several prompts of one judge"
 
     def __init__(
         self,
@@ -73,15 +76,15 @@ class Committee(Judge):
     ) -> None:
         if not FEWEST <= len(members) <= MOST or len(norms) != len(members):
             raise OptionError(
-                f"a committee has {FEWEST} to {MOST} members and one norm for each; got {len(members)} and {len(norms)}"
+                f"an ensemble has {FEWEST} to {MOST} members and one norm for each; got {len(members)} and {len(norms)}"
             )
         first = members[0]
-        if isinstance(first, Committee) or any(type(m) is not type(first) for m in members):
-            raise OptionError("the members of a committee are judges of one kind, and no committees themselves")
+        if isinstance(first, Ensemble) or any(type(m) is not type(first) for m in members):
+            raise OptionError("the members of an ensemble are judges of one kind, and no ensembles themselves")
         if first.whole_documents:
             raise OptionError(
-                f"{type(first).__name__} ranks the outputs of a document against each other; the members of a "
-                "committee judge one output at a time"
+                f"{type(first).__name__} ranks the outputs of a document against each other; the members of an "
+                "ensemble judge one output at a time"
             )
         super().__init__(lm=lm, scale=scale)
         # Not frozen: DSPy would pass over the demonstrations of what it takes for compiled already.
@@ -96,6 +99,19 @@ class Committee(Judge):
     def options(self) -> dict[str, Any]:
         """The first member's. The members themselves, with their norms, are in the artifact."""
         return self.members[0].options()
+
+    @classmethod
+    def of(cls, members: Sequence[Judge], norms: Sequence[tuple[float, float]], scale: Scale) -> Self:
+        """From members and the mean and standard deviation of each, as a saved judge holds them."""
+        return cls(members, [Norm(mean, sd) for mean, sd in norms], scale=scale)
+
+    def saved_as(self) -> list[tuple[Judge, dict[str, Any]]]:
+        """Its members, each with its norm."""
+        norms = ({"mean": round(float(n.mean), 6), "sd": round(float(n.sd), 6)} for n in self.norms)
+        return [(member, {"norm": norm}) for member, norm in zip(self.members, norms, strict=True)]
+
+    def facts(self) -> dict[str, str]:
+        return {"ensemble": f"the mean of {len(self.members)} prompts; {self.calls_per_row()} calls a row"}
 
     # -- what is passed on
 
@@ -190,4 +206,7 @@ class Committee(Judge):
         return [verdict for verdict in got if isinstance(verdict, Verdict)]
 
 
-__all__ = ["Committee", "Norm"]
+#: Its first name.
+Committee = Ensemble
+
+__all__ = ["Committee", "Ensemble", "Norm"]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import dspy
 
+from .. import parts
 from ..errors import CallError, ModelError, OptionError
 from ..signatures.values import Criterion, Item, Scale, Verdict
-from .active_critic.task import TaskKnowledge
+from . import artifact
+from .active_critic.task import Inference, Labelled, TaskInference, TaskKnowledge
 from .calibration import Calibration
 from .models import engine
 from .models.lm import Connection, LanguageModel, language_model
@@ -21,16 +24,55 @@ from .prompting.predict import JudgePredict
 from .prompting.suspicion import suspicious
 
 
-class Judge(dspy.Module):  # type: ignore[misc]
-    """Base of all judges. A subclass says how one output is judged (`ajudge`) and what identifies it (`options`).
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of answers that compiling tries: the values of some options."""
 
-    Attributes: knowledge, what it knows of its task (description and criteria); scale, the user's scale of scores;
-    calibration, the map from raw percent to it (None: linear); provenance, how it was compiled (empty for a judge that
-    was not); report, what compiling found (None unless it was compiled in this process); brief, whether it stops after
-    the score where the same score comes without the explanation (for searches).
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a search may choose of a judge beside its demonstrations: a name and its values, the judge's own first.
+
+    when: other choices' names, each with the values under which this one has an effect. It is to be made only where
+    every one of these choices that was made has such a value.
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def open(self, made: Mapping[str, Any]) -> bool:
+        """Whether there is something to choose after these choices."""
+        return all(name not in made or made[name] in values for name, values in self.when.items())
+
+
+class Judge(dspy.Module):  # type: ignore[misc]
+    """Base of all judges. A subclass declares itself (`kind`, `about`, `paper`, `Options`), registers with
+    `@judges.register` and says how one output is judged (`ajudge`).
+
+    Options are keyword arguments of the constructor, attributes of the judge (`judge.reading`; assigning one checks
+    it), and what an artifact holds. Where a step of the judge has the name of an option, the option is read as
+    `judge.chosen.NAME`.
+
+    Attributes: chosen, the options; knowledge, what it knows of its task (description and criteria); scale, the user's
+    scale of scores; calibration, the map from raw percent to it (None: linear); provenance, how it was compiled (empty
+    for a judge that was not); report, what compiling found (None unless it was compiled in this process); brief,
+    whether it stops after the score where the same score comes without the explanation (for searches).
     """
 
     kind: ClassVar[str] = ""
+    about: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
+
+    class Options(parts.Options):
+        """None."""
+
+    class Fitted(parts.Options):
+        """What compiling fits beside options, as a saved judge holds it: by key, None where nothing was fitted."""
+
     #: Whether an output's score depends on the other outputs of its document: then all of them go into one
     #: `score_many`.
     whole_documents: ClassVar[bool] = False
@@ -42,8 +84,10 @@ class Judge(dspy.Module):  # type: ignore[misc]
         criteria: Sequence[Criterion] = (),
         lm: str | LanguageModel | Any | None = None,
         scale: Scale | None = None,
+        **options: Any,
     ) -> None:
         super().__init__()
+        self.chosen = parts.read_options(type(self).Options, options, type(self).__name__)
         for c in criteria:  # what an artifact can hold, said before anything is spent
             if not 1 <= len(c.name) <= 80 or len(c.definition) > 2000:
                 raise OptionError(
@@ -63,9 +107,129 @@ class Judge(dspy.Module):  # type: ignore[misc]
         """Judge one output: a Verdict whose `percent` is set; `score` is filled in by the base. Raises CallError."""
         raise NotImplementedError
 
+    # -- options
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
+
+    def __getattr__(self, name: str) -> Any:
+        chosen = self.__dict__.get("chosen")
+        if name in type(self).Options.model_fields and chosen is not None:
+            return getattr(chosen, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in type(self).Options.model_fields and not isinstance(value, dspy.Module):
+            self.choose(**{name: value})
+        else:
+            super().__setattr__(name, value)
+
+    def choose(self, **options: Any) -> None:
+        """Change options, all at once, with the checks of the constructor. Raises OptionError."""
+        now = {name: getattr(self.chosen, name) for name in type(self).Options.model_fields}
+        self.chosen = parts.read_options(type(self).Options, now | options, type(self).__name__)
+
+    def settings(self) -> dict[str, Any]:
+        """Its kind and all of its options as JSON values."""
+        return {"kind": self.kind, **self.chosen.settings()}
+
     def options(self) -> dict[str, Any]:
-        """The constructor's keyword arguments as JSON values, enough to build the same judge again."""
-        raise NotImplementedError
+        """The options that an artifact holds, as JSON values: with task, criteria and what was fitted enough to build
+        the same judge again."""
+        return self.chosen.settings()
+
+    @classmethod
+    def from_options(
+        cls,
+        given: Mapping[str, Any],
+        *,
+        labels_aspect: str | None,
+        library_aspect: str | None = None,
+        aspect_file: Path | None = None,
+        criteria: Sequence[Criterion] = (),
+        task: str = "",
+    ) -> Self:
+        """The judge that a command line or a settings file asks for, before anything is learnt.
+
+        given: options by name, as values or as text. labels_aspect: the name of the labels' score, None without labels.
+        library_aspect, aspect_file: which aspect of the library is judged, and a file that changes the library.
+        criteria, task: the user's own words. Raises OptionError for what this method does not take.
+        """
+        if library_aspect or aspect_file:
+            raise OptionError(
+                f"--as and --aspects go with methods that judge one aspect of the library; {cls.kind} takes --criteria"
+            )
+        parts.read_options(cls.Options, given, f"--method {cls.kind}")
+        return cls(task=task, criteria=criteria, **given)
+
+    # -- what compiling asks
+
+    def infers(self) -> bool:
+        """Whether it learns something of its task from labelled rows, which `infer` reads."""
+        return False
+
+    async def infer(
+        self,
+        rows: Sequence[Labelled],
+        lm: LanguageModel,
+        inference: TaskInference,
+        progress: Callable[[str], None] | None = None,
+    ) -> Inference:
+        """Read labelled rows, in their order, and fill `knowledge`; what the user said stays. Raises OptionError where
+        the model gave nothing that can be read and the method needs it."""
+        raise OptionError(f"{self.kind or type(self).__name__} infers nothing from labels")
+
+    def forms(self, *, logprobs: bool) -> list[Form]:
+        """The forms of answers to be tried, the preferred one first (equal Q keeps it); none for most methods.
+        logprobs: whether the model gives log-probabilities. Raises OptionError for a form that needs them and cannot
+        have them."""
+        return []
+
+    def settle(self, **form: Any) -> None:
+        """Fix the form of answers: `Form.values`."""
+        self.choose(**form)
+
+    def may_leave_out(self) -> bool:
+        """Whether the prompt is to be tried without what was inferred, too."""
+        return False
+
+    def without_inferred(self) -> Self:
+        """A copy whose prompts leave out what was inferred."""
+        return self.copy_for()
+
+    def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
+        """What a search may choose beside demonstrations, in the order in which it is to be asked. variants: those that
+        are to be tried beside the judge's own, where the method has such."""
+        return []
+
+    def with_choices(self, made: Mapping[str, Any]) -> Self:
+        """A copy without demonstrations, with the values that a search took of its `search_space`, by name."""
+        return self.copy_for()
+
+    def with_choice(self, name: str, value: Any) -> Self:
+        """`with_choices` of one choice."""
+        return self.with_choices({name: value})
+
+    def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
+        """`calls_per_row` at most, whatever is chosen."""
+        return self.calls_per_row()
+
+    def refiners(self) -> tuple[str, ...]:
+        """Names of what can be fitted to its verdicts on the training rows (see `optimizers.fitting.refinement`)."""
+        return ()
+
+    def fitted(self) -> dict[str, Any]:
+        """What was fitted, by the keys of `Fitted`, as JSON numbers; nothing where nothing was."""
+        return {}
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        """Take what was fitted: JSON values as `fitted` gives them. Raises OptionError for what does not fit."""
+        raise OptionError(f"{self.kind or type(self).__name__} takes no {name}")
+
+    def facts(self) -> dict[str, str]:
+        """What a person who looks at the judge should know beside its options: name -> text."""
+        return {}
 
     def models(self) -> tuple[str, ...]:
         """Names of the models that it calls beside its own (`lm`), for whoever has to fetch or show them."""
@@ -131,6 +295,15 @@ class Judge(dspy.Module):  # type: ignore[misc]
         if configured is None:
             raise ModelError("no language model: pass lm=…, for example js.load('judge.json', lm='local/qwen2.5-0.5b')")
         return language_model(configured)
+
+    @property
+    def own_lm(self) -> LanguageModel | None:
+        """The judge's own model, None where it takes DSPy's."""
+        return self._language_model
+
+    @own_lm.setter
+    def own_lm(self, lm: LanguageModel | None) -> None:
+        self._language_model = lm
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
         self._language_model = language_model(lm)
@@ -206,15 +379,21 @@ class Judge(dspy.Module):  # type: ignore[misc]
 
     def save(self, path: str | Path, **_: Any) -> None:
         """Write the judge as one JSON file (see `programs.artifact`), atomically."""
-        from .artifact import save
+        artifact.save(self, path)
 
-        save(self, path)
+    def saved_as(self) -> list[tuple[Judge, dict[str, Any]]]:
+        """The judges that such a file holds, each with what stands beside it there: itself."""
+        return [(self, {})]
 
     def copy_for(self, **changes: Any) -> Self:
         """A deep copy with some attributes changed; the model's connection is shared."""
         copied: Self = self.deepcopy()
+        options = {name: value for name, value in changes.items() if name in type(self).Options.model_fields}
+        if options:
+            copied.choose(**options)
         for name, value in changes.items():
-            setattr(copied, name, value)
+            if name not in options:
+                setattr(copied, name, value)
         return copied
 
 
@@ -227,3 +406,16 @@ def as_prediction(verdict: Verdict) -> dspy.Prediction:
         errors=list(verdict.errors),
         failure=verdict.failure,
     )
+
+
+def _signature(cls: type[Judge]) -> inspect.Signature:
+    """How a judge is made: what its constructors take, and its options as keywords."""
+    found: dict[str, inspect.Parameter] = {}
+    for part in cls.__mro__:
+        if issubclass(part, Judge) and "__init__" in vars(part):
+            found = {p.name: p for p in list(inspect.signature(part.__init__).parameters.values())[1:]} | found
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    for name, option in cls.Options.model_fields.items():
+        found.setdefault(name, inspect.Parameter(name, keyword, default=option.default, annotation=option.annotation))
+    shown = [p for p in found.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    return inspect.Signature(sorted(shown, key=lambda p: p.kind))

@@ -127,6 +127,14 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True)
+class Details:
+    """What only one method has to say of an output. A subclass for each such method; its fields are JSON values."""
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a judge says of one output.
 
@@ -136,7 +144,7 @@ class Verdict:
     deviation of their scores on the user's scale, NaN for fewer than two. repaired: the answer did not have the asked
     form but was unambiguous. notes: what else a reader should know (a fallback taken, explanation missing). suspicious:
     what in the output, or in what was shown with it, addresses a judge and could have moved the score; None where
-    nothing does. raw: the model's texts.
+    nothing does. details: what only this method gives, typed by method; None for most. raw: the model's texts.
     """
 
     score: float
@@ -150,6 +158,7 @@ class Verdict:
     repaired: bool = False
     notes: tuple[str, ...] = ()
     suspicious: str | None = None
+    details: Details | None = None
     usage: Usage = field(default_factory=Usage)
     raw: tuple[str, ...] = ()
 
@@ -178,6 +187,8 @@ class Verdict:
                 name: asdict(o) | {"percent": _number(o.percent), "errors": [_error(e) for e in o.errors]}
                 for name, o in self.opinions.items()
             }
+        if self.details is not None:
+            data["details"] = self.details.to_dict()
         if raw:
             data["raw"] = list(self.raw)
         return data

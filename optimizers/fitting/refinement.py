@@ -1,23 +1,20 @@
 """What is fitted to the chosen program's own answers on its training rows, without a further call.
 
-A refiner looks at one kind of judge: it may change the program (never its prompts), says what its scores on the
-training rows are then, and keeps the plain way unless the other clearly wins.
+A judge names what can be fitted to its answers. A refiner may change the program (never its prompts), says what its
+scores on the training rows are then, and keeps the plain way unless the other clearly wins.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import dspy
 import numpy as np
 
-from ...programs.active_critic.critic import ActiveCritic
-from ...programs.comparing.pairwise import PairwiseDirectScorer
 from ...programs.judge import Judge
-from ...programs.openlgauge.judge import OpeNLGauge
 from ..agreement.correlation import Level
 from ..examples import Vector
 from ..search.base import SearchRecord
@@ -40,34 +37,34 @@ class Refinement:
     changed: str | None = None
 
 
-#: (program, record, training rows, level, seed) -> what was fitted, None for a judge that is not the refiner's.
-#: The record's `scored` holds the program's verdicts on those rows, each judged without its group in the prompt.
-Refiner = Callable[[Judge, SearchRecord, Sequence[dspy.Example], Level, int], Refinement | None]
+#: (program, record, training rows, level, seed) -> what was fitted, for a judge that names the refiner. The record's
+#: `scored` holds the program's verdicts on those rows, each judged without its group in the prompt.
+Refiner = Callable[[Judge, SearchRecord, Sequence[dspy.Example], Level, int], Refinement]
 
 
 def refine(
     program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], *, level: Level, seed: int
 ) -> Refinement | None:
-    """Fit what there is to fit for this kind of judge, in place; None where there is nothing."""
-    for refiner in REFINERS:
-        found = refiner(program, record, examples, level, seed)
-        if found is not None:
-            return found
+    """Fit what there is to fit for this judge (`Judge.refiners`), in place; None where there is nothing."""
+    for name in program.refiners():
+        return REFINERS[name](program, record, examples, level, seed)
     return None
 
 
 def annotator_weights(
     program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
-) -> Refinement | None:
+) -> Refinement:
     """Weights for the annotators of an ensemble."""
-    if not isinstance(program, OpeNLGauge) or len(program.members) < 2:
-        return None
-    opinions = opinion_matrix(record.scored.verdicts, [m.name for m in program.members])
+    names = [m.name for m in program.members]
+    opinions = opinion_matrix(record.scored.verdicts, names)
     found = weigh(opinions, examples, level=level, seed=seed)
     if found.reason is not None:
         return Refinement("ensemble", record.scored.percents, found.to_dict(), found.reason)
-    program.members = tuple(replace(m, weight=round(w, 6)) for m, w in zip(program.members, found.weights, strict=True))
-    told = ", ".join(f"{m.name} {m.weight:.2f}" for m in program.members)
+    saved = program.fitted()["ensemble"]
+    program.load_fitted(
+        "ensemble", [member | {"weight": round(w, 6)} for member, w in zip(saved, found.weights, strict=True)]
+    )
+    told = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, found.weights, strict=True))
     changed = (
         f"annotators are weighed ({told}): training Q {found.found.q:.2f} against {found.equal.q:.2f} for equal ones"
     )
@@ -76,14 +73,12 @@ def annotator_weights(
 
 def level_weights(
     program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
-) -> Refinement | None:
+) -> Refinement:
     """Weights for the levels that a pairwise scorer compares with."""
-    if not isinstance(program, PairwiseDirectScorer):
-        return None
     found = fit_levels(record.scored.verdicts, examples, program.weights(), level=level, seed=seed)
     if found.reason is not None:
         return Refinement("levels", record.scored.percents, found.to_dict(), found.reason)
-    program.level_weights = found.weights
+    program.choose(level_weights=found.weights)
     percents = weighted_percents(lead_matrix(record.scored.verdicts, program.levels), found.weights)
     told = ", ".join(f"{w:.2f}" for w in found.weights)
     assert found.found is not None
@@ -96,10 +91,8 @@ def level_weights(
 
 def criterion_weights(
     program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
-) -> Refinement | None:
+) -> Refinement:
     """Weights for the criteria of a fine Active-Critic, in OS-E's place or beside it."""
-    if not isinstance(program, ActiveCritic) or program.variant != "fine" or program.combination is not None:
-        return None
     overall, verdicts = program.combine == "os-e", record.scored.verdicts
     names = list(dict.fromkeys(c.name for c in program.knowledge.criteria))
     found = choose(verdicts, examples, names, overall=overall, level=level, seed=seed)
@@ -116,4 +109,9 @@ def criterion_weights(
     return Refinement("combination", np.array(percents, dtype=float), found.to_dict(), changed=changed)
 
 
-REFINERS: tuple[Refiner, ...] = (annotator_weights, level_weights, criterion_weights)
+#: By the name that a judge gives in `refiners`.
+REFINERS: Mapping[str, Refiner] = {
+    "ensemble": annotator_weights,
+    "levels": level_weights,
+    "combination": criterion_weights,
+}

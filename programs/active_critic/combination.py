@@ -5,9 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
 
 from ...errors import OptionError
+from ...parts import Options, option
 from ...signatures.values import CriterionScore
+
+
+class SavedCombination(Options):
+    """A combination as a saved judge holds it."""
+
+    overall: float = option(0.0, "The share of OS-E's score.", ge=0, lt=1)
+    criteria: Annotated[
+        dict[Annotated[str, StringConstraints(min_length=1, max_length=80)], Annotated[float, Field(ge=0, le=1)]],
+        Field(min_length=1, max_length=64, description="Weights of the criteria, by name."),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

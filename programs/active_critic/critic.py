@@ -7,73 +7,104 @@ Variants: *vanilla* (an overall score from demonstrations only), *coarse* (task 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Literal, get_args
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self, cast
+
+from pydantic import model_validator
 
 from ...errors import CallError, OptionError
-from ...signatures.values import Criterion, CriterionScore, Item, Scale, Usage, Verdict
-from ..judge import Judge
+from ...parts import option
+from ...signatures.values import Criterion, CriterionScore, Item, Usage, Verdict
+from ..judge import Choice, Form, Judge
 from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..prompting.layouts import Explain, OverallLayout, Reading
-from .combination import Combination
+from ..registry import judges
+from .combination import Combination, SavedCombination
 from .scoring import Known, MultiCriteriaScorer, OverallScorer, mean_score
+from .task import Inference, Labelled, TaskInference, TaskKnowledge
 
 Variant = Literal["vanilla", "coarse", "fine"]
+#: Of so many criteria each is in or out of a prompt that is searched for; longer lists stay whole.
+MOST_CRITERIA = 12
 
 
+@judges.register
 class ActiveCritic(Judge):
-    """The compiled judge of Active-Critic.
+    """The compiled judge of Active-Critic. Its options are described in `Options`, all of them keyword arguments;
+    `variant` may be the first positional one.
 
-    variant: vanilla, coarse or fine. explain: the explanation comes "before" the score (the paper's), "after" it, or
-    not at all ("none", the paper's ablation); "auto" lets compiling choose between before and after by agreement.
-    reading: the number "said" (0–100), or the "expected" digit under the model's probabilities; "auto" lets compiling
-    choose, and without compiling takes "expected" where the model gives log-probabilities.
-    aspect: what is scored, in the field's word ("fluency"); "" is overall quality.
-    task, criteria: the user's own text in place of inferred ones. Ablations: use_task=False leaves the description
-    out, use_criteria=False the criteria; combine="mean" replaces OS-E by the mean of the criterion scores.
-    combination: how compiling found the fine variant's scores are best combined, where that is neither of the two.
+    task, criteria: the user's own text in place of inferred ones. combination: how compiling found the fine variant's
+    scores are best combined, where that is neither of the two ways of `combine`.
     """
 
     kind: ClassVar[str] = "active-critic"
+    about: ClassVar[str] = "learns from labels what is judged and by which criteria; scores with explanations"
+    paper: ClassVar[str] = "Large Language Models Are Active Critics in NLG Evaluation"
 
-    def __init__(
-        self,
-        variant: Variant = "coarse",
-        *,
-        explain: Explain | Literal["auto"] = "auto",
-        reading: Reading | Literal["auto"] = "auto",
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        use_task: bool = True,
-        use_criteria: bool = True,
-        combine: Literal["os-e", "mean"] = "os-e",
-        aspect: str = "",
-        lm: str | LanguageModel | Any | None = None,
-        scale: Scale | None = None,
-    ) -> None:
-        super().__init__(task=task, criteria=criteria, lm=lm, scale=scale)
-        for name, value, allowed in (
-            ("variant", variant, get_args(Variant)),
-            ("explain", explain, (*get_args(Explain), "auto")),
-            ("reading", reading, (*get_args(Reading), "auto")),
-            ("combine", combine, ("os-e", "mean")),
-        ):
-            if value not in allowed:
-                raise OptionError(f"{name} {value!r} is none of {', '.join(allowed)}")
-        if variant == "fine" and not use_criteria:
-            raise OptionError("the fine variant scores criteria; use_criteria=False goes with coarse or vanilla")
-        if combine == "mean" and variant != "fine":
-            raise OptionError("combine='mean' averages criterion scores, which only the fine variant has")
-        self.variant: Variant = variant
-        self.explain = explain
-        self.reading = reading
-        self.use_task = use_task
-        self.use_criteria = use_criteria
-        self.combine = combine
-        self.aspect = aspect
+    class Options(Judge.Options):
+        variant: Variant = option(
+            "coarse",
+            "vanilla: demonstrations only; coarse: task and criteria in the prompt; fine: a score for each criterion "
+            "first.",
+        )
+        explain: Explain | Literal["auto"] = option(
+            "auto",
+            "Explanation before the score (the paper's), after it, or none (its ablation); auto measures before and "
+            "after on the labels.",
+        )
+        reading: Reading | Literal["auto"] = option(
+            "auto",
+            "The number said (0-100), or the expected digit under the model's probabilities; auto measures both on the "
+            "labels, and without labels takes the expectation where the model gives log-probabilities.",
+        )
+        use_task: bool = option(True, "The description of the task stands in the prompt; no is an ablation.")
+        use_criteria: bool = option(True, "The criteria stand in the prompt; no is an ablation.")
+        combine: Literal["os-e", "mean"] = option(
+            "os-e",
+            "fine: the overall score comes from a call of its own (os-e), or is the mean of the criterion scores.",
+        )
+        aspect: str = option("", "What is scored, in the field's word (fluency); empty is overall quality.")
+
+        @model_validator(mode="after")
+        def _possible(self) -> Self:
+            if self.variant == "fine" and not self.use_criteria:
+                raise OptionError("the fine variant scores criteria; use_criteria=False goes with coarse or vanilla")
+            if self.combine == "mean" and self.variant != "fine":
+                raise OptionError("combine='mean' averages criterion scores, which only the fine variant has")
+            return self
+
+    class Fitted(Judge.Fitted):
+        combination: SavedCombination | None = option(None, "Weights of the criteria and the share of OS-E's score.")
+
+    def __init__(self, variant: Variant = "coarse", **given: Any) -> None:
+        super().__init__(variant=variant, **given)
         self.combination: Combination | None = None
         self._build()
+
+    @classmethod
+    def from_options(
+        cls,
+        given: Mapping[str, Any],
+        *,
+        labels_aspect: str | None,
+        library_aspect: str | None = None,
+        aspect_file: Path | None = None,
+        criteria: Sequence[Criterion] = (),
+        task: str = "",
+    ) -> Self:
+        if library_aspect or aspect_file:
+            raise OptionError(
+                "--as and --aspects go with the other methods; active-critic infers criteria (--criteria)"
+            )
+        if labels_aspect is None and not (task or criteria):
+            raise OptionError("without labels to learn it from, say what is judged: --task, --criteria or both")
+        if labels_aspect is None and given.get("variant") == "fine" and not criteria:
+            raise OptionError(
+                "the fine variant scores criteria; without labels to infer them from, give --criteria FILE"
+            )
+        return super().from_options(given, labels_aspect=labels_aspect, criteria=criteria, task=task)
 
     def _build(self) -> None:
         explain: Explain = "before" if self.explain == "auto" else self.explain
@@ -83,22 +114,130 @@ class ActiveCritic(Judge):
         if self.variant != "fine" or self.combine == "os-e":
             self.overall_scorer = OverallScorer(explain, reading)
 
-    def settle(self, *, explain: Explain, reading: Reading) -> None:
+    def settle(self, **form: Any) -> None:
         """Fix the form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts. Fitted
         weights go: they were fitted to answers of another form."""
-        self.explain, self.reading, self.combination = explain, reading, None
+        super().settle(**form)
+        self.combination = None
         before = {name: (p.demos, p.signature) for name, p in self.named_predictors()}
         self._build()
         for name, predictor in self.named_predictors():
             predictor.demos, predictor.signature = before[name]
 
-    def as_variant(self, variant: Variant) -> ActiveCritic:
+    def as_variant(self, variant: Variant) -> Self:
         """The same judge, as another variant without demonstrations; what only the fine one has goes."""
         made = self.copy_for(variant=variant, combination=None, combine=self.combine if variant == "fine" else "os-e")
         for name in ("criteria_scorer", "overall_scorer"):
             made.__dict__.pop(name, None)
         made._build()
         return made
+
+    # -- compiling
+
+    def infers(self) -> bool:
+        if self.variant == "vanilla":
+            return False
+        needs_task = self.use_task and not self.knowledge.description
+        return needs_task or (self.use_criteria and not self.knowledge.criteria)
+
+    async def infer(
+        self,
+        rows: Sequence[Labelled],
+        lm: LanguageModel,
+        inference: TaskInference,
+        progress: Callable[[str], None] | None = None,
+    ) -> Inference:
+        inferred = await inference.infer(rows, lm, aspect=self.aspect, progress=progress)
+        known = self.knowledge
+        known.description = known.description or inferred.description
+        known.criteria = known.criteria or inferred.criteria
+        if self.variant == "fine" and not known.criteria:
+            raise OptionError(
+                f"{lm.name} named no criteria that could be read ({'; '.join(inferred.notes) or 'empty answers'}); "
+                "give them with criteria=… (--criteria FILE), or take a stronger model"
+            )
+        return inferred
+
+    def forms(self, *, logprobs: bool) -> list[Form]:
+        if self.reading == "expected" and not logprobs:
+            raise OptionError("the model gives no log-probabilities; use reading 'said' or 'auto'")
+        explains = ["before", "after"] if self.explain == "auto" else [self.explain]
+        readings = [self.reading]
+        if self.reading == "auto":
+            readings = ["expected", "said"] if logprobs else ["said"]
+        forms = [Form({"explain": explain, "reading": reading}) for reading in readings for explain in explains]
+        # Four passes would be one too many: the expectation is tried with both places of the explanation, the number
+        # said only with the paper's.
+        return forms[:3] if len(forms) == 4 else forms
+
+    def may_leave_out(self) -> bool:
+        return bool(self.variant == "coarse" and self.use_task and self.use_criteria)
+
+    def without_inferred(self) -> Self:
+        return self.copy_for(use_task=False, use_criteria=self.variant == "fine")
+
+    def _variants(self, wanted: Sequence[str]) -> list[str]:
+        """Of these, the ones that it can be tried in beside its own."""
+        return [v for v in wanted if v != self.variant and (v != "fine" or self.use_criteria)]
+
+    def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
+        others = (self.as_variant(cast(Variant, v)).calls_per_row() for v in self._variants(variants))
+        return max([self.calls_per_row(), *others])
+
+    def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
+        """Its variant, whether task and criteria stand in the prompt, and which of the criteria."""
+        known, space = self.knowledge, list[Choice]()
+        # Without a task and criteria the variants have one prompt.
+        tried = [self.variant, *(self._variants(variants) if known.criteria else [])]
+        if len(tried) > 1:
+            space.append(Choice("variant", tuple(tried)))
+        informed = tuple(v for v in tried if v != "vanilla")
+        if not informed:
+            return space
+        when = {"variant": informed}
+        if self.use_task and known.description:
+            space.append(Choice("use_task", (True, False), when))
+        if not self.use_criteria or not known.criteria:
+            return space
+        if "coarse" in informed:
+            space.append(Choice("use_criteria", (True, False), {"variant": ("coarse",)}))
+        if 1 < len(known.criteria) <= MOST_CRITERIA:
+            shown = when | {"use_criteria": (True,)}
+            names = (f"criterion {i}" for i in range(1, len(known.criteria) + 1))
+            space += [Choice(name, (True, False), shown) for name in names]
+        return space
+
+    def with_choices(self, made: Mapping[str, Any]) -> Self:
+        """A copy with these choices. Where all criteria are left out one by one, the first of them stays."""
+        variant = made.get("variant", self.variant)
+        chosen = self.copy_for() if variant == self.variant else self.as_variant(variant)
+        chosen.choose(**{name: made[name] for name in ("use_task", "use_criteria") if name in made})
+        known = chosen.knowledge
+        kept = [c for i, c in enumerate(known.criteria, start=1) if made.get(f"criterion {i}", True)]
+        if len(kept) < len(known.criteria):
+            chosen.knowledge = TaskKnowledge(known.description, kept or known.criteria[:1])
+        return chosen
+
+    def refiners(self) -> tuple[str, ...]:
+        return ("combination",) if self.variant == "fine" and self.combination is None else ()
+
+    def fitted(self) -> dict[str, Any]:
+        if self.combination is None:
+            return {}
+        self.combine_by(self.combination)  # its criteria may have been changed since
+        weights = {name: round(float(w), 6) for name, w in self.combination.criteria.items()}
+        return {"combination": {"overall": round(float(self.combination.overall), 6), "criteria": weights}}
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        if name != "combination":
+            super().load_fitted(name, data)
+        self.combine_by(Combination(dict(data["criteria"]), data["overall"]))
+
+    def facts(self) -> dict[str, str]:
+        if self.combination is None:
+            return {}
+        weights = ", ".join(f"{name} {weight:.2f}" for name, weight in self.combination.criteria.items() if weight)
+        return {"weights": f"{weights}; share of the overall score {self.combination.overall:.2f}"}
 
     @property
     def brief(self) -> bool:
@@ -116,17 +255,6 @@ class ActiveCritic(Judge):
             return None
         layout: OverallLayout = self.overall_scorer.predict.layout
         return layout
-
-    def options(self) -> dict[str, Any]:
-        return {
-            "variant": self.variant,
-            "explain": self.explain,
-            "reading": self.reading,
-            "use_task": self.use_task,
-            "use_criteria": self.use_criteria,
-            "combine": self.combine,
-            "aspect": self.aspect,
-        }
 
     def combine_by(self, combination: Combination | None) -> None:
         """Combine the scores by fitted weights from now on; None: as `combine` says. Raises OptionError for weights of

@@ -21,6 +21,7 @@ import dspy
 
 from ...errors import CallError, OptionError
 from ...likeness import same_output
+from ...parts import Options, option
 from ...signatures.comparison import CompareOutputs
 from ...signatures.values import Item, Usage
 from ..models.lm import Capabilities, LanguageModel, Sampling
@@ -32,7 +33,7 @@ from ..prompting.predict import Answer, JudgePredict, Unreadable
 Form = Literal["better-worse", "yes-no"]
 Order = Literal["other-first", "output-first", "both"]
 Reading = Literal["auto", "probabilities", "samples"]
-READINGS = get_args(Reading)
+SAMPLES = "Answers drawn where log-probabilities are not read."
 #: Words that answer, in the order (second is better, second is worse, similar).
 WORDS: dict[Form, tuple[str, ...]] = {"better-worse": ("Better", "Worse", "Similar"), "yes-no": ("Yes", "No")}
 #: A share of probability on the words below which a reader is told.
@@ -43,6 +44,33 @@ LEAST_SHARE = 0.001
 LISTED = 300
 #: Demonstrations whose two scores differ by at most this (percent) show "Similar".
 TIE = 10.0
+
+
+class Drawing(Options):
+    """Options of judges that read the probabilities of words or digits, or draw answers and count them."""
+
+    reading: Reading = option(
+        "auto",
+        "The probabilities of the answer, or samples: answers that are drawn; auto draws only where the model gives no "
+        "log-probabilities.",
+    )
+    samples: int = option(5, SAMPLES, ge=1, le=1000)
+    temperature: float = option(1.0, "The temperature at which answers are drawn.", gt=0, le=2)
+
+
+class Comparing(Drawing):
+    """Options of judges that compare two outputs."""
+
+    form: Form = option(
+        "better-worse",
+        "The question of a comparison: Better, Worse or Similar; or whether it is better, Yes or No, which small "
+        "models answer with less regard to the order.",
+    )
+    order: Order = option(
+        "other-first",
+        "Which output of a comparison stands first; both asks twice and takes the mean, against a preference for a "
+        "place.",
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,14 +400,6 @@ class _Asked:
 
     async def complete(self, request: Request, **options: Any) -> Reply:
         return await self._lm.complete(replace(request, **self._changes), **options)
-
-
-def check_reading(reading: str, samples: int, temperature: float) -> None:
-    """Raises OptionError for a reading that is none, or unless answers can be drawn so."""
-    if reading not in READINGS:
-        raise OptionError(f"reading {reading!r} is none of {', '.join(READINGS)}")
-    if not 1 <= samples <= 1000 or not 0 < temperature <= 2:
-        raise OptionError(f"samples must lie in 1..1000 and temperature in (0, 2]; got {samples}, {temperature:g}")
 
 
 def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel:

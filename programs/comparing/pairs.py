@@ -18,17 +18,19 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from ...errors import CallError, OptionError
-from ...signatures.values import Criterion, Item, Scale, Usage, Verdict
-from ..aspects import Aspect, AspectLibrary
+from ...errors import CallError
+from ...parts import option
+from ...signatures.values import Item, Usage, Verdict
+from ..aspects import Aspect
 from ..calibration import Calibration
 from ..models import engine
 from ..models.lm import LanguageModel
 from ..models.transport import Message
-from ..pointwise.direct import OneAspectJudge
+from ..one_aspect import OneAspectJudge
 from ..prompting.predict import JudgePredict
 from ..prompting.suspicion import suspicious
-from .comparison import LOW_SHARE, Compared, Form, Order, PairwiseComparer, Reading, check_reading
+from ..registry import judges
+from .comparison import LOW_SHARE, Compared, Comparing, PairwiseComparer
 
 T = TypeVar("T")
 #: Outputs of a document that estimates of calls are made for: no row knows how many others its document has.
@@ -159,14 +161,10 @@ class _Ranking:
         self.raw[output] = (*self.raw.get(output, ()), *raw)
 
 
+@judges.register
 class PairS(OneAspectJudge):
     """Ranks the outputs of each document by comparing them with each other: a judge of sets, not of single outputs.
-
-    aspect: see `OneAspectJudge`. beam: orders kept open in a merge; 1 is greedy (PairS-greedy). margin: how far from
-    one half the probability of a comparison may lie for both of its outcomes to be followed; 0 follows the likelier
-    alone, 0.5 always both. form, order: see `PairwiseComparer`; order "both" averages the two orders against position
-    bias, at twice the calls. reading: "probabilities", or `samples` answers drawn at `temperature` and counted; "auto"
-    counts only where the model gives no log-probabilities.
+    See `OneAspectJudge` and `Options`.
 
     A score is a rank: percent = 100·(rank from the bottom − 1)/(m − 1) among the m different outputs of the document,
     so that scores of different documents say nothing about each other (level "sample" is the one to compile and measure
@@ -174,47 +172,28 @@ class PairS(OneAspectJudge):
     """
 
     kind: ClassVar[str] = "pairs"
+    about: ClassVar[str] = (
+        "ranks the outputs of each document by comparing them with each other (best measured within documents)"
+    )
+    paper: ClassVar[str] = (
+        "Aligning with Human Judgement: The Role of Pairwise Preference in Large Language Model Evaluators (Liu et al. "
+        "2024)"
+    )
     whole_documents: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        aspect: str | Aspect = "overall",
-        *,
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        beam: int = 8,
-        margin: float = 0.1,
-        form: Form = "better-worse",
-        order: Order = "other-first",
-        reading: Reading = "auto",
-        samples: int = 5,
-        temperature: float = 1.0,
-        library: AspectLibrary | None = None,
-        lm: str | LanguageModel | Any | None = None,
-        scale: Scale | None = None,
-    ) -> None:
-        super().__init__(aspect, task=task, criteria=criteria, library=library, lm=lm, scale=scale)
-        if not 1 <= beam <= 1000 or int(beam) != beam or not 0 <= margin <= 0.5:
-            raise OptionError(
-                f"beam is a whole number in 1..1000 and margin lies in [0, 0.5]; got {beam:g}, {margin:g}"
-            )
-        check_reading(reading, samples, temperature)
-        self.beam, self.margin = int(beam), float(margin)
-        self.form, self.order, self.reading = form, order, reading
-        self.samples, self.temperature = int(samples), float(temperature)
-        self.comparer = PairwiseComparer(form, order=order, temperature=self.temperature)
+    class Options(Comparing, OneAspectJudge.Options):
+        beam: int = option(8, "Orders kept open in a merge; 1 is greedy (PairS-greedy).", ge=1, le=1000)
+        margin: float = option(
+            0.1,
+            "How far from one half the probability of a comparison may lie for both of its outcomes to be followed; 0 "
+            "follows the likelier alone, 0.5 always both.",
+            ge=0,
+            le=0.5,
+        )
 
-    def options(self) -> dict[str, Any]:
-        return {
-            "aspect": self.aspect,
-            "beam": self.beam,
-            "margin": self.margin,
-            "form": self.form,
-            "order": self.order,
-            "reading": self.reading,
-            "samples": self.samples,
-            "temperature": self.temperature,
-        }
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature)
 
     def calls_per_row(self) -> int:
         """An upper bound for documents of up to 16 outputs: a greedy merge sort of m outputs makes at most m·⌈log₂ m⌉

@@ -15,19 +15,24 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self, cast
+
+from pydantic import BeforeValidator, field_validator, model_validator
 
 from ...errors import CallError, JudgesmithError, OptionError
-from ...signatures.values import Criterion, Item, Scale, Usage, Verdict
-from ..aspects import Aspect, AspectLibrary, known_aspect
-from ..judge import Judge
+from ...parts import option
+from ...signatures.values import Details, Item, Usage, Verdict
+from ..aspects import Aspect, Task
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
+from ..one_aspect import OneAspectJudge
 from ..prompting.predict import JudgePredict
-from .comparison import LOW_SHARE, TIE, Compared, Comparison, Form, Order, PairwiseComparer, Reading, check_reading
+from ..registry import judges
+from .comparison import LOW_SHARE, TIE, Compared, Comparing, Comparison, PairwiseComparer
 from .references import ReferenceKey, ReferenceStore, document_hash, reference_store
-from .synthesis import FAMILIES, ReferenceSet, ReferenceWriter, Target, length_guide
+from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
+#: How the p-vectors began in the notes of verdicts, before they had a place of their own.
 _VECTORS = "comparisons: "
 
 
@@ -74,135 +79,137 @@ def level_percent(leads: Mapping[int, float], weights: Sequence[float]) -> float
     return min(100.0, max(0.0, percent))
 
 
-def level_weights_of(given: Sequence[float] | str, levels: int) -> tuple[float, ...] | None:
-    """Weights of the levels from numbers, or from text as an artifact holds them ("0.1 0.2 0.7"); None for none.
-    Raises OptionError unless there is one a level, finite, not negative, at most 1e6, and not all 0."""
-    if isinstance(given, str):
-        parts: Sequence[Any] = given[:400].split()
-    else:
-        parts = list(given)
+def level_weights_of(given: Any) -> tuple[float, ...] | None:
+    """Weights of the levels from numbers, or from text as files held them at first ("0.1 0.2 0.7"); None for none.
+    Raises OptionError unless they are finite, not negative, at most 1e6, and not all 0."""
+    if given is None:
+        return None
+    parts = given[:400].replace(",", " ").split() if isinstance(given, str) else list(given)
     if not parts:
         return None
     try:
         weights = tuple(float(part) for part in parts)
     except (TypeError, ValueError):
         raise OptionError(f"level weights are numbers, one a level; got {str(given)[:80]!r}") from None
-    if len(weights) != levels:
-        raise OptionError(f"{levels} levels need {levels} weights; got {len(weights)}")
     if not all(0.0 <= w <= 1e6 for w in weights) or not any(weights):  # NaN is refused too
         raise OptionError(f"level weights lie between 0 and 1e6, one of them above 0; got {str(given)[:80]!r}")
     return weights
 
 
 @dataclass(frozen=True, slots=True)
-class Vectors:
-    """The comparisons behind a verdict, worst level first. flipped: whether the two orders disagreed, by level; empty
-    where there was one order."""
+class Vectors(Details):
+    """The comparisons behind a verdict, worst level first: the probabilities (to six digits) that the output is better,
+    or worse, than the reference of each level. flipped: whether the two orders disagreed, by level; empty where there
+    was one order."""
 
     levels: tuple[int, ...]
     better: tuple[float, ...]
     worse: tuple[float, ...]
     flipped: tuple[bool, ...] = ()
 
+    @classmethod
+    def of(cls, found: Mapping[int, Comparison]) -> Vectors:
+        return cls(
+            tuple(found),
+            tuple(round(c.better, 6) for c in found.values()),
+            tuple(round(c.worse, 6) for c in found.values()),
+            tuple(bool(c.flipped) for c in found.values() if c.flipped is not None),
+        )
+
 
 def vectors(verdict: Verdict) -> Vectors | None:
-    """The p-vectors that a PairwiseDirectScorer noted in its verdict (to six digits); None for other verdicts."""
+    """The p-vectors of a PairwiseDirectScorer's verdict; None for other verdicts. Files scored by earlier versions have
+    them in a note."""
+    if isinstance(verdict.details, Vectors):
+        return verdict.details
     for note in verdict.notes:
         if note.startswith(_VECTORS):
             try:
                 data = json.loads(note[len(_VECTORS) :])
                 return Vectors(*(tuple(data[name]) for name in ("levels", "better", "worse", "flipped")))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 return None
     return None
 
 
-class PairwiseDirectScorer(Judge):
-    """A judge that needs no labels: it compares an output with references of known quality that a model wrote.
+@judges.register
+class PairwiseDirectScorer(OneAspectJudge):
+    """A judge that needs no labels: it compares an output with references of known quality that a model wrote. See
+    `OneAspectJudge` and `Options`.
 
-    aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name together with
-    `criteria` (one Criterion that defines it), low and high (what the worst and the best output are like). family: the
-    kind of output (a task's name in the library), for the writer; "" takes the aspect's task. levels: N, 2 to 9.
-    words: the references' length, best the median of real outputs (`length_guide`); 0: usual for the family. form,
-    order: see `PairwiseComparer`. reading: "probabilities", or `samples` answers drawn at `temperature` and counted;
-    "auto" counts only where the model gives no log-probabilities. writer: the model that writes references, if not the
-    judge's own. references: the store; default the one that all judges of this process share. level_weights: what the
-    comparison with each level is worth, worst level first, in place of the paper's 1..N (compiling fits them, see
-    `optimizers.fitting.levels`); numbers, or text with spaces between them. A level worth 0 is not asked.
-
-    An output's own `reference` is not shown: the graded references take its place.
+    writer: the model that writes references, or its name. references: the store; default the one that all judges of
+    this process share. An output's own `reference` is not shown: the graded references take its place.
     """
 
     kind: ClassVar[str] = "pairwise-direct"
+    about: ClassVar[str] = "compares with graded references that the model writes once a document; needs no labels"
+    paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too"
+    aliases: ClassVar[tuple[str, ...]] = ("pairwise",)
+
+    class Options(Comparing, OneAspectJudge.Options):
+        low: str = option("", "What the worst output is like, as a clause; empty takes the library's.")
+        high: str = option("", "What the best output is like, as a clause; empty takes the library's.")
+        family: str = option(
+            "", "The kind of output, for the writer: a task of the library; empty takes that of the aspect."
+        )
+        levels: int = option(5, "Graded references a document.", ge=FEWEST, le=MOST)
+        words: int = option(
+            0, "The references' length, best the median of real outputs; 0: usual for the family.", ge=0, le=2000
+        )
+        writer: str = option("", "The model that writes the references, if not the judge's own.")
+        level_weights: Annotated[tuple[float, ...] | None, BeforeValidator(level_weights_of)] = option(
+            None,
+            "What the comparison with each level is worth, worst level first, in place of the paper's 1..N (compiling "
+            "fits them). A level worth 0 is not asked.",
+        )
+
+        @field_validator("family")
+        @classmethod
+        def _known(cls, family: str) -> str:
+            if (family or "general") not in FAMILIES:
+                raise OptionError(f"there is no family {family!r}; there are: {', '.join(FAMILIES)}")
+            return family or "general"
+
+        @field_validator("writer")
+        @classmethod
+        def _no_address(cls, name: str) -> str:
+            if re.search(r"https?:|//", name, re.IGNORECASE):
+                raise OptionError(
+                    "an address stands where only the writer's name may; pass a model, or its address in lm=…"
+                )
+            return name
+
+        @model_validator(mode="after")
+        def _one_a_level(self) -> Self:
+            if self.level_weights and len(self.level_weights) != self.levels:
+                raise OptionError(f"{self.levels} levels need {self.levels} weights; got {len(self.level_weights)}")
+            return self
 
     def __init__(
         self,
         aspect: str | Aspect = "overall",
         *,
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        low: str = "",
-        high: str = "",
-        family: str = "",
-        levels: int = 5,
-        words: int = 0,
-        form: Form = "better-worse",
-        order: Order = "other-first",
-        reading: Reading = "auto",
-        samples: int = 5,
-        temperature: float = 1.0,
         writer: str | LanguageModel = "",
-        level_weights: Sequence[float] | str = (),
         references: ReferenceStore | None = None,
-        library: AspectLibrary | None = None,
-        lm: str | LanguageModel | Any | None = None,
-        scale: Scale | None = None,
+        **given: Any,
     ) -> None:
-        if isinstance(aspect, Aspect) or not criteria:
-            known, its_task = known_aspect(aspect, library)
-            aspect, criteria = known.name, (Criterion(known.name, known.definition),)
-            low, high = low or known.low, high or known.high
-            family = family or (known.task if known.task in FAMILIES else "")
-            task = task or (its_task.description if its_task else "")
-        super().__init__(task=task, criteria=criteria, lm=lm, scale=scale)
-        if len(criteria) != 1:
-            raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
-        check_reading(reading, samples, temperature)
-        name = writer if isinstance(writer, str) else writer.name
-        if re.search(r"https?:|//", name, re.IGNORECASE):
-            raise OptionError(
-                "an address stands where only the writer's name may; pass a model, or its address in lm=…"
-            )
-        self.aspect, self.low, self.high = aspect, low, high
-        self.family: str = family or "general"
-        self.levels, self.words = int(levels), int(words)
-        self.form, self.order, self.reading = form, order, reading
-        self.samples, self.temperature = int(samples), float(temperature)
-        self.level_weights = level_weights_of(level_weights, self.levels)
-        self.writer_name = name
+        super().__init__(aspect, writer=writer if isinstance(writer, str) else writer.name, **given)
         self._writer = None if isinstance(writer, str) else writer
         self._store = references
         self._connection: Connection | None = None
-        self.target()  # says at once what cannot be
         self.writer = ReferenceWriter()
-        self.comparer = PairwiseComparer(form, order=order, temperature=self.temperature)
+        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature)
 
-    def options(self) -> dict[str, Any]:
-        return {
-            "aspect": self.aspect,
-            "low": self.low,
-            "high": self.high,
-            "family": self.family,
-            "levels": self.levels,
-            "words": self.words,
-            "form": self.form,
-            "order": self.order,
-            "reading": self.reading,
-            "samples": self.samples,
-            "temperature": self.temperature,
-            "writer": self.writer_name,
-            "level_weights": " ".join(f"{w:.9g}" for w in self.level_weights or ()),
-        }
+    @classmethod
+    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+        return {"low": known.low, "high": known.high, "family": known.task if known.task in FAMILIES else ""}
+
+    @property
+    def writer_name(self) -> str:
+        return str(self.chosen.writer)  # type: ignore[attr-defined]  # the step has the option's name
+
+    def refiners(self) -> tuple[str, ...]:
+        return ("levels",)
 
     def calls_per_row(self) -> int:
         """Comparisons, none with a level of weight 0. A document that is new costs `levels` writings beside them,
@@ -234,7 +241,9 @@ class PairwiseDirectScorer(Judge):
 
     def weights(self) -> tuple[float, ...]:
         """What each level's comparison is worth, worst level first: the paper's 1..N unless others were fitted."""
-        return self.level_weights or tuple(float(n) for n in range(1, self.levels + 1))
+        return cast("tuple[float, ...] | None", self.level_weights) or tuple(
+            float(n) for n in range(1, self.levels + 1)
+        )
 
     def asked(self) -> list[int]:
         """The levels that outputs are compared with: those that are worth anything."""
@@ -295,7 +304,8 @@ class PairwiseDirectScorer(Judge):
             percent=percent,
             explanation=in_words(found, references),
             repaired=any(c.repaired for c in compared.values()),
-            notes=(*_noted(found), *self._cautions(compared, references, failures)),
+            notes=tuple(self._cautions(compared, references, failures)),
+            details=Vectors.of(found),
             usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
             raw=raw,
         )
@@ -427,14 +437,3 @@ def _listed(levels: Sequence[int]) -> str:
 def _shortened(text: str, most: int = 160) -> str:
     text = " ".join(text.split())
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _noted(found: Mapping[int, Comparison]) -> list[str]:
-    flipped = [bool(c.flipped) for c in found.values() if c.flipped is not None]
-    data = {
-        "levels": list(found),
-        "better": [round(c.better, 6) for c in found.values()],
-        "worse": [round(c.worse, 6) for c in found.values()],
-        "flipped": flipped,
-    }
-    return [_VECTORS + json.dumps(data)]

@@ -10,23 +10,27 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
+from ... import parts
 from ...errors import CallError, OptionError
-from ...signatures.values import Criterion, ErrorSpan, Item, Opinion, Scale, Usage, Verdict
-from ..aspects import Aspect, AspectLibrary, Task, known_aspect
+from ...parts import option
+from ...signatures.values import ErrorSpan, Item, Opinion, Usage, Verdict
+from ..aspects import Aspect, Task
 from ..judge import Judge
 from ..models.lm import Connection, LanguageModel, Sampling, language_model
+from ..models.names import ListedName
 from ..models.transport import Message
+from ..one_aspect import OneAspectJudge
 from ..prompting.predict import Answer, JudgePredict
+from ..registry import judges
 from .annotation import AnnotationLayout, Annotator, Focus, Labels, Overall, Severity, Supervisor, error_list
 from .grounding import ground_errors
 from .merging import MOST, check_merged, lost_reports, merge_errors, outliers
 from .text import Annotation
-
-SUPERVISORS = ("lm", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,92 +57,117 @@ class Member:
         return self.model if not self.temperature else f"{self.model}@{self.temperature:g}"
 
 
-class OpeNLGauge(Judge):
-    """A judge that marks errors.
+class SavedMember(parts.Options):
+    """An annotator as a saved judge holds it."""
 
-    aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name together with
-    `criteria` (one Criterion that defines it), low and high (what the lowest and the highest label say of an output)
-    and leave_aside. task: what the system was asked to do; the library's where not given. annotators: Members or their
-    names; without any, the judge's own model annotates alone. supervisor: "lm" merges several annotators' errors by the
-    judge's own model, "none" by overlap and similarity without a call; so do the errors of a single annotator.
-    reading: the label "said", or its expectation under the model's probabilities, which tells equal labels apart;
-    "auto" takes the expectation where the model gives log-probabilities. drop_outliers: an annotator whose score is two
-    standard deviations and one label from the mean is not heard by the supervisor (its score counts). overall,
-    severity, rules: the paper's ablations (§7.3). show_data: structured inputs are laid out for reading.
+    model: ListedName = option(..., "The model's name.")
+    temperature: float = option(0.0, "Its temperature.", ge=0, le=2)
+    weight: float = option(1.0, "Its weight in the mean.", ge=0, le=1e6)
+
+
+def _members(given: Sequence[Member | str]) -> tuple[Member, ...]:
+    members = tuple(m if isinstance(m, Member) else Member.parse(m) for m in given)
+    names = [m.name for m in members]
+    if len(set(names)) < len(names):
+        raise OptionError("an annotator is named twice; give one of the two another temperature (MODEL@0.7)")
+    return members
+
+
+@judges.register
+class OpeNLGauge(OneAspectJudge):
+    """A judge that marks errors. See `OneAspectJudge` and `Options`.
+
+    task: what the system was asked to do; the library's where not given. Where several annotators are heard, the
+    supervisor merges their errors; those of a single annotator are merged by overlap and similarity.
     """
 
     kind: ClassVar[str] = "openlgauge"
+    about: ClassVar[str] = "marks error spans with explanations and severities, by one annotator or several"
+    paper: ClassVar[str] = "OpeNLGauge: An Explainable Metric for NLG Evaluation with Open-Weights LLMs"
 
-    def __init__(
-        self,
-        aspect: str | Aspect = "overall",
-        *,
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        low: str = "",
-        high: str = "",
-        leave_aside: str = "",
-        annotators: Sequence[Member | str] = (),
-        supervisor: Literal["lm", "none"] = "lm",
-        reading: Labels | Literal["auto"] = "auto",
-        overall: Overall = "labels",
-        severity: Severity = "integers",
-        rules: bool = True,
-        drop_outliers: bool = True,
-        show_data: bool = True,
-        library: AspectLibrary | None = None,
-        lm: str | LanguageModel | Any | None = None,
-        scale: Scale | None = None,
-    ) -> None:
-        if isinstance(aspect, Aspect) or not criteria:
-            known, its_task = known_aspect(aspect, library)
-            aspect, criteria = known.name, (Criterion(known.name, known.definition),)
-            low, high = low or known.low, high or known.high
-            leave_aside = leave_aside or ", ".join(known.leave_aside)
-            task = task or _told(its_task)
-        super().__init__(task=task, criteria=criteria, lm=lm, scale=scale)
-        for name, value, allowed in (
-            ("supervisor", supervisor, SUPERVISORS),
-            ("reading", reading, (*get_args(Labels), "auto")),
-            ("overall", overall, get_args(Overall)),
-            ("severity", severity, get_args(Severity)),
-        ):
-            if value not in allowed:
-                raise OptionError(f"{name} {value!r} is none of {', '.join(allowed)}")
-        if len(criteria) != 1:
-            raise OptionError(f"one aspect is annotated at a time; got {len(criteria)} criteria")
-        self.aspect = aspect
-        self.low, self.high, self.leave_aside = low, high, leave_aside
-        self.supervised, self.reading = supervisor, reading
-        self.overall, self.severity, self.rules = overall, severity, rules
-        self.drop_outliers, self.show_data = drop_outliers, show_data
-        self.members = tuple(m if isinstance(m, Member) else Member.parse(m) for m in annotators)
-        names = [m.name for m in self.members]
-        if len(set(names)) < len(names):
-            raise OptionError("an annotator is named twice; give one of the two another temperature (MODEL@0.7)")
+    class Options(OneAspectJudge.Options):
+        low: str = option("", "What the lowest label says of an output, as a clause; empty takes the library's.")
+        high: str = option("", "What the highest label says of an output, as a clause; empty takes the library's.")
+        leave_aside: str = option("", "What is not to be considered; empty takes the library's.")
+        annotators: Annotated[tuple[Member, ...], BeforeValidator(_members)] = option(
+            (),
+            "Models of the ensemble, MODEL or MODEL@TEMPERATURE; without any, the judge's own model annotates alone.",
+        )
+        supervisor: Literal["lm", "none"] = option(
+            "lm", "Who merges the annotators' errors: lm, the judge's own model; none, overlap and similarity."
+        )
+        reading: Labels | Literal["auto"] = option(
+            "auto",
+            "The label said, or its expectation under the model's probabilities, which tells equal labels apart; auto "
+            "takes the expectation where the models give log-probabilities.",
+        )
+        overall: Overall = option("labels", "The overall judgement: labels, or integers (the paper's ablations, §7.3).")
+        severity: Severity = option("integers", "The severity of errors: integers, or categories (an ablation, §7.3).")
+        rules: bool = option(True, "The rules of annotation stand in the prompt; no is an ablation (§7.3).")
+        drop_outliers: bool = option(
+            True,
+            "An annotator whose score is two standard deviations and one label from the mean is not heard by the "
+            "supervisor (its score counts).",
+        )
+        show_data: bool = option(True, "Structured inputs are laid out for reading.")
+
+    class Fitted(Judge.Fitted):
+        ensemble: Annotated[list[SavedMember], Field(max_length=64)] | None = option(
+            None, "The annotators with their weights."
+        )
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
         self._connection: Connection | None = None
         self._open: dict[str, LanguageModel] = {}
         self._brief = False
         self.annotator = Annotator(self._layout("said"))
         self.supervisor = Supervisor()
 
+    @classmethod
+    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+        return {"low": known.low, "high": known.high, "leave_aside": ", ".join(known.leave_aside)}
+
+    @classmethod
+    def described(cls, task: Task | None) -> str:
+        if task is None:
+            return ""
+        named = {"source": task.source, "context": task.context, "output": task.output}
+        return f"{task.description} " + " ".join(f"<{tag}>: the {name}." for tag, name in named.items() if name)
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        return cast("tuple[Member, ...]", self.annotators)
+
+    @members.setter
+    def members(self, members: Sequence[Member]) -> None:
+        self.choose(annotators=members)
+
+    @property
+    def supervised(self) -> str:
+        return str(self.chosen.supervisor)  # type: ignore[attr-defined]  # the step has the option's name
+
     def _layout(self, reading: Labels) -> AnnotationLayout:
         return AnnotationLayout(reading, overall=self.overall, severity=self.severity, rules=self.rules)
 
     def options(self) -> dict[str, Any]:
-        return {
-            "aspect": self.aspect,
-            "low": self.low,
-            "high": self.high,
-            "leave_aside": self.leave_aside,
-            "supervisor": self.supervised,
-            "reading": self.reading,
-            "overall": self.overall,
-            "severity": self.severity,
-            "rules": self.rules,
-            "drop_outliers": self.drop_outliers,
-            "show_data": self.show_data,
-        }
+        """Without the annotators, which stand with what was fitted."""
+        return {name: value for name, value in super().options().items() if name != "annotators"}
+
+    def refiners(self) -> tuple[str, ...]:
+        return ("ensemble",) if len(self.members) > 1 else ()
+
+    def fitted(self) -> dict[str, Any]:
+        members = [
+            {"model": m.model, "temperature": float(m.temperature), "weight": round(float(m.weight), 6)}
+            for m in self.members
+        ]
+        return {"ensemble": members} if members else {}
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        if name != "ensemble":
+            super().load_fitted(name, data)
+        self.choose(annotators=[Member(m["model"], m["temperature"], m["weight"]) for m in data])
 
     # -- models
 
@@ -312,14 +341,6 @@ class _Heard:
     @classmethod
     def of_failure(cls, error: CallError) -> _Heard:
         return cls(getattr(error, "usage", None) or Usage(), tuple(getattr(error, "raw", ())))
-
-
-def _told(task: Task | None) -> str:
-    """A task of the library for a prompt."""
-    if task is None:
-        return ""
-    named = {"source": task.source, "context": task.context, "output": task.output}
-    return f"{task.description} " + " ".join(f"<{tag}>: the {name}." for tag, name in named.items() if name)
 
 
 __all__ = ["Member", "OpeNLGauge"]

@@ -7,76 +7,37 @@ is ours.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
-from ...errors import OptionError
-from ...signatures.values import Criterion, Item, Scale, Verdict
+from ...parts import option
+from ...signatures.values import Item, Verdict
 from ..active_critic.scoring import Known, OverallScorer
-from ..aspects import Aspect, AspectLibrary, known_aspect
-from ..judge import Judge
+from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..models.transport import Message
+from ..one_aspect import OneAspectJudge
 from ..prompting.layouts import OverallLayout, Reading
+from ..registry import judges
 
 
-class OneAspectJudge(Judge):
-    """A judge of one aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name
-    together with `criteria` (one Criterion that defines it). Raises OptionError for an unknown name or several
-    criteria."""
-
-    def __init__(
-        self,
-        aspect: str | Aspect = "overall",
-        *,
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        library: AspectLibrary | None = None,
-        lm: str | LanguageModel | Any | None = None,
-        scale: Scale | None = None,
-    ) -> None:
-        if isinstance(aspect, Aspect) or not criteria:
-            known, its_task = known_aspect(aspect, library)
-            aspect, criteria = known.name, (Criterion(known.name, known.definition),)
-            task = task or (its_task.description if its_task else "")
-        super().__init__(task=task, criteria=criteria, lm=lm, scale=scale)
-        if len(criteria) != 1:
-            raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
-        self.aspect: str = aspect
-
-    @property
-    def brief(self) -> bool:
-        return True  # answers of a word or a digit: embedded models take such rows one at a time
-
-
+@judges.register
 class DirectScorer(OneAspectJudge):
-    """The plain baseline: one number, no explanation, no evaluation steps.
-
-    aspect: see `OneAspectJudge`. reading: the "expected" digit 1–5 under the model's probabilities, or the number 0–100
-    that is "said"; "auto" takes the expectation where the model gives log-probabilities.
-    """
+    """The plain baseline: one number, no explanation, no evaluation steps. See `OneAspectJudge` and `Options`."""
 
     kind: ClassVar[str] = "direct"
+    about: ClassVar[str] = "one number for one aspect, asked for in one short answer"
+    paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too (its baseline, §3)"
 
-    def __init__(
-        self,
-        aspect: str | Aspect = "overall",
-        *,
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        reading: Reading | Literal["auto"] = "auto",
-        library: AspectLibrary | None = None,
-        lm: str | LanguageModel | Any | None = None,
-        scale: Scale | None = None,
-    ) -> None:
-        super().__init__(aspect, task=task, criteria=criteria, library=library, lm=lm, scale=scale)
-        if reading not in (*get_args(Reading), "auto"):
-            raise OptionError(f"reading {reading!r} is none of auto, {', '.join(get_args(Reading))}")
-        self.reading = reading
-        self.scorer = OverallScorer("none", "said" if reading == "auto" else reading)
+    class Options(OneAspectJudge.Options):
+        reading: Reading | Literal["auto"] = option(
+            "auto",
+            "The number said (0-100), or the expected digit 1-5 under the model's probabilities; auto takes the "
+            "expectation where the model gives log-probabilities.",
+        )
 
-    def options(self) -> dict[str, Any]:
-        return {"aspect": self.aspect, "reading": self.reading}
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.scorer = OverallScorer("none", "said" if self.reading == "auto" else self.reading)
 
     async def prepare(self, lm: LanguageModel) -> None:
         if self.reading == "auto":

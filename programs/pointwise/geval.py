@@ -13,17 +13,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-from ...errors import CallError, OptionError
+from ...errors import CallError
+from ...parts import option
 from ...signatures.geval import ScoreBySteps, WriteSteps
-from ...signatures.values import Criterion, Item, Scale, Usage, Verdict
+from ...signatures.values import Item, Usage, Verdict
 from ..active_critic.scoring import material
-from ..aspects import Aspect, AspectLibrary
-from ..comparing.comparison import Reading, check_reading, sampled
+from ..aspects import Aspect
+from ..comparing.comparison import SAMPLES, Drawing, sampled
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
+from ..one_aspect import OneAspectJudge
 from ..prompting.layouts import OverallLayout, Read, TextLayout, disarm
 from ..prompting.predict import Answer, JudgePredict, Unreadable
-from .direct import OneAspectJudge
+from ..registry import judges
 
 LONGEST_STEPS = 3000
 
@@ -90,52 +92,34 @@ class _Steps:
         return self
 
 
+@judges.register
 class GEval(OneAspectJudge):
-    """Direct scoring by evaluation steps.
-
-    aspect: see `OneAspectJudge`. steps: evaluation steps of your own; "" has the model write them before the first row,
-    from task and aspect alone. reading: the expected digit under the "probabilities", or the mean of `samples` answers
-    drawn at `temperature`; "auto" draws only where the model gives no log-probabilities.
-    """
+    """Direct scoring by evaluation steps. See `OneAspectJudge` and `Options`."""
 
     kind: ClassVar[str] = "g-eval"
+    about: ClassVar[str] = "scores by evaluation steps that the model writes once"
+    paper: ClassVar[str] = "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment (Liu et al. 2023)"
 
-    def __init__(
-        self,
-        aspect: str | Aspect = "overall",
-        *,
-        task: str = "",
-        criteria: Sequence[Criterion] = (),
-        steps: str = "",
-        reading: Reading = "auto",
-        samples: int = 10,
-        temperature: float = 1.0,
-        library: AspectLibrary | None = None,
-        lm: str | LanguageModel | Any | None = None,
-        scale: Scale | None = None,
-    ) -> None:
-        super().__init__(aspect, task=task, criteria=criteria, library=library, lm=lm, scale=scale)
-        check_reading(reading, samples, temperature)
-        if len(steps) > LONGEST_STEPS:
-            raise OptionError(f"steps have at most {LONGEST_STEPS:,} characters; got {len(steps):,}")
-        self.reading = reading
-        self.samples, self.temperature = int(samples), float(temperature)
-        self._steps = _Steps(steps)
+    class Options(Drawing, OneAspectJudge.Options):
+        steps: str = option(
+            "",
+            "Evaluation steps of your own; empty has the model write them before the first row, from task and aspect.",
+            max_length=LONGEST_STEPS,
+        )
+        samples: int = option(10, SAMPLES, ge=1, le=1000)
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self._steps = _Steps(self.chosen.steps)  # type: ignore[attr-defined]
         self.planner = JudgePredict(WriteSteps, StepsLayout())
-        self.scorer = JudgePredict(ScoreBySteps, StepsScoreLayout(steps))
+        self.scorer = JudgePredict(ScoreBySteps, StepsScoreLayout(self.steps))
 
     @property
     def steps(self) -> str:
         return self._steps.text
 
     def options(self) -> dict[str, Any]:
-        return {
-            "aspect": self.aspect,
-            "steps": self.steps,
-            "reading": self.reading,
-            "samples": self.samples,
-            "temperature": self.temperature,
-        }
+        return super().options() | {"steps": self.steps}
 
     def calls_per_row(self) -> int:
         return self.samples if self.reading == "samples" else 1

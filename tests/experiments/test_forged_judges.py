@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from parrot import parrot
 
+from judgesmith.cli.show import show
 from judgesmith.errors import ArtifactError, JudgesmithError
-from judgesmith.experiments import runs
+from judgesmith.experiments import opening
 from judgesmith.experiments.evaluation.judges import read_judged
 from judgesmith.experiments.scoring import score_file
 from judgesmith.programs import artifact
@@ -55,7 +56,7 @@ PROVENANCE: dict[str, Any] = {
 
 
 def judges() -> Iterator[Judge]:
-    for kind in artifact.KINDS.values():
+    for kind in judges.parts().values():
         yield kind()
     fine = ActiveCritic(
         "fine", criteria=(Criterion("Fluency", "It reads well."),), task="Summaries.", scale=Scale(1, 5)
@@ -167,13 +168,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (made / "rows.jsonl").write_text('{"id": "1", "source": "s", "output": "An output."}\n')
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JUDGESMITH_REFERENCES", str(made / "references.sqlite"))
-        patch.setattr(runs, "open_model", lambda *_: parrot())
+        patch.setattr(opening, "open_model", lambda *_: parrot())
         yield made
 
 
 def opened(path: Path, rows: Path) -> Judge | None:
     """The judge that `js.load` and `judgesmith score` open, None where both refuse it, in one line and alike."""
-    doors = (lambda: artifact.load(path, lm=parrot()), lambda: runs.open_judge(path, "openai/parrot"))
+    doors = (lambda: artifact.load(path, lm=parrot()), lambda: opening.open_judge(path, "openai/parrot"))
     found = []
     for door in doors:
         try:
@@ -202,7 +203,7 @@ def test_any_json_at_any_place_loads_or_is_refused_in_one_line(
     judge = opened(path, folder / "rows.jsonl")
     for as_json in (False, True):
         try:
-            assert runs.show_judge(path, None, (), as_json=as_json) == 0
+            show(path, None, None, as_json=as_json)
             assert judge is not None
         except ArtifactError as error:
             one_line(error)

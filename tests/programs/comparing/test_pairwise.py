@@ -364,7 +364,6 @@ def test_an_aspect_of_the_library_brings_its_words() -> None:
 
 
 def test_it_is_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(artifact.KINDS, PairwiseDirectScorer.kind, PairwiseDirectScorer)
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
     lm, _ = scripted(Model(steps, levels=3), logprobs=True)
     judge = scorer(tmp_path, lm, levels=3, form="better-worse", order="both", words=20, scale=Scale(1, 5))

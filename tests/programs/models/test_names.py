@@ -264,7 +264,7 @@ def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
 
 def judges() -> Iterator[Judge]:
     """One of every kind, with every field that a file can have."""
-    for kind in artifact.KINDS.values():
+    for kind in judges.parts().values():
         yield kind()
     fine = ActiveCritic("fine", criteria=(Criterion("Fluency", "It reads well."),), task="Summaries.")
     demo = {

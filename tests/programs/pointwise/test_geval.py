@@ -126,7 +126,6 @@ def test_options_that_make_no_sense_are_refused(options: dict[str, Any]) -> None
 def test_it_is_saved_with_its_steps(
     scripted: MakeScripted, with_digits: Callable[..., Reply], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(artifact.KINDS, GEval.kind, GEval)
     score = with_digits("Score: 4", "4", {"4": 0.5, "5": 0.5})
     lm, transport = scripted([(is_steps, STEPS), (is_score, score), (is_score, score)], logprobs=True)
     judge = GEval("fluency", lm=lm)

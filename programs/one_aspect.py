@@ -1,0 +1,89 @@
+"""Judges of one aspect of quality, which the aspect library or the user defines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from ..errors import OptionError
+from ..parts import option, read_options
+from ..signatures.values import Criterion
+from .aspects import OVERALL, Aspect, AspectLibrary, Task, aspects, known_aspect
+from .judge import Judge
+
+
+class OneAspectJudge(Judge):
+    """A judge of one aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name
+    together with `criteria` (one Criterion that defines it). Raises OptionError for an unknown name or several
+    criteria."""
+
+    class Options(Judge.Options):
+        aspect: str = option(
+            "overall", "The aspect that is judged: a name in the aspect library, or of your criterion."
+        )
+
+    def __init__(
+        self,
+        aspect: str | Aspect = "overall",
+        *,
+        task: str = "",
+        criteria: Sequence[Criterion] = (),
+        library: AspectLibrary | None = None,
+        **given: Any,
+    ) -> None:
+        if isinstance(aspect, Aspect) or not criteria:
+            known, its_task = known_aspect(aspect, library)
+            aspect, criteria = known.name, (Criterion(known.name, known.definition),)
+            given |= {name: value for name, value in self.told(known, its_task).items() if not given.get(name)}
+            task = task or self.described(its_task)
+        if len(criteria) != 1:
+            raise OptionError(f"one aspect is judged at a time; got {len(criteria)} criteria")
+        super().__init__(task=task, criteria=criteria, aspect=aspect, **given)
+
+    @classmethod
+    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+        """Options that the library says, where they are not given."""
+        return {}
+
+    @classmethod
+    def described(cls, task: Task | None) -> str:
+        """A task of the library for a prompt."""
+        return task.description if task else ""
+
+    @property
+    def brief(self) -> bool:
+        return True  # answers of a word or a digit: embedded models take such rows one at a time
+
+    @classmethod
+    def from_options(
+        cls,
+        given: Mapping[str, Any],
+        *,
+        labels_aspect: str | None,
+        library_aspect: str | None = None,
+        aspect_file: Path | None = None,
+        criteria: Sequence[Criterion] = (),
+        task: str = "",
+    ) -> Self:
+        read_options(cls.Options, given, f"--method {cls.kind}")
+        own = {name: value for name, value in given.items() if name != "aspect"}
+        if criteria:
+            if library_aspect or aspect_file:
+                raise OptionError(
+                    "--criteria says the aspect in your words, --as and --aspects take it from a library; give one"
+                )
+            if len(criteria) > 1:
+                raise OptionError(f"one aspect is judged at a time; leave one of {len(criteria)} in --criteria")
+            return cls(given.get("aspect") or criteria[0].name, criteria=criteria, task=task, **own)
+        library = aspects(aspect_file)
+        name = library_aspect or given.get("aspect") or ("overall" if labels_aspect in OVERALL else labels_aspect)
+        if name is None:
+            raise OptionError("which aspect is judged? Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria")
+        try:
+            found = library.find(name)
+        except OptionError as error:
+            raise OptionError(
+                f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria FILE"
+            ) from None
+        return cls(found, library=library, task=task, **own)

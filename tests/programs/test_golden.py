@@ -1,0 +1,45 @@
+"""Judges that earlier versions saved load unchanged, whatever is fitted in them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.programs import artifact
+from judgesmith.programs.registry import judges
+
+GOLDEN = Path(__file__).parent / "golden"
+FINGERPRINTS = dict(line.split() for line in (GOLDEN / "fingerprints.txt").read_text().splitlines())
+
+
+def plain_numbers(saved: dict[str, Any]) -> dict[str, Any]:
+    """The one thing that is written otherwise than at first: weights of levels are numbers, which stood as text."""
+    for part in (saved, *saved.get("committee", {}).get("others", ())):
+        options = part["program"]["options"]
+        if "level_weights" in options:
+            options["level_weights"] = [float(w) for w in options["level_weights"].split()] or None
+    return saved
+
+
+@pytest.mark.parametrize("name", FINGERPRINTS)
+def test_a_saved_judge_loads_as_it_was(name: str, tmp_path: Path) -> None:
+    path = GOLDEN / f"{name}.json"
+    judge = artifact.build(artifact.read(path))
+    written = json.loads(path.read_text(encoding="utf-8"))
+    saved = artifact.to_dict(judge)
+    assert saved == plain_numbers(written) | {"lm": None}  # no model was asked for
+    judge = artifact.load(path)
+    assert artifact.fingerprint(judge) == FINGERPRINTS[name]
+    assert artifact.to_dict(judge)["lm"] == written["lm"]
+    judge.save(tmp_path / "again.json")
+    again = artifact.load(tmp_path / "again.json")
+    assert artifact.dumps(again) == artifact.dumps(judge)
+    assert artifact.fingerprint(again) == FINGERPRINTS[name]
+
+
+def test_every_kind_and_whatever_is_fitted_is_here() -> None:
+    saved = [json.loads((GOLDEN / f"{name}.json").read_text(encoding="utf-8")) for name in FINGERPRINTS]
+    assert {s["program"]["kind"] for s in saved} == set(judges.names())
+    assert {"ensemble", "combination", "committee"} <= {key for s in saved for key in s}
+    assert any(s["program"]["options"].get("level_weights") for s in saved)
