@@ -61,7 +61,7 @@ def read_labels(
             f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
             f"{' '.join(map(str, scale))}"
         )
-    table = _open(source)
+    table = open_table(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
@@ -103,7 +103,7 @@ def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> It
     Scores are optional here and kept where they can be read. An empty output is a row with output "". Groups are
     those of the file: rows are not compared with each other. Raises LabelsError, with the line of malformed text.
     """
-    table = _open(source)
+    table = open_table(source)
     return _iter_rows(table, columns)
 
 
@@ -124,7 +124,7 @@ def count_rows(source: Source) -> int | None:
             with _open_text(path) as handle:
                 return sum(1 for line in handle if line.strip())
         if kind in ("csv", "tsv"):
-            return sum(1 for _ in _open(path).records)
+            return sum(1 for _ in open_table(path).records)
     except (LabelsError, OSError, ValueError):
         pass  # whatever is wrong is said by the reading itself
     return None
@@ -249,7 +249,7 @@ def _fail(problems: Sequence[str], has_header: bool) -> None:
 # --- formats ---------------------------------------------------------------------------------------------------------
 
 
-def _open(source: Source) -> _Table:
+def open_table(source: Source) -> _Table:
     """Any source as an iterator over records. What can be checked without reading it is checked now."""
     if not isinstance(source, (str, PathLike)):
         return _Table("<table>", _table_records(source))

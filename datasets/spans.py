@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..errors import LabelsError
-from .loading import _open
+from .loading import open_table
 
 __all__ = ["SEVERITIES", "Span", "SpanSet", "read_spans"]
 
@@ -76,7 +76,7 @@ def read_spans(source: str | PathLike[str], outputs: Mapping[str, str] | None = 
     origin = Path(source).name
     people: dict[str, dict[str, tuple[Span, ...]]] = {}
     unplaced: dict[str, None] = {}
-    for number, record in enumerate(_open(source).records, 1):
+    for number, record in enumerate(open_table(source).records, 1):
         where = f"{origin}, record {number}"
         identity = record.get("id")
         if isinstance(identity, int) and not isinstance(identity, bool):

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import LabelsError
-from ..loading import _open, count_rows, read_labels
+from ..loading import count_rows, open_table, read_labels
 from ..records import OVERALL, Labels
 from .converters import convert
 from .registry import GITHUB, PREFIX, BenchmarkCard, Origin, benchmarks
@@ -353,7 +353,7 @@ def load_zscores(
     """
     path = resolve(name, fetch=fetch, base_url=base_url, progress=progress)
     found = {}
-    for number, record in enumerate(_open(path).records, 1):
+    for number, record in enumerate(open_table(path).records, 1):
         if "zscores" not in record:
             raise LabelsError(f"{benchmark(name).name}: the set has no standardised scores; use its scores")
         where = f"{path.name}, record {number}"
@@ -421,7 +421,7 @@ def _beside(name: str, extra: str, key: str) -> Iterator[tuple[str, dict[str, An
             f" a folder with {file}"
         )
     seen = set()
-    for number, record in enumerate(_open(path).records, 1):
+    for number, record in enumerate(open_table(path).records, 1):
         where = f"{file}, record {number}"
         found = record.get(key)
         if not isinstance(found, str) or found in seen:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from ...errors import OptionError
 from .correlation import Codes, Vector, flat, id_codes, pair
-from .scale import Estimate, _estimates
+from .scale import Estimate, estimates_of
 
 MOST_POSITIONS = 20
 _CELLS = 1_000_000  # scores held at a time in the permutation test
@@ -103,7 +103,7 @@ def order_effect(
     counts = at.sum(axis=0)
     columns = [np.bincount(doc, weights=w) for w in (*(at * gap[:, None]).T, *at.T)]
     sums = np.stack(columns, axis=1).astype(np.float64)  # (documents, gaps and numbers of the positions)
-    found = _estimates(sums, lambda totals: _ratio(totals, len(labels)), rounds, confidence, seed)
+    found = estimates_of(sums, lambda totals: _ratio(totals, len(labels)), rounds, confidence, seed)
     means = (at.T @ people) / counts
     effects = tuple(
         PositionEffect(label, int(n), estimate, float(mean))

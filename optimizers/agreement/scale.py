@@ -120,13 +120,13 @@ def scale_agreement(
         none = Estimate(np.nan)
         return ScaleAgreement(none, none, none, 0, failed, "no row has a prediction")
     gap = x - y
-    sums = _per_document(np.stack([np.abs(gap), gap, gap**2, np.ones(len(gap))], axis=1), doc)
+    sums = sums_by_document(np.stack([np.abs(gap), gap, gap**2, np.ones(len(gap))], axis=1), doc)
 
     def means(totals: Vector) -> Vector:
         mae, bias, square = (totals[:, i] / totals[:, 3] for i in range(3))
         return np.stack([mae, bias, np.sqrt(np.maximum(square, 0.0))], axis=1)
 
-    mae, bias, rmse = _estimates(sums, means, rounds, confidence, seed)
+    mae, bias, rmse = estimates_of(sums, means, rounds, confidence, seed)
     return ScaleAgreement(mae, bias, rmse, len(x), failed)
 
 
@@ -200,7 +200,7 @@ def decisions(
                 axis=1,
             )
 
-    precision, recall, accuracy, kappa = _estimates(_per_document(cells, doc), measures, rounds, confidence, seed)
+    precision, recall, accuracy, kappa = estimates_of(sums_by_document(cells, doc), measures, rounds, confidence, seed)
     return Decisions(threshold, precision, recall, accuracy, kappa, int(people.sum()), len(x), failed)
 
 
@@ -268,13 +268,13 @@ def _usable(
     return x[there], y[there], np.unique(doc[there], return_inverse=True)[1], int((~there).sum())
 
 
-def _per_document(values: Vector, doc: Codes) -> Vector:
+def sums_by_document(values: Vector, doc: Codes) -> Vector:
     """Sums of the columns of `values` within each document: (documents, columns)."""
     count = int(doc.max()) + 1
     return np.stack([np.bincount(doc, weights=column, minlength=count) for column in values.T], axis=1)
 
 
-def _estimates(sums: Vector, measure: Any, rounds: int, confidence: float, seed: int) -> Sequence[Estimate]:
+def estimates_of(sums: Vector, measure: Any, rounds: int, confidence: float, seed: int) -> Sequence[Estimate]:
     """The measures of all documents together, with intervals from drawing documents anew."""
     if rounds < 0 or not 0 < confidence < 1:
         raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")

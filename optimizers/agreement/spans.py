@@ -29,7 +29,7 @@ import numpy as np
 
 from ...errors import OptionError
 from .correlation import Vector, id_codes
-from .scale import Estimate, _estimates, _per_document
+from .scale import Estimate, estimates_of, sums_by_document
 
 __all__ = ["MarkedSpan", "Scores", "SpanAgreement", "human_span_agreement", "span_agreement"]
 
@@ -274,10 +274,10 @@ def _agreement(
         if documents is None
         else id_codes([documents[identity] for identity in pairs], len(pairs), "documents")
     )
-    sums = _per_document(np.stack(rows), np.unique(codes, return_inverse=True)[1])
+    sums = sums_by_document(np.stack(rows), np.unique(codes, return_inverse=True)[1])
     # Where one side never says how severe an error is, there is nothing to weigh.
     unweighable = [who for who, tally in (("the judge", judge), ("people", people)) if tally.placed and not tally.rated]
-    estimates = _estimates(sums, lambda totals: _measures(totals, not unweighable), rounds, confidence, seed)
+    estimates = estimates_of(sums, lambda totals: _measures(totals, not unweighable), rounds, confidence, seed)
     micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
     return SpanAgreement(
         micro, macro, weighted, weighted_macro,
