@@ -15,8 +15,9 @@ $(BIN)/judgesmith: pyproject.toml
 demo: $(BIN)/judgesmith
 	$(BIN)/judgesmith demo
 
+# Tests of one group (a wheel that several look into) stay together; the others go to whichever process is free.
 test: lint
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links.
 lint: $(BIN)/judgesmith

@@ -14,8 +14,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
+#: Sub-packages that stand in src/judgesmith.
+WITHIN = ("judgesmith.cli", "judgesmith.testing")
 #: Run from a checkout, so not in the wheel.
 NOT_SHIPPED = ("bench", "papers", "peers")
+#: One process builds the wheel for all of these tests.
+pytestmark = pytest.mark.xdist_group("wheel")
 FORGET_THE_INSTALLED = """
 import sys
 sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in repr(f).lower()]
@@ -98,11 +102,12 @@ def test_the_list_of_packages_is_complete() -> None:
     """No wheel needed: every folder with Python files is listed, and nothing else."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     folders = {path.parent.relative_to(ROOT) for room in ROOMS for path in shipped(room)}
-    listed = {"judgesmith." + ".".join(folder.parts) for folder in folders} | {"judgesmith", "judgesmith.cli"}
+    listed = {"judgesmith." + ".".join(folder.parts) for folder in folders} | {"judgesmith", *WITHIN}
     assert set(settings["packages"]) == listed
     mapped = {name: Path(folder) for name, folder in settings["package-dir"].items()}
     assert mapped.pop("judgesmith") == Path("src/judgesmith")
-    assert mapped.pop("judgesmith.cli") == Path("src/judgesmith/cli")
+    for name in WITHIN:
+        assert mapped.pop(name) == Path("src") / name.replace(".", "/")
     assert mapped == {"judgesmith." + ".".join(folder.parts): folder for folder in folders}
 
 

@@ -1,109 +1,21 @@
-"""A language model that follows a script: strict, silent about nothing, never on the network."""
+"""Fixtures of the judges' tests: the scripted language model, and servers that misbehave."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from misbehaving_server import MakeServer, Say, Server
 
-from judgesmith.programs.models.lm import Connection, LanguageModel, Sampling
-from judgesmith.programs.models.transport import Message, Reply, Request, TokenChoice, Unanswered
-
-#: What a step answers: a text, a whole reply, or the failure of the call.
-Answered = str | Reply | Unanswered
-Step = tuple[Callable[[Sequence[Message]], bool], Answered]
-PROBE = "2 + 2 ="
-
-
-class ScriptedTransport:
-    """Answers requests from a script: a list of (predicate on the messages, answer) that is used up in its order, or a
-    function from the request to an answer (None: not expected). Anything else raises AssertionError, which no judge
-    catches. The probe of a model's abilities is answered by what the model is said to be able to do."""
-
-    def __init__(
-        self,
-        script: Sequence[Step] | Callable[[Request], Answered | None],
-        *,
-        logprobs: bool,
-        json_schema: bool,
-        system_prompt: bool,
-    ) -> None:
-        self.steps = None if callable(script) else list(script)
-        self.function = script if callable(script) else None
-        self.able = (logprobs, json_schema, system_prompt)
-        #: Requests that were no probes, in the order in which they came.
-        self.requests: list[Request] = []
-        self.probes = 0
-
-    async def send(self, request: Request) -> Reply:
-        logprobs, json_schema, system_prompt = self.able
-        if not system_prompt and request.messages[0]["role"] == "system":
-            raise Unanswered("HTTP 400: no system role", again=False)
-        if PROBE in request.messages[-1]["content"]:
-            self.probes += 1
-            if request.schema:
-                return Reply('{"digit": 4}' if json_schema else "4")
-            tokens = (TokenChoice("4", (("4", -0.1), ("5", -3.0))),)
-            return Reply("4", tokens if logprobs and request.top_logprobs else None)
-        self.requests.append(request)
-        answer = self._next(request)
-        if isinstance(answer, Unanswered):
-            raise answer
-        return Reply(answer, prompt_tokens=10, completion_tokens=5) if isinstance(answer, str) else answer
-
-    def _next(self, request: Request) -> Answered:
-        said = "\n".join(f"[{m['role']}] {m['content']}" for m in request.messages)
-        if self.function is not None:
-            answer = self.function(request)
-            assert answer is not None, f"an unexpected prompt:\n{said}"
-            return answer
-        assert self.steps, f"a prompt after the script's end:\n{said}"
-        expected, answer = self.steps.pop(0)
-        assert expected(request.messages), f"another prompt than the script's next:\n{said}"
-        return answer
-
-    async def close(self) -> None:
-        return None
-
-
-class MakeScripted(Protocol):
-    def __call__(
-        self,
-        script: Sequence[Step] | Callable[[Request], Answered | None],
-        *,
-        logprobs: bool = ...,
-        json_schema: bool = ...,
-        system_prompt: bool = ...,
-        name: str = ...,
-        sampling: Sampling | None = ...,
-        attempts: int = ...,
-    ) -> tuple[LanguageModel, ScriptedTransport]: ...
+from judgesmith.programs.models.transport import Reply, TokenChoice
+from judgesmith.testing.scripted import MakeScripted, scripted_models
 
 
 @pytest.fixture
 def scripted() -> Iterator[MakeScripted]:
     """Makes (model, transport) from a script; a list that was not used up fails the test."""
-    made: list[ScriptedTransport] = []
-
-    def make(
-        script: Sequence[Step] | Callable[[Request], Answered | None],
-        *,
-        logprobs: bool = False,
-        json_schema: bool = False,
-        system_prompt: bool = True,
-        name: str = "test/model",
-        sampling: Sampling | None = None,
-        attempts: int = 1,
-    ) -> tuple[LanguageModel, ScriptedTransport]:
-        transport = ScriptedTransport(script, logprobs=logprobs, json_schema=json_schema, system_prompt=system_prompt)
-        made.append(transport)
-        connection = Connection(cache=False, attempts=attempts)
-        return LanguageModel(name, transport, identity="test", sampling=sampling, connection=connection), transport
-
-    yield make
-    left = [len(t.steps) for t in made if t.steps]
-    assert not left, f"{sum(left)} steps of the script were never asked for"
+    with scripted_models() as make:
+        yield make
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
-"""The command line in this process or in one of its own, against the server of tests/optimizers/conftest.py."""
+"""The command line in this process or in one of its own, against the server on loopback."""
 
-import importlib.util
 import json
 import os
 import signal
@@ -13,21 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import fake, labels_of, own_cache, server
 
 from judgesmith.cli import main as command_line
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.testing.server import make_rows
 
-_spec = importlib.util.spec_from_file_location(
-    "judgesmith_loopback_server", Path(__file__).parents[1] / "optimizers" / "conftest.py"
-)
-assert _spec is not None
-assert _spec.loader is not None
-_server = importlib.util.module_from_spec(_spec)
-sys.modules[_spec.name] = _server
-_spec.loader.exec_module(_server)
-
-fake, labels_of, own_cache, server = _server.fake, _server.labels_of, _server.own_cache, _server.server
+__all__ = [
+    "cli", "compile_", "fake", "judge_file", "labels_of", "own_cache", "rows_file", "server", "spawn", "until",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -108,7 +102,7 @@ def rows_file(tmp_path: Path) -> Callable[..., Path]:
         import csv
 
         made = []
-        for n, row in enumerate(_server.make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
+        for n, row in enumerate(make_rows(-(-rows // 4), 4, lambda n: n * 37 % 101)[:rows]):
             record = {
                 "id": row.id,
                 "source": prefix + row.source,

@@ -12,7 +12,6 @@ from judgesmith.datasets.perturbations.facts import names
 from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
     Amounts,
-    Change,
     Left,
     Pair,
     Text,
@@ -22,31 +21,9 @@ from judgesmith.datasets.perturbations.registry import (
     sentences,
 )
 from judgesmith.datasets.perturbations.rules import QWERTY, inserted
+from judgesmith.testing import perturbations
 
-TOWN = (
-    "The mayor of Springfield, Anna Lopez, said on Monday that the town will not buy 12 new buses. She wanted cheaper "
-    "ones, because the budget is small. The council has agreed. It meets again in March 2024."
-)
-CATS = (
-    "Firefighters in Oldham rescued 3 cats from a tall oak on Friday. Nobody was hurt, and the owner, Peter Black, "
-    "doesn't live there. He was happy about it. The tree is 150 years old."
-)
-TALK = "Anna: Do you want tea?\nBen: No, I was never fond of it.\nAnna: Coffee then?\nBen: Yes, it is often better."
-CAFE = "red door cafe is cheap and has 4 stars ."
-TEXTS = [
-    Text("town", TOWN, "The mayor, Anna Lopez, wants no buses for Springfield.", wrong="She bought a horse."),
-    Text("cats", CATS),
-    Text("talk", TALK),
-    Text("cafe", CAFE, "inform(name='red door cafe', stars=4)"),
-    Text("bar", "blue moon bar is dear .", "inform(name='blue moon bar')"),
-]
-ODD = [
-    Text("emoji", "😀 😀"),
-    Text("word", "word"),
-    Text("empty", "  "),
-    Text("marks", "?! …"),
-    Text("bad", "a\ud800b"),
-]
+TOWN, CATS, TALK, TEXTS = perturbations.TOWN, perturbations.CATS, perturbations.TALK, list(perturbations.TEXTS)
 ENGLISH = "en"
 
 
@@ -65,44 +42,6 @@ def changed(name: str, identity: str, degree: str = "minor", **options: object) 
 
 
 # -- what holds for all of them
-
-
-@pytest.mark.parametrize("name", PERTURBATIONS)
-def test_every_perturbation_can_be_made_and_is_seeded(name: str) -> None:
-    first = [o for o in outcomes(name, seed=3).values() if isinstance(o, Pair)]
-    assert first, "none of these texts could be perturbed"
-    assert first == [o for o in outcomes(name, seed=3).values() if isinstance(o, Pair)]
-    for pair in first:
-        assert pair.perturbed != pair.original and pair.perturbed.strip()
-        assert pair.change == Change.between(pair.original, pair.perturbed)
-        assert (pair.level, pair.method, pair.kind) == (
-            PERTURBATIONS[name].level, PERTURBATIONS[name].method, PERTURBATIONS[name].kind,
-        )  # fmt: skip
-        if pair.kind != "attack":
-            assert pair.original == next(t.text for t in TEXTS if t.id == pair.id)
-
-
-@pytest.mark.parametrize("name", [n for n, p in PERTURBATIONS.items() if p.degrees == ("minor", "major")])
-def test_minor_changes_less_than_major(name: str) -> None:
-    both = 0
-    for seed in range(4):
-        found = outcomes(name, seed=seed)
-        for (identity, degree), pair in found.items():
-            minor = found[identity, "minor"]
-            if degree == "major" and isinstance(pair, Pair) and isinstance(minor, Pair):
-                assert minor.change.distance < pair.change.distance
-                both += 1
-    assert both
-
-
-@pytest.mark.parametrize("name", PERTURBATIONS)
-def test_texts_that_cannot_be_perturbed_are_left_out_with_a_reason(name: str) -> None:
-    for outcome in pairs_of(PERTURBATIONS[name], ODD):
-        if isinstance(outcome, Left):
-            assert len(outcome.reason) > 5
-        else:
-            assert outcome.perturbed != outcome.original and any(c.isalnum() for c in outcome.original)
-    assert all(isinstance(o, Left) for o in pairs_of(PERTURBATIONS[name], ODD[:1]))
 
 
 @settings(deadline=None, max_examples=25)

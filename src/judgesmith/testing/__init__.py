@@ -1,0 +1,28 @@
+"""Contract suites: what holds for every judge, optimizer, perturbation and metric, for parts of other packages, too.
+
+    from judgesmith.testing import JudgeContract
+
+    class TestMine(JudgeContract):
+        part = MyJudge
+
+Beside the suites stand what they run on: a language model that follows a script (`scripted`), and a server on loopback
+that speaks OpenAI's protocol (`server`).
+"""
+
+from ..errors import MissingExtraError
+
+try:
+    import pytest
+except ImportError:
+    raise MissingExtraError("judgesmith.testing needs pytest; install it with: pip install pytest") from None
+
+pytest.register_assert_rewrite(
+    *(f"{__name__}.{suite}" for suite in ("judges", "optimizers", "perturbations", "metrics"))
+)
+
+from .judges import JudgeContract  # noqa: E402
+from .metrics import MetricContract  # noqa: E402
+from .optimizers import OptimizerContract  # noqa: E402
+from .perturbations import PerturbationContract  # noqa: E402
+
+__all__ = ["JudgeContract", "MetricContract", "OptimizerContract", "PerturbationContract"]

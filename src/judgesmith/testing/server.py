@@ -1,0 +1,294 @@
+"""A real HTTP server on loopback that speaks OpenAI's protocol, records what it is asked, and misbehaves when told
+to."""
+
+import asyncio
+import json
+import re
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from ..datasets.records import Labels, Row
+from ..signatures.scoring import ScoreCriteria, ScoreOverall
+from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
+
+#: Every row's texts hold its own mark, so that it can be found again in any prompt.
+MARK = re.compile(r"\br\d{3}\b")
+SCORE = re.compile(r"Score: (\d+)")
+#: How a prompt of each step begins, whatever its wording.
+STEPS = {
+    " ".join(signature.instructions.split())[:60]: step
+    for signature, step in (
+        (ObserveBatch, "observe"),
+        (DescribeTask, "describe"),
+        (ProposeCriteria, "propose"),
+        (MergeDescriptions, "merge"),
+        (MergeCriteria, "join"),
+        (ScoreOverall, "score"),
+        (ScoreCriteria, "criteria"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request as the server saw it."""
+
+    body: dict[str, Any]
+    number: int
+
+    @property
+    def key(self) -> str:
+        return json.dumps(self.body, sort_keys=True)
+
+    @property
+    def system(self) -> str:
+        return str(self.body["messages"][0]["content"])
+
+    @property
+    def last(self) -> str:
+        return str(self.body["messages"][-1]["content"])
+
+    @property
+    def text(self) -> str:
+        return "\n".join(m["content"] for m in self.body["messages"])
+
+    @property
+    def step(self) -> str:
+        """probe, observe, describe, propose, merge (descriptions), join (criteria), score, criteria, or dspy (one of
+        DSPy's own prompts, in which instructions are written). Instructions may have been rewritten for a score."""
+        if "2 + 2 =" in self.last:
+            return "probe"
+        if "[[ ## " in self.text:
+            return "dspy"
+        rewritten = ["score"] if "<output>\n" in self.text else []
+        return next(iter([*(step for start, step in STEPS.items() if start in self.text), *rewritten]))
+
+    @property
+    def again(self) -> bool:
+        """Whether an unreadable answer is asked for a second time."""
+        return "could not be read" in self.last
+
+    @property
+    def judged(self) -> str:
+        """The output to be judged."""
+        turns = [m["content"] for m in self.body["messages"] if m["role"] == "user"]
+        material = turns[-2] if self.again else turns[-1]
+        return material.split("<output>\n", 1)[1].rsplit("\n</output>", 1)[0]
+
+    @property
+    def mark(self) -> str:
+        """The judged row's mark."""
+        return MARK.search(self.judged)[0]  # type: ignore[index]
+
+    @property
+    def shown(self) -> list[str]:
+        """The marks of all rows that the prompt shows beside the judged one."""
+        rest = self.system + "".join(m["content"] for m in self.body["messages"][1:-1] if not self.again)
+        return MARK.findall(rest)
+
+    @property
+    def labels(self) -> list[float]:
+        """The scores that stand in the prompt's demonstrations, in their order."""
+        shown = self.system + "\n".join(m["content"] for m in self.body["messages"][1:-1])
+        return [float(n) for n in SCORE.findall(shown)]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something else than an answer: status (None: 200), headers, text, `cut` (fewer bytes than announced)."""
+
+    status: int = 200
+    text: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    cut: bool = False
+
+
+Answer = str | Fault | Awaitable[str | Fault]
+CRITERIA = json.dumps(
+    {
+        "criteria": [
+            {"name": name, "definition": f"How much {name.lower()} the output has."}
+            for name in ("Accuracy", "Fluency", "Coverage", "Brevity")
+        ]
+    }
+)
+
+
+def written(ask: Ask, text: str) -> str:
+    """An answer to one of DSPy's own prompts, in its form: `text` in the field that is asked for."""
+    if "[[ ## module_advice ## ]]" in ask.text:
+        advice = json.dumps({"judge.overall_scorer.predict": text})
+        return f"[[ ## discussion ## ]]\nOne is better.\n\n[[ ## module_advice ## ]]\n{advice}\n\n[[ ## completed ## ]]"
+    (*_, field) = (name for name in re.findall(r"\[\[ ## (\w+) ## \]\]", ask.system) if name != "completed")
+    return f"[[ ## {field} ## ]]\n{text}\n\n[[ ## completed ## ]]"
+
+
+def sensible(ask: Ask) -> str:
+    """What an obedient model answers to everything but the scoring itself."""
+    if ask.step == "dspy":
+        return written(ask, f"Weigh what the output says, by rule {sum(map(ord, ask.text)) % 97}.")
+    return {
+        "probe": "4",
+        "observe": "People reward texts that are true to their source.",
+        "describe": "Short texts are judged by how true they are to a source.",
+        "propose": CRITERIA,
+        "merge": "Short texts are judged by their truth.",
+        "join": CRITERIA,
+    }[ask.step]
+
+
+def judging(number: Callable[[Ask], int | float]) -> Callable[[Ask], Answer]:
+    """A model that gives `number(ask)` in [0, 100] with an explanation, and answers sensibly to the rest."""
+
+    def answer(ask: Ask) -> Answer:
+        if ask.step == "score":
+            return f"Explanation: It says {ask.mark}.\nScore: {round(number(ask))}"
+        if ask.step == "criteria":
+            said = round(number(ask))
+            return "\n".join(
+                f"{name}: It says so. Score: {said}" for name in ("Accuracy", "Fluency", "Coverage", "Brevity")
+            )
+        return sensible(ask)
+
+    return answer
+
+
+class Server:
+    """An OpenAI-style server in a thread of this process. `answer` decides, `asks` are all requests in order,
+    `answered` the keys of those whose answer was sent, `logprobs` whether it gives log-probabilities (all on what it
+    says)."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[Ask], Answer] = judging(lambda ask: len(ask.judged) % 101)
+        self.asks: list[Ask] = []
+        self.answered: list[str] = []
+        self.logprobs = False
+        self._loop = asyncio.new_event_loop()
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+        assert self._started.wait(20)
+
+    @property
+    def judged(self) -> list[Ask]:
+        return [a for a in self.asks if a.step in ("score", "criteria")]
+
+    def forget(self) -> None:
+        self.asks.clear()
+        self.answered.clear()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._begin())
+        self._started.set()
+        self._loop.run_forever()
+
+    async def _begin(self) -> None:
+        app = web.Application(client_max_size=2**26)
+        app.router.add_post("/v1/chat/completions", self._chat)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0, backlog=256)
+        await site.start()
+        self.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}/v1"
+
+    async def _chat(self, request: web.Request) -> web.StreamResponse:
+        ask = Ask(await request.json(), len(self.asks))
+        self.asks.append(ask)
+        answer = self.answer(ask)
+        if not isinstance(answer, str | Fault):
+            answer = await answer
+        if isinstance(answer, Fault):
+            if answer.cut:
+                response = web.StreamResponse(headers={"Content-Length": "4000", "Content-Type": "application/json"})
+                await response.prepare(request)
+                await response.write(b'{"choices": [{"message": {"content": "Score: 5')
+                assert request.transport is not None
+                request.transport.close()
+                return response
+            return web.Response(status=answer.status, text=answer.text, headers=answer.headers)
+        choice: dict[str, Any] = {"message": {"content": answer}, "finish_reason": "stop"}
+        if self.logprobs and ask.body.get("logprobs"):
+            tokens = re.findall(r"\d|\D+", answer)
+            choice["logprobs"] = {
+                "content": [
+                    {"token": t, "top_logprobs": [{"token": t, "logprob": -0.1}, {"token": "x", "logprob": -3.0}]}
+                    for t in tokens
+                ]
+            }
+        usage = {"prompt_tokens": len(ask.text) // 4, "completion_tokens": len(answer) // 4}
+        response = web.json_response({"choices": [choice], "usage": usage})
+        await response.prepare(request)
+        await response.write_eof()
+        self.answered.append(ask.key)
+        return response
+
+    def close(self) -> None:
+        async def end() -> None:
+            await self._runner.cleanup()
+            others = asyncio.all_tasks() - {asyncio.current_task()}
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+
+        asyncio.run_coroutine_threadsafe(end(), self._loop).result(10)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(10)
+        self._loop.close()
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """A server that is closed at the end."""
+    made = Server()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+#: Names of the environment that would choose another model or server.
+FOREIGN = ("JUDGESMITH_LM", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_API_KEY", "JUDGESMITH_DEBUG")
+
+
+def own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
+    """A cache of calls in this folder, and no model or server from the environment; the cache's path."""
+    path = folder / "calls.sqlite"
+    monkeypatch.setenv("JUDGESMITH_CACHE", str(path))
+    for name in FOREIGN:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OLLAMA_HOST", "http://127.0.0.1:9")  # nothing listens on the discard port
+    return path
+
+
+def make_rows(documents: int, per_document: int, score: Callable[[int], float]) -> list[Row]:
+    """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ."""
+    rows = []
+    for d in range(documents):
+        for _ in range(per_document):
+            n = len(rows)
+            rows.append(
+                Row(
+                    id=f"r{n:03d}",
+                    source=f"Notice d{d:03d}: the hall is closed.",
+                    output=f"Summary r{n:03d} of the notice" + " again" * (n % 7) + ".",
+                    system=f"s{n % per_document}",
+                    doc_id=f"d{d:03d}",
+                    group=f"d{d:03d}",
+                    scores={"overall": score(n)},
+                    line=n + 1,
+                )
+            )
+    return rows
+
+
+def make_labels(documents: int, per_document: int, score: Callable[[int], float]) -> Labels:
+    """Labelled rows: scores by row number, on 0..100."""
+    return Labels(tuple(make_rows(documents, per_document, score)), "overall", (0.0, 100.0), origin="labels.jsonl")
