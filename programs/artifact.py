@@ -150,10 +150,10 @@ class _Ensemble(_Part):
     others: Annotated[list[_Member], Field(min_length=1, max_length=63)]
 
 
-def strictly(model: type[parts.Options], data: Mapping[str, Any]) -> None:
-    """Check JSON values as they stand: no text is read as a number. Raises ArtifactError."""
+def strictly(model: type[parts.Options], data: Mapping[str, Any]) -> parts.Options:
+    """JSON values checked as they stand: no text is read as a number. Raises ArtifactError."""
     try:
-        model.model_validate_json(json.dumps(data, allow_nan=False), strict=True)
+        return model.model_validate_json(json.dumps(data, allow_nan=False), strict=True)
     except OptionError as error:
         raise ArtifactError(f"the file's options do not fit: {_plain(str(error))}") from None
     except (ValidationError, ValueError, TypeError, RecursionError) as error:
@@ -466,9 +466,9 @@ def _built(method: _Method, scale: Scale) -> Judge:
     criteria = [Criterion(c.name, c.definition) for c in method.criteria]
     try:
         judge = kind(**options, task=method.task, criteria=criteria, scale=scale)
-        for name, data in method.fitted().items():
-            if data is not None:
-                judge.load_fitted(name, data)
+        fitted = strictly(kind.Fitted, method.fitted()).model_dump(mode="json", exclude_none=True)
+        for name, data in fitted.items():
+            judge.load_fitted(name, data)
         check_listed(judge.models())
     except (JudgesmithError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"the file's options do not fit: {_plain(str(error))}") from None

@@ -111,7 +111,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
 
     def __init_subclass__(cls, **given: Any) -> None:
         super().__init_subclass__(**given)
-        cls.__signature__ = _signature(cls)  # type: ignore[attr-defined]
+        cls.__signature__ = _signature(cls)
 
     def __getattr__(self, name: str) -> Any:
         chosen = self.__dict__.get("chosen")

@@ -128,10 +128,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What only one method has to say of an output. A subclass for each such method; its fields are JSON values."""
+    """What only one method has to say of an output. A subclass for each such method; its fields are JSON values or
+    tuples of them."""
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ class Combination:
         if not there:
             return math.nan
         percent = sum(w * s for w, s in there) / sum(w for w, _ in there)
+        # The least weights that a float can hold are too coarse for a quotient.
+        percent = min(max(s for _, s in there), max(min(s for _, s in there), percent))
         if self.overall:
             percent = self.overall * overall + (1 - self.overall) * percent
         return percent if math.isnan(percent) else min(100.0, max(0.0, percent))

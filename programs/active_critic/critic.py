@@ -276,7 +276,7 @@ class ActiveCritic(Judge):
         return 2 if self.variant == "fine" and self._asks_overall() else 1
 
     def meet(self, aspect: str, outputs: Sequence[str]) -> None:
-        self.aspect = self.aspect or aspect
+        self.choose(aspect=self.aspect or aspect)
 
     async def prepare(self, lm: LanguageModel) -> None:
         if self.variant == "fine" and not self.knowledge.criteria:

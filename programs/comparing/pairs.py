@@ -211,7 +211,7 @@ class PairS(OneAspectJudge):
         return super().demonstration(item, None)
 
     async def prepare(self, lm: LanguageModel) -> None:
-        self.reading = await self.comparer.prepare(lm, self.reading, self.samples)
+        self.choose(reading=await self.comparer.prepare(lm, self.reading, self.samples))
 
     # -- judging
 

@@ -214,14 +214,14 @@ class PairwiseDirectScorer(OneAspectJudge):
     def calls_per_row(self) -> int:
         """Comparisons, none with a level of weight 0. A document that is new costs `levels` writings beside them,
         once."""
-        drawn = self.samples if self.reading == "samples" else 1
+        drawn: int = self.samples if self.reading == "samples" else 1
         return len(self.asked()) * drawn * (2 if self.order == "both" else 1)
 
     def calls_per_document(self) -> int:
         return self.levels
 
     def meet(self, aspect: str, outputs: Sequence[str]) -> None:
-        self.words = self.words or length_guide(outputs)
+        self.choose(words=self.words or length_guide(outputs))
 
     @property
     def brief(self) -> bool:
@@ -237,7 +237,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         return [self.comparer.predict]
 
     async def prepare(self, lm: LanguageModel) -> None:
-        self.reading = await self.comparer.prepare(lm, self.reading, self.samples)
+        self.choose(reading=await self.comparer.prepare(lm, self.reading, self.samples))
 
     def weights(self) -> tuple[float, ...]:
         """What each level's comparison is worth, worst level first: the paper's 1..N unless others were fitted."""

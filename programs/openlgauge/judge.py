@@ -199,7 +199,7 @@ class OpeNLGauge(OneAspectJudge):
         reading: Labels = "said" if self.reading == "said" else "expected"
         if self.reading == "auto" and not all(a.logprobs for a in able):
             reading = "said"  # one way of reading for all, or their mean would mix two kinds of numbers
-        self.reading = reading
+        self.choose(reading=reading)
         self.annotator.predict.layout = self._layout(reading)
 
     def calls_per_row(self) -> int:

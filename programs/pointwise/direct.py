@@ -41,7 +41,7 @@ class DirectScorer(OneAspectJudge):
 
     async def prepare(self, lm: LanguageModel) -> None:
         if self.reading == "auto":
-            self.reading = "expected" if (await lm.capabilities()).logprobs else "said"
+            self.choose(reading="expected" if (await lm.capabilities()).logprobs else "said")
             self.scorer.predict.layout = OverallLayout("none", self.reading)
 
     def _known(self) -> Known:

@@ -130,7 +130,7 @@ class GEval(OneAspectJudge):
     async def prepare(self, lm: LanguageModel) -> None:
         able = await lm.capabilities()
         if self.reading == "auto":
-            self.reading = "probabilities" if able.logprobs else "samples"
+            self.choose(reading="probabilities" if able.logprobs else "samples")
         async with self._steps.lock:
             if not self._steps.text and not self._steps.note:
                 try:

@@ -284,7 +284,7 @@ def test_annotators_of_members_are_reached_through_the_committee() -> None:
         (lambda: [member(str(n)) for n in range(9)], (NORMS * 3), "2 to 8 members"),
         (lambda: [member("a"), member("b")], NORMS, "one norm for each"),
         (lambda: [member("a"), DirectScorer("fluency")], NORMS[:2], "one kind"),
-        (lambda: [committee(), committee()], NORMS[:2], "no committees themselves"),
+        (lambda: [committee(), committee()], NORMS[:2], "no ensembles themselves"),
         (lambda: [PairS("fluency"), PairS("fluency")], NORMS[:2], "ranks the outputs of a document"),
     ],
 )

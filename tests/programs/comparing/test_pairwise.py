@@ -1,5 +1,6 @@
 """Direct scoring by comparisons: the formula, one document's cost, what a verdict says, demonstrations, compiling."""
 
+import json
 import math
 import random
 from pathlib import Path
@@ -196,8 +197,14 @@ def test_the_verdict_says_what_it_beats(scripted: MakeScripted, tmp_path: Path) 
         "Level 2: “Reference 2 of D.” Level 4: “Reference 4 of D.”"
     )
     assert vectors(verdict) == Vectors((1, 2, 3, 4, 5), (0.9, 0.7, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.6, 0.9))
-    assert len(verdict.notes) == 1
+    assert verdict.notes == ()
     assert verdict.score == pytest.approx(1 + 4 * verdict.percent / 100)
+    assert verdict.to_dict()["details"] == {
+        "levels": [1, 2, 3, 4, 5], "better": [0.9, 0.7, 0.2, 0.1, 0.05], "worse": [0.0, 0.1, 0.2, 0.6, 0.9],
+        "flipped": [],
+    }  # fmt: skip
+    before = "comparisons: " + json.dumps(verdict.to_dict()["details"])  # where earlier versions had them
+    assert vectors(Verdict(1.0, notes=("another note", before))) == verdict.details
     assert vectors(Verdict(1.0)) is None
     assert vectors(Verdict(1.0, notes=("comparisons: [",))) is None
 
@@ -211,7 +218,7 @@ def test_low_shares_are_reported(scripted: MakeScripted, tmp_path: Path) -> None
     odds = {"Better": 0.2, "Worse": 0.1}  # the rest lies on other words
     lm, _ = scripted(Model(lambda level, _: odds if level == 2 else steps(level, "")), logprobs=True)
     notes = scorer(tmp_path, lm).score("D", "One.").notes
-    assert notes[1] == "little of the probability was on the asked words (level 2; at least 30.0%)"
+    assert notes[0] == "little of the probability was on the asked words (level 2; at least 30.0%)"
 
 
 def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_path: Path) -> None:
@@ -251,7 +258,7 @@ def test_drawn_answers_are_named_with_their_error(scripted: MakeScripted, tmp_pa
     # s = 1 + 0 − 3 = −2 of ±6 → 33.33
     assert verdict.percent == pytest.approx(50 * (1 - 2 / 6))
     # level 2: variance 1, √(1/3); of the score 50·2·.57735/6 = 9.6
-    assert verdict.notes[1] == (
+    assert verdict.notes[0] == (
         "not from log-probabilities: 4 answers drawn a comparison at temperature 0.8, standard error ±9.6 of 100"
     )
     assert judge.calls_per_row() == 12
@@ -262,7 +269,7 @@ def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScr
     lm, _ = scripted(Model(lambda *_: "Better", logprobs=False))
     verdict = scorer(tmp_path, lm, reading="probabilities", samples=1).score("D", "One.")
     assert verdict.percent == 100.0
-    assert "standard error unknown from one answer; the judge was made for log-probabilities" in verdict.notes[1]
+    assert "standard error unknown from one answer; the judge was made for log-probabilities" in verdict.notes[0]
 
 
 # Failures
@@ -503,10 +510,12 @@ def test_weights_that_are_none_are_refused(wrong: Any, tmp_path: Path, scripted:
     lm, _ = scripted([], logprobs=True)
     scorer(tmp_path, lm).save(tmp_path / "judge.json")
     text = (tmp_path / "judge.json").read_text()
-    shown = wrong if isinstance(wrong, str) else " ".join(map(str, wrong))
-    (tmp_path / "evil.json").write_text(text.replace('"level_weights": ""', f'"level_weights": "{shown}"'))
-    with pytest.raises(ArtifactError, match="weights"):
-        artifact.load(tmp_path / "evil.json", lm=lm)
+    assert '"level_weights": null' in text
+    as_text = json.dumps(wrong if isinstance(wrong, str) else " ".join(map(str, wrong)))  # as the first files had them
+    for shown, said in ((as_text, "weights"), (json.dumps(wrong), "weights|is no judge")):
+        (tmp_path / "evil.json").write_text(text.replace('"level_weights": null', f'"level_weights": {shown}'))
+        with pytest.raises(ArtifactError, match=said):
+            artifact.load(tmp_path / "evil.json", lm=lm)
 
 
 def test_weights_are_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -521,7 +530,7 @@ def test_weights_are_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, mo
     assert loaded.score("D", "One.").percent == judge.score("D", "One.").percent
     text = (tmp_path / "before.json").read_text()
     assert artifact.load(tmp_path / "before.json", lm=lm).level_weights is None
-    old = text.replace(',\n      "level_weights": ""', "")  # a file from before there were weights
+    old = text.replace(',\n      "level_weights": null', "")  # a file from before there were weights
     assert old != text
     (tmp_path / "old.json").write_text(old)
     assert artifact.load(tmp_path / "old.json", lm=lm).level_weights is None

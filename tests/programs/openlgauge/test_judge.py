@@ -126,7 +126,7 @@ def test_an_annotator_that_fails_leaves_the_mean_and_is_reported(ensemble: Any) 
     assert math.isnan(verdict.spread)
     assert "HTTP 500" in verdict.opinions["openai/b"].failure
     assert "asked twice" in verdict.opinions["openai/c"].failure
-    assert [n.split(":")[0] for n in verdict.notes] == [f"annotator m/{x} gave no score" for x in "bc"]
+    assert [n.split(":")[0] for n in verdict.notes] == [f"annotator openai/{x} gave no score" for x in "bc"]
     json.dumps(verdict.to_dict(), allow_nan=False)
 
 
@@ -134,7 +134,7 @@ def test_where_all_fail_there_is_no_score(ensemble: Any) -> None:
     judge, _ = ensemble(["…", Unanswered("HTTP 401", again=False)])
     verdict = judge.score(SOURCE, OUTPUT)
     assert math.isnan(verdict.score)
-    assert verdict.failure.startswith("every annotator failed: m/a: ")
+    assert verdict.failure.startswith("every annotator failed: openai/a: ")
     assert verdict.usage.calls == 2  # the unreadable answer was asked for twice, the refusal cost nothing
 
 
@@ -294,8 +294,8 @@ def test_a_forged_ensemble_is_refused(change: Callable[[Any], None], part: str, 
         ({"annotators": ["openai/a", "openai/a"]}, "named twice"),
         ({"annotators": ["openai/a@3"]}, "between 0 and 2"),
         ({"annotators": [""]}, "MODEL@0.7"),
-        ({"supervisor": "me"}, "supervisor 'me' is none of"),
-        ({"criteria": [Criterion("a", "b"), Criterion("c", "d")]}, "one aspect is annotated at a time"),
+        ({"supervisor": "me"}, "supervisor: Input should be 'lm' or 'none'; got 'me'"),
+        ({"criteria": [Criterion("a", "b"), Criterion("c", "d")]}, "one aspect is judged at a time"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(options: dict[str, Any], part: str) -> None:
