@@ -15,162 +15,49 @@ import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from .. import parts
 from ..errors import MissingExtraError, ModelError, OptionError
 from ..signatures.values import Verdict
+from .models.files import models_dir
+from .registry import metrics
 
 PREFIX = "metric/"
-INSTALL = "pip install 'judgesmith[metrics]'"
 INSTALL_EMBEDDING = "pip install 'judgesmith[embedding]'"
 Vector = npt.NDArray[np.float64]
 Encoder = Callable[[Sequence[str]], Iterable[npt.ArrayLike]]  # texts -> a vector of one length for each
 Measure = Callable[[str, Sequence[str]], float]  # output, references -> share of the best value, in [0, 1]
 
 
-def _rouge(kind: str) -> Measure:
-    try:
-        from rouge_score.rouge_scorer import RougeScorer
-    except ImportError as error:
-        raise MissingExtraError(f"metric/{kind} needs rouge-score ({error}): {INSTALL}") from None
-    logging.getLogger("absl").setLevel(logging.ERROR)
-    scorer = RougeScorer([kind], use_stemmer=True)
+class Metric:
+    """Base of all metrics: judges with `score` and `score_many` that call no language model. A subclass registers with
+    `@metrics.register` and declares itself.
 
-    def measure(output: str, references: Sequence[str]) -> float:
-        return max(float(scorer.score(reference, output)[kind].fmeasure) for reference in references)
-
-    return measure
-
-
-def _sacrebleu(name: str) -> Measure:
-    try:
-        from sacrebleu.metrics.bleu import BLEU
-        from sacrebleu.metrics.chrf import CHRF
-    except ImportError as error:
-        raise MissingExtraError(f"metric/{name} needs sacrebleu ({error}): {INSTALL}") from None
-    # Of one sentence: smoothed, and up to the longest n-gram that it has, as sacrebleu's own sentence scores are.
-    metric = BLEU(effective_order=True) if name == "bleu" else CHRF()
-
-    def measure(output: str, references: Sequence[str]) -> float:
-        return min(float(metric.sentence_score(output, list(references)).score) / 100.0, 1.0)
-
-    return measure
-
-
-#: Name -> what it is, and how its measure is made.
-METRICS: Mapping[str, tuple[str, Callable[[], Measure]]] = {
-    "rouge1": ("ROUGE-1 F, Porter stemming, best reference (rouge-score)", lambda: _rouge("rouge1")),
-    "rouge2": ("ROUGE-2 F, Porter stemming, best reference (rouge-score)", lambda: _rouge("rouge2")),
-    "rougeL": ("ROUGE-L F, Porter stemming, best reference (rouge-score)", lambda: _rouge("rougeL")),
-    "bleu": (
-        "sentence BLEU, 13a tokens, exponential smoothing, all references (sacrebleu)",
-        lambda: _sacrebleu("bleu"),
-    ),
-    "chrf": ("sentence chrF2, best reference (sacrebleu)", lambda: _sacrebleu("chrf")),
-}
-
-
-@dataclass(frozen=True)
-class ReferenceMetric:
-    """A metric with a judge's `score` and `score_many`: values in [0, 1], 1 = equal to the reference.
-
-    A row without a reference has no score and says so. Texts are compared with all of a row's `references` if it has
-    them, or with its `reference`.
+    Attributes: name, about, paper; Options and `chosen`, its options; extra, the extra of judgesmith that it needs, ""
+    for none; description, what it is in one line.
     """
 
-    name: str
+    name: ClassVar[str] = ""
+    about: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
+    extra: ClassVar[str] = ""
 
-    def __post_init__(self) -> None:
-        if self.name not in METRICS:
-            there = ", ".join(PREFIX + m for m in (*METRICS, *AGAINST))
-            raise OptionError(f"there is no metric {PREFIX}{self.name}; there are {there}")
+    class Options(parts.Options):
+        """None."""
+
+    def __init__(self, **options: Any) -> None:
+        self.chosen = parts.read_options(type(self).Options, options, f"{PREFIX}{self.name}")
 
     @property
     def description(self) -> str:
-        return METRICS[self.name][0]
-
-    @cached_property
-    def _measure(self) -> Measure:
-        return METRICS[self.name][1]()
-
-    def score(
-        self,
-        output: str,
-        reference: str | Sequence[str] | None = None,
-        *,
-        source: str = "",
-        context: str | None = None,
-    ) -> Verdict:
-        """One output. `source` and `context` are taken as a judge takes them and not looked at."""
-        references = [reference] if isinstance(reference, str) else list(reference or ())
-        references = [text for text in references if text.strip()]
-        if not references:
-            return Verdict.failed("no reference to compare with")
-        value = self._measure(output, references)
-        return (
-            Verdict(score=value, percent=100.0 * value) if math.isfinite(value) else Verdict.failed("no finite value")
-        )
-
-    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
-        """One verdict per row, in order. rows: mappings or objects with output and reference (or references).
-
-        Raises MissingExtraError where the package is not installed, OptionError for a row without a text `output`.
-        """
-        self._measure  # noqa: B018  what is not installed is said before the first row
-        for row in rows:
-            yield self.score(_output_of(row), _of(row, "references") or _of(row, "reference"))
-
-
-# Embeddings ----------------------------------------------------------------------------------------------------------
-
-#: 50 languages and 0.2 GB; it reads the first 128 tokens of a text.
-EMBEDDING_MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
-EMBEDDING_VARIABLE = "JUDGESMITH_EMBEDDING_MODEL"
-Against = Literal["reference", "source"]
-AGAINST: Mapping[str, Against] = {"embedding": "reference", "embedding-source": "source"}
-_ROWS = 64  # rows whose texts are encoded together
-_KEPT = 4096  # vectors that are kept, since many outputs have the same source
-_CHARACTERS = 32_000  # of a batch, padded: what a model needs of memory grows with it
-_PATIENCE = 8.0  # seconds to wait for the hub
-_ONNX = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "onnx/model_quantized.onnx", "model_quantized.onnx")
-
-
-@dataclass(frozen=True)
-class EmbeddingSimilarity:
-    """The cosine of two texts' embeddings as a judge: in [-1, 1], 1 = alike to the model; percent is its positive part.
-
-    against: what the output is compared with, the nearest of its references or the source. A row that has none has no
-    score. model: a name that fastembed knows, or a folder with an ONNX model and its tokenizer; None takes
-    JUDGESMITH_EMBEDDING_MODEL, or a multilingual one. A model reads only the beginning of a long text (the default one
-    128 tokens). encoder: any function from texts to vectors, in place of a model.
-    """
-
-    against: Against = "reference"
-    model: str | None = None
-    encoder: Encoder | None = field(default=None, repr=False, compare=False)
-
-    @property
-    def name(self) -> str:
-        return next(name for name, against in AGAINST.items() if against == self.against)
-
-    @property
-    def model_name(self) -> str:
-        return self.model or os.environ.get(EMBEDDING_VARIABLE) or EMBEDDING_MODEL
-
-    @property
-    def description(self) -> str:
-        what = "a function" if self.encoder is not None else self.model_name
-        return f"cosine of the embeddings of output and {self.against} ({what})"
-
-    @cached_property
-    def _encode(self) -> Encoder:
-        return self.encoder or fastembed_encoder(self.model_name)
+        return self.about
 
     def score(
         self,
@@ -182,7 +69,174 @@ class EmbeddingSimilarity:
     ) -> Verdict:
         """One output. `context` is taken as a judge takes it and not looked at."""
         row = {"output": output, "reference": reference, "source": source}
-        return next(self.score_many([row]))
+        return next(iter(self.score_many([row])))
+
+    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
+        """One verdict per row, in order. rows: mappings or objects with output and reference (or references) or source.
+
+        Raises MissingExtraError where a package is not installed, OptionError for a row without a text `output`.
+        """
+        raise NotImplementedError
+
+
+class ReferenceMetric(Metric):
+    """A metric whose values are shares of the best one: in [0, 1], 1 = equal to the reference.
+
+    A row without a reference has no score and says so. Texts are compared with all of a row's `references` if it has
+    them, or with its `reference`. A subclass makes the measure.
+    """
+
+    extra = "metrics"
+
+    def make(self) -> Measure:
+        """The measure; its package is imported here. Raises ImportError."""
+        raise NotImplementedError
+
+    @cached_property
+    def _measure(self) -> Measure:
+        try:
+            return self.make()
+        except ImportError as error:
+            raise MissingExtraError(
+                f"{PREFIX}{self.name} needs a package ({error}): pip install 'judgesmith[{self.extra}]'"
+            ) from None
+
+    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
+        measure = self._measure  # what is not installed is said before the first row
+        for row in rows:
+            output, given = _output_of(row), _of(row, "references") or _of(row, "reference")
+            references = [text for text in ([given] if isinstance(given, str) else given or ()) if text.strip()]
+            if not references:
+                yield Verdict.failed("no reference to compare with")
+                continue
+            value = measure(output, references)
+            finite = math.isfinite(value)
+            yield Verdict(score=value, percent=100.0 * value) if finite else Verdict.failed("no finite value")
+
+
+class _Rouge(ReferenceMetric):
+    paper = "ROUGE: A Package for Automatic Evaluation of Summaries (Lin 2004)"
+
+    def make(self) -> Measure:
+        from rouge_score.rouge_scorer import RougeScorer
+
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        scorer = RougeScorer([self.name], use_stemmer=True)
+
+        def measure(output: str, references: Sequence[str]) -> float:
+            return max(float(scorer.score(reference, output)[self.name].fmeasure) for reference in references)
+
+        return measure
+
+
+@metrics.register
+class Rouge1(_Rouge):
+    name = "rouge1"
+    about = "ROUGE-1 F, Porter stemming, best reference (rouge-score)"
+
+
+@metrics.register
+class Rouge2(_Rouge):
+    name = "rouge2"
+    about = "ROUGE-2 F, Porter stemming, best reference (rouge-score)"
+
+
+@metrics.register
+class RougeL(_Rouge):
+    name = "rougeL"
+    about = "ROUGE-L F, Porter stemming, best reference (rouge-score)"
+
+
+class _SacreBleu(ReferenceMetric):
+    def sentence(self) -> Any:
+        """The metric of sacrebleu."""
+        raise NotImplementedError
+
+    def make(self) -> Measure:
+        metric = self.sentence()
+
+        def measure(output: str, references: Sequence[str]) -> float:
+            return min(float(metric.sentence_score(output, list(references)).score) / 100.0, 1.0)
+
+        return measure
+
+
+@metrics.register
+class Bleu(_SacreBleu):
+    name = "bleu"
+    about = "sentence BLEU, 13a tokens, exponential smoothing, all references (sacrebleu)"
+    paper = "BLEU: a Method for Automatic Evaluation of Machine Translation (Papineni et al. 2002)"
+
+    def sentence(self) -> Any:
+        from sacrebleu.metrics.bleu import BLEU
+
+        # Of one sentence: smoothed, and up to the longest n-gram that it has, as sacrebleu's own sentence scores are.
+        return BLEU(effective_order=True)
+
+
+@metrics.register
+class Chrf(_SacreBleu):
+    name = "chrf"
+    about = "sentence chrF2, best reference (sacrebleu)"
+    paper = "chrF: character n-gram F-score for automatic MT evaluation (Popović 2015)"
+
+    def sentence(self) -> Any:
+        from sacrebleu.metrics.chrf import CHRF
+
+        return CHRF()
+
+
+# Embeddings ----------------------------------------------------------------------------------------------------------
+
+#: 50 languages and 0.2 GB; it reads the first 128 tokens of a text.
+EMBEDDING_MODEL = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
+EMBEDDING_VARIABLE = "JUDGESMITH_EMBEDDING_MODEL"
+_ROWS = 64  # rows whose texts are encoded together
+_KEPT = 4096  # vectors that are kept, since many outputs have the same source
+_CHARACTERS = 32_000  # of a batch, padded: what a model needs of memory grows with it
+_PATIENCE = 8.0  # seconds to wait for the hub
+_ONNX = ("model.onnx", "onnx/model.onnx", "model_optimized.onnx", "onnx/model_quantized.onnx", "model_quantized.onnx")
+
+
+@metrics.register
+class EmbeddingSimilarity(Metric):
+    """The cosine of two texts' embeddings as a judge: in [-1, 1], 1 = alike to the model; percent is its positive part.
+
+    A row without a text to compare with has no score. A model reads only the beginning of a long text (the default one
+    128 tokens). encoder: any function from texts to vectors, in place of a model. against: what the output is compared
+    with, the nearest of its references or the source.
+    """
+
+    name = "embedding"
+    about = "cosine of the embeddings of output and reference (fastembed)"
+    extra = "embedding"
+    against: ClassVar[Literal["reference", "source"]] = "reference"
+
+    class Options(parts.Options):
+        model: str | None = parts.option(
+            None,
+            "A name that fastembed knows, or a folder with an ONNX model and its tokenizer; none takes "
+            f"{EMBEDDING_VARIABLE}, or a multilingual one.",
+            min_length=1,
+        )
+
+    def __init__(self, *, encoder: Encoder | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self.encoder = encoder
+
+    @property
+    def model_name(self) -> str:
+        chosen: Any = self.chosen
+        return chosen.model or os.environ.get(EMBEDDING_VARIABLE) or EMBEDDING_MODEL
+
+    @property
+    def description(self) -> str:
+        what = "a function" if self.encoder is not None else self.model_name
+        return f"cosine of the embeddings of output and {self.against} ({what})"
+
+    @cached_property
+    def _encode(self) -> Encoder:
+        return self.encoder or fastembed_encoder(self.model_name)
 
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
         """One verdict per row, in order. rows: mappings or objects with output and reference (or references) or source.
@@ -233,6 +287,15 @@ class EmbeddingSimilarity:
         if math.isnan(value):
             return Verdict.failed("the embedding model gave no direction for this text")
         return Verdict(score=value, percent=100.0 * max(value, 0.0))
+
+
+@metrics.register
+class SourceSimilarity(EmbeddingSimilarity):
+    """`EmbeddingSimilarity` of output and source."""
+
+    name = "embedding-source"
+    about = "cosine of the embeddings of output and source (fastembed); needs no reference"
+    against = "source"
 
 
 def _sendable(text: str) -> str:
@@ -329,8 +392,6 @@ def _by_name(fastembed: Any, model: str) -> Any:
         )
     folder = os.environ.get("FASTEMBED_CACHE_PATH")
     if not folder:  # its own default is the system's temporary folder
-        from .models.files import models_dir
-
         folder = str(models_dir() / "embedding")
     try:
         return fastembed.TextEmbedding(model, cache_dir=folder, local_files_only=True)
@@ -369,16 +430,22 @@ def _line(error: BaseException) -> str:
 # By name -------------------------------------------------------------------------------------------------------------
 
 
-def reference_metric(name: str) -> ReferenceMetric | EmbeddingSimilarity:
-    """A metric by its name, with or without `metric/`; ROUGE-L is also found as `rougel`. `embedding:MODEL` and
-    `embedding-source:MODEL` name the model. Raises OptionError."""
+def reference_metric(name: str) -> Metric:
+    """A metric by its name, with or without `metric/`, whatever its case. After a colon stands its option:
+    `embedding:MODEL` and `embedding-source:MODEL` name the model. Raises OptionError."""
     plain = name.removeprefix(PREFIX)
-    kind, colon, model = plain.partition(":")
-    if kind.casefold() in AGAINST:
-        if colon and not model.strip():
-            raise OptionError(f"{PREFIX}{plain} names no model; write {PREFIX}{kind}:NAME-or-FOLDER")
-        return EmbeddingSimilarity(AGAINST[kind.casefold()], model.strip() or None)
-    return ReferenceMetric(next((m for m in METRICS if m.casefold() == plain.casefold()), plain))
+    kind, colon, value = plain.partition(":")
+    known = {one.casefold(): part for one, part in metrics.parts().items()}
+    part: type[Metric] | None = known.get(kind.casefold())
+    if part is None or (colon and not part.Options.model_fields):
+        there = ", ".join(PREFIX + one for one in metrics.names())
+        raise OptionError(f"there is no metric {PREFIX}{plain}; there are {there}")
+    if not colon:
+        return part()
+    option = next(iter(part.Options.model_fields))
+    if not value.strip():
+        raise OptionError(f"{PREFIX}{plain} names no {option}; write {PREFIX}{kind}:{option.upper()}")
+    return part(**{option: value.strip()})
 
 
 def _of(row: Any, name: str) -> Any:

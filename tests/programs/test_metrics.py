@@ -19,16 +19,20 @@ from judgesmith.errors import MissingExtraError, ModelError, OptionError
 from judgesmith.programs import metrics as reference_metrics
 from judgesmith.programs.metrics import (
     EMBEDDING_MODEL,
-    METRICS,
     EmbeddingSimilarity,
     ReferenceMetric,
+    SourceSimilarity,
     reference_metric,
 )
+from judgesmith.programs.registry import metrics
 
 PACKAGE = {"rouge1": "rouge_score", "rouge2": "rouge_score", "rougeL": "rouge_score", "bleu": "sacrebleu"}
 
 
-@pytest.fixture(params=list(METRICS))
+METRICS = [name for name, part in metrics.parts().items() if issubclass(part, ReferenceMetric)]
+
+
+@pytest.fixture(params=METRICS)
 def metric(request: pytest.FixtureRequest) -> ReferenceMetric:
     pytest.importorskip(PACKAGE.get(request.param, "sacrebleu"))
     return reference_metric(request.param)
@@ -83,7 +87,7 @@ def test_an_unknown_metric_names_the_known_ones() -> None:
         reference_metric("metric/meteor")
 
 
-@pytest.mark.parametrize("name", list(METRICS))
+@pytest.mark.parametrize("name", METRICS)
 def test_a_missing_package_names_its_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = builtins.__import__
 
@@ -94,7 +98,7 @@ def test_a_missing_package_names_its_command(name: str, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[metrics\]'"):
-        list(ReferenceMetric(name).score_many([{"output": "x", "reference": "x"}]))
+        list(reference_metric(name).score_many([{"output": "x", "reference": "x"}]))
 
 
 # Embeddings ----------------------------------------------------------------------------------------------------------
@@ -134,7 +138,7 @@ def test_the_source_takes_the_place_of_the_reference() -> None:
         SimpleNamespace(output="a", source="b", reference="a"),
         {"output": "a", "reference": "a"},
     ]
-    found = list(EmbeddingSimilarity("source", encoder=Letters()).score_many(rows))
+    found = list(SourceSimilarity(encoder=Letters()).score_many(rows))
     assert [v.score for v in found[:2]] == [1, 0]
     assert found[2].failure == "no source to compare with" and math.isnan(found[2].score)
 
@@ -157,7 +161,7 @@ def test_rows_without_a_number() -> None:
 def test_a_text_is_encoded_once() -> None:
     encoder = Letters()
     rows = [{"output": "a" * (n + 1), "source": "abc"} for n in range(100)]
-    assert len(list(EmbeddingSimilarity("source", encoder=encoder).score_many(rows))) == 100
+    assert len(list(SourceSimilarity(encoder=encoder).score_many(rows))) == 100
     asked = [text for batch in encoder.batches for text in batch]
     assert len(asked) == len(set(asked)) == 101
 
@@ -185,7 +189,7 @@ def test_an_encoder_that_does_not_fit_is_said(encoder: Callable[[Sequence[str]],
 def test_the_model_is_named_or_taken_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JUDGESMITH_EMBEDDING_MODEL", raising=False)
     plain, source = reference_metric("metric/embedding"), reference_metric("metric/Embedding-Source:some/Name:x")
-    assert isinstance(plain, EmbeddingSimilarity) and isinstance(source, EmbeddingSimilarity)
+    assert isinstance(plain, EmbeddingSimilarity) and isinstance(source, SourceSimilarity)
     assert (plain.against, plain.model_name) == ("reference", EMBEDDING_MODEL)
     assert (source.against, source.model_name) == ("source", "some/Name:x")
     monkeypatch.setenv("JUDGESMITH_EMBEDDING_MODEL", "folder")
