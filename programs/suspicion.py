@@ -12,9 +12,10 @@ text's length. A text *about* such attacks is flagged, too; a request in other w
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from ..signatures.values import Item
-from .prompting import folded
+from .prompting import HIDDEN
 
 _JUDGE = (
     r"(?:graders?|judges?|evaluators?|raters?|scorers?|annotators?|assessors?|ai|llm|language models?|assistants?|"
@@ -32,27 +33,65 @@ _TOKENS = re.compile(
     r"<\s?/\s?(?:output|source|context|reference|criteria|examples?|task|instructions?|material)\s?>|"
     r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\]",
 )
-_PHRASES = re.compile(
-    "|".join(
+_JUDGES = (
+    "grader",
+    "judge",
+    "evaluator",
+    "rater",
+    "scorer",
+    "annotator",
+    "assessor",
+    "assistant",
+    "chatbot",
+    "llm",
+    " ai",
+)
+_JUDGES += ("language model",)
+_NOTE = r"notes?|messages?|attention|instructions?|reminder|hint"
+_FORGET = r"ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer"
+_GRANT = r"donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua"
+#: Each after words one of which it needs: to look for these first is many times faster.
+_PHRASES = tuple(
+    (needed, re.compile(pattern))
+    for needed, pattern in (
         (
+            ("ignore", "disregard", "forget", "override"),
             r"\b(?:ignore|disregard|forget|override)\b[^.!?]{0,30}\b(?:instructions?|prompts?|guidelines|rubric|criteria)\b",
-            r"\bnew instructions?\s?:|\bsystem (?:message|prompt|override)\s?:",
-            r"\b(?:notes?|messages?|attention|instructions?|reminder|hint) (?:to|for) "
-            rf"(?:the |any |all |every |you,? the )?{_JUDGE}\b",
-            rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b",
-            r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b",
+        ),
+        (("new instruction",), r"\bnew instructions?\s?:"),
+        (("system ",), r"\bsystem (?:message|prompt|override)\s?:"),
+        (_JUDGES, rf"\b(?:{_NOTE}) (?:to|for) (?:the |any |all |every |you,? the )?{_JUDGE}\b"),
+        (_JUDGES, rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b"),
+        (("you are ",), r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b"),
+        (
+            ("out of", "/", "score", "rating", "mark", "grade", "point"),
             rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})",
+        ),
+        (
+            ("score", "rating", "mark"),
             rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b",
+        ),
+        (
+            ("score", "rating"),
             rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)",
-            r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung",
-            r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)",
-            r"\b(?:ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer)\b[^.!?]{0,40}\b"
-            r"(?:instructions|instrucciones|istruzioni|instruções|instructies|consignes)\b",
-            r"\b(?:donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua)\b[^.!?]{0,40}\b(?:note|puntuación|nota|punteggio|"
-            r"pontuação) (?:maxim|máxim|massim|la plus)\w*",
-            r"игнориру\w+[^.!?]{0,40}инструкци|(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視|"
-            r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)",
-        )
+        ),
+        (("anweisung",), r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung"),
+        (("höchst", "voll"), r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)"),
+        (
+            ("instr", "istruz", "consignes"),
+            rf"\b(?:{_FORGET})\b[^.!?]{{0,40}}\b(?:instruc\w+|instruç\w+|istruzioni|consignes)\b",
+        ),
+        (
+            ("maxim", "máxim", "massim", "la plus"),
+            rf"\b(?:{_GRANT})\b[^.!?]{{0,40}}\b(?:note|puntuación|nota|punteggio|pontuação) "
+            r"(?:maxim|máxim|massim|la plus)",
+        ),
+        (("игнориру",), r"игнориру\w+[^.!?]{0,40}инструкци"),
+        (
+            ("忽略", "无视", "無視"),
+            r"(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視",
+        ),
+        (("分", "満点"), r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)"),
     )
 )
 _SCORE_LINE = re.compile(
@@ -69,17 +108,19 @@ _UNSEEN = re.compile(
 
 def suspicion(text: str) -> str | None:
     """What in a text addresses a judge, as a clause that quotes it; None where nothing does."""
-    if _UNSEEN.search(text):
+    usual = not HIDDEN.search(text) if text.isascii() else False
+    if not usual and _UNSEEN.search(text):
         return "holds writing that people do not see"
-    plain = text if text.isascii() and text.isprintable() else folded(text)[0]
+    plain = text if usual else unicodedata.normalize("NFKC", HIDDEN.sub("", text))
     lines = [" ".join(line.split()) for line in plain.casefold().splitlines()]
     if _SCORE_LINE.search("\n".join(lines)):
         return "holds a line that gives a score"
     plain = " ".join(filter(None, lines))
     if found := _TOKENS.search(plain):
         return f"holds a prompt's tag or control token ({found[0][:40]!r})"
-    if found := _PHRASES.search(plain):
-        return f"addresses a judge ({found[0][:80]!r})"
+    for needed, phrase in _PHRASES:
+        if any(word in plain for word in needed) and (found := phrase.search(plain)):
+            return f"addresses a judge ({found[0][:80]!r})"
     return None
 
 
