@@ -16,7 +16,7 @@ from . import engine
 from .calibration import Calibration
 from .lm import Connection, LanguageModel, language_model
 from .predict import JudgePredict
-from .suspicion import suspicious
+from .suspicion import guarded
 from .task import TaskKnowledge
 from .transport import Message
 
@@ -185,8 +185,9 @@ class Judge(dspy.Module):  # type: ignore[misc]
             await self.prepare(lm)
         if not item.output.strip():
             return Verdict.failed("the output is empty")
+        safe, suspicious = guarded(item)
         try:
-            verdict = replace(await self.ajudge(item, lm), suspicious=suspicious(item))
+            verdict = replace(await self.ajudge(safe, lm), suspicious=suspicious)
         except CallError as error:
             return Verdict.failed(str(error), usage=getattr(error, "usage", None), raw=getattr(error, "raw", ()))
         if verdict.failure is not None or math.isnan(verdict.percent):

@@ -27,7 +27,7 @@ from .comparison import LOW_SHARE, Compared, Form, Order, PairwiseComparer, Read
 from .direct import OneAspectJudge
 from .lm import LanguageModel
 from .predict import JudgePredict
-from .suspicion import suspicious
+from .suspicion import guarded
 from .transport import Message
 
 T = TypeVar("T")
@@ -258,10 +258,14 @@ class PairS(OneAspectJudge):
         lm = self.lm
         engine.run(self.prepare(lm))
         items: list[Item] = []
+        suspicious: list[str | None] = []
         documents: dict[tuple[str, ...], list[int]] = {}
         for place, row in enumerate(rows):
-            items.append(Item.of(row))
-            documents.setdefault(_document(row, items[-1], place), []).append(place)
+            item = Item.of(row)
+            documents.setdefault(_document(row, item, place), []).append(place)
+            item, reason = guarded(item)
+            items.append(item)
+            suspicious.append(reason)
         in_flight = concurrency or (1 if lm.embedded else lm.concurrency)
         slots = asyncio.Semaphore(in_flight)
 
@@ -273,7 +277,7 @@ class PairS(OneAspectJudge):
         found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
         for places, verdicts in zip(documents.values(), found, strict=True):
             there.update(
-                (place, replace(verdict, suspicious=suspicious(items[place])))
+                (place, replace(verdict, suspicious=suspicious[place]))
                 for place, verdict in zip(places, verdicts, strict=True)
             )
             while following in there:

@@ -7,12 +7,16 @@ instructions or a score. Phrases are looked for in the folded text (compatibilit
 white space), in English and, for the commonest requests, in other languages. No model is asked, and time grows with the
 text's length. A text *about* such attacks is flagged, too; a request in other words is not.
 `experiments/bench_suspicion.py` measures both.
+
+A flagged text is judged without the sentences that flag it (`blanked`): delimiters keep an instruction in its place,
+but a small model follows it there as well.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from dataclasses import replace
 
 from ..signatures.values import Item
 from .prompting import HIDDEN
@@ -124,9 +128,33 @@ def suspicion(text: str) -> str | None:
     return None
 
 
-def suspicious(item: Item) -> str | None:
-    """What in an output, or in what is shown with it, could have moved its score; None where nothing could."""
-    for name in ("output", "source", "context", "reference"):
-        if (text := getattr(item, name)) and (found := suspicion(text)):
-            return f"the {name} {found}"
-    return None
+_LINES = re.compile(r"[^\n.!?。！？]*+[\n.!?。！？]*+")
+_SENTENCES = re.compile(r"[^.!?。！？]*+[.!?。！？]*+")
+_SHOWN = ("output", "source", "context", "reference")
+
+
+def blanked(text: str) -> str:
+    """A text whose sentences that address a judge are blanked out ("[…]") and whose unseen characters are spaces. Same
+    length, so that places hold; a text that addresses nobody comes back as it is."""
+    for pieces in (_LINES, _SENTENCES):  # a request may go on over a line's end
+        if suspicion(text) is None:
+            break
+        seen = HIDDEN.sub(" ", text)
+        text = "".join(_blank(piece) if suspicion(piece) else piece for piece in pieces.findall(seen))
+    return text
+
+
+def _blank(piece: str) -> str:
+    end = "\n" if piece.endswith("\n") else ""
+    size = len(piece) - len(end)
+    return "[…]".ljust(size)[:size] + end
+
+
+def guarded(item: Item) -> tuple[Item, str | None]:
+    """What is judged in an item's place, and what in its texts could have moved the score; None where nothing could."""
+    found = {name: reason for name in _SHOWN if (text := getattr(item, name)) and (reason := suspicion(text))}
+    if not found:
+        return item, None
+    name, reason = next(iter(found.items()))
+    safe = replace(item, **{name: blanked(getattr(item, name)) for name in found})
+    return safe, f"the {name} {reason}; that was left out of the prompt"
