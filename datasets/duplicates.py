@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import islice, product
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -278,10 +279,20 @@ def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
 
 def minhashes(texts: Sequence[Folded], values: int) -> NDArray[np.uint32]:
     """MinHash of each text's pairs of neighbouring words, shape (texts, values)."""
+    empty = _empty(values)
+    found = np.empty((len(texts), values), dtype=np.uint32)
+    for place, text in enumerate(texts):
+        made = empty.copy()
+        made.update_batch(_pairs(text))
+        found[place] = made.hashvalues
+    return found
+
+
+@cache
+def _empty(values: int) -> Any:
     from datasketch.minhash import MinHash  # takes a second to import
 
-    made = MinHash.generator(map(_pairs, texts), num_perm=values, seed=1, hashfunc=int, scheme="affine32")
-    return np.array([one.hashvalues for one in made], dtype=np.uint32).reshape(len(texts), values)
+    return MinHash(num_perm=values, seed=1, hashfunc=int, scheme="affine32")
 
 
 def _pairs(text: Folded) -> list[int]:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,13 @@ def labels_of(rows: list[Row]) -> Labels:
     return Labels(merged.applied(rows), "overall", (1.0, 5.0), origin="rows")
 
 
+@cache
+def two_hundred() -> Labels:
+    labels = labels_of(rows_with_duplicates())
+    assert len(labels) == 200
+    return labels
+
+
 def folded(text: str) -> str:
     return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", text).casefold())
 
@@ -114,11 +122,12 @@ def folded(text: str) -> str:
 
 
 class Copier:
-    """A model that copies a label wherever the prompt gives it away. leaks: the kind of each row that was."""
+    """A model that copies a label wherever the prompt gives it away. leaks: the kind of each row that was. judged: the
+    outputs that it was asked about."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.seed = 0
-        self.judged = 0
+        self.judged: set[str] = set()
         self.leaks: Counter[str] = Counter()
         families: dict[str, set[str]] = {}
         self.of: dict[str, tuple[str, str, float]] = {}
@@ -163,7 +172,7 @@ class Copier:
         if found is None:  # a text that this model wrote itself, or a damaged one
             return random.Random(f"{self.seed} {last}").randint(1, 5)
         family, _, label = self.of[found[0]]
-        self.judged += 1
+        self.judged.update(self.output.findall(last))
         elsewhere = folded("\n".join(m["content"] for m in request.messages[:-1]))
         if any(text in elsewhere for text in self.texts[family]):
             self.leaks[KINDS[int(family) % len(KINDS)]] += 1
@@ -228,8 +237,7 @@ def scores_by_seed(judge: Judge, copier: Copier, rows: list[Row]) -> NDArray[np.
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_prompt_shows_a_duplicate_of_its_row(method: str, optimizer: OptimizerName) -> None:
-    labels = labels_of(rows_with_duplicates())
-    assert len(labels) == 200
+    labels = two_hundred()
     copier = Copier(list(labels.rows))
     try:
         judge = js.compile(METHODS[method](), labels, lm=model_of(copier), optimizer=small(optimizer))
@@ -238,7 +246,7 @@ def test_no_prompt_shows_a_duplicate_of_its_row(method: str, optimizer: Optimize
             error
         )  # ZEPO is for judges that compare
         return
-    assert copier.judged >= 200
+    assert copier.judged == set(copier.of)
     assert copier.leaks == {}
     held = {found["id"] for found in judge.report.heldout_predictions}
     families = {row.id.partition(".")[0] for row in labels.rows if row.id in held}
