@@ -10,12 +10,12 @@ need no such limit: a demonstration that is like the judged row is always left o
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise, product
-from typing import TYPE_CHECKING, Literal
+from functools import cache
+from itertools import islice, product
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ NEAR_WORDS = 8
 #: 7 of 11 pairs in common, 1 of 15,000 is missed.
 BANDS, WIDTH = 32, 3
 #: How many texts of one bucket a text is compared with: a bucket of a template may hold them all.
-COMPARISONS = 8
+COMPARISONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Class:
         """Its texts one by one, where it has several."""
         if len(self.texts) > 1:
             for rows in self.texts:
-                own = tuple(link for link in self.links if link.equal and link.one in rows)
+                own = tuple(Link(self.field, True, rows[0], row) for row in rows[1:])
                 yield _Class(self.field, (rows,), own, self.telling)
 
 
@@ -265,8 +265,9 @@ def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
     done: set[tuple[int, int]] = set()
     for band in range(BANDS):
         buckets: dict[bytes, list[int]] = defaultdict(list)
-        for place, values in enumerate(np.ascontiguousarray(signatures[:, band * WIDTH : (band + 1) * WIDTH])):
-            bucket = buckets[values.tobytes()]
+        values = np.ascontiguousarray(signatures[:, band * WIDTH : (band + 1) * WIDTH])
+        for place, value in enumerate(values.view(f"V{values.itemsize * WIDTH}").ravel().tolist()):
+            bucket = buckets[value]
             for other in bucket[-COMPARISONS:]:
                 pair = (min(order[other], order[place]), max(order[other], order[place]))
                 if pair not in done:
@@ -278,8 +279,24 @@ def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
 
 def minhashes(texts: Sequence[Folded], values: int) -> NDArray[np.uint32]:
     """MinHash of each text's pairs of neighbouring words, shape (texts, values)."""
+    empty = _empty(values)
+    found = np.empty((len(texts), values), dtype=np.uint32)
+    for place, text in enumerate(texts):
+        made = empty.copy()
+        made.update_batch(_pairs(text))
+        found[place] = made.hashvalues
+    return found
+
+
+@cache
+def _empty(values: int) -> Any:
     from datasketch.minhash import MinHash  # takes a second to import
 
-    shingles = ([f"{a}{b}".encode() for a, b in pairwise(f"\0{text.words[:COMPARED]}\0")] for text in texts)
-    made = MinHash.generator(shingles, num_perm=values, seed=1, hashfunc=zlib.crc32, scheme="affine32")
-    return np.array([one.hashvalues for one in made], dtype=np.uint32).reshape(len(texts), values)
+    return MinHash(num_perm=values, seed=1, hashfunc=int, scheme="affine32")
+
+
+def _pairs(text: Folded) -> list[int]:
+    """A number in 32 bits for each pair of neighbouring words, the ends of the text counting as words."""
+    words = np.frombuffer(f"\0{text.words[:COMPARED]}\0".encode("utf-32-le"), dtype=np.uint32)
+    made: list[int] = (words[:-1] * np.uint32(0x9E3779B1) + words[1:] * np.uint32(0x85EBCA77)).tolist()
+    return made

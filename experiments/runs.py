@@ -374,6 +374,12 @@ def score_rows_of_file(
                     "them says little",
                     style="yellow",
                 )
+            if summary.suspicious:
+                out.print(
+                    f"note: the texts of {summary.suspicious} rows address a judge (`suspicious` in the output); they "
+                    "were judged without those sentences",
+                    style="yellow",
+                )
             for identity, reason in summary.failures[:10]:
                 out.print(f"  no score for {identity}: {reason}", markup=False, style="red")
             if summary.failed > 10:

@@ -39,14 +39,15 @@ MOST_IDS = 1_000_000
 @dataclass(slots=True)
 class ScoreSummary:
     """What a scoring run did. rows, scored, failed and repaired count the whole output file; `resumed` of them were
-    there before. `seen` rows were used to compile the judge: agreement measured on them means little. `duplicate_ids`
-    rows have the id of a row before them, the first of these being `duplicate_example`; a row is compared with the
-    first million ids."""
+    there before. The texts of `suspicious` rows address a judge. `seen` rows were used to compile the judge: agreement
+    measured on them means little. `duplicate_ids` rows have the id of a row before them, the first of these being
+    `duplicate_example`; a row is compared with the first million ids."""
 
     rows: int = 0
     scored: int = 0
     failed: int = 0
     repaired: int = 0
+    suspicious: int = 0
     resumed: int = 0
     seen: int = 0
     calls: int = 0
@@ -57,15 +58,19 @@ class ScoreSummary:
     duplicate_example: str | None = None
     _ids: set[bytes] = field(default_factory=set)
 
-    def count(self, identity: str, failure: str | None, repaired: bool, seen: bool) -> None:
+    def count(self, record: Mapping[str, Any]) -> None:
+        """Count a row of the output."""
+        self._compare(record["id"])
+        verdict = record["verdict"]
+        failure = verdict["failure"]
         self.rows += 1
-        self._compare(identity)
-        self.scored += failure is None
-        self.failed += failure is not None
-        self.repaired += repaired
-        self.seen += seen
-        if failure is not None and len(self.failures) < 1000:
-            self.failures.append((identity, failure))
+        self.scored += not failure
+        self.failed += bool(failure)
+        self.repaired += bool(verdict["repaired"])
+        self.suspicious += bool(verdict.get("suspicious"))
+        self.seen += bool(record.get("seen"))
+        if failure and len(self.failures) < 1000:
+            self.failures.append((record["id"], failure))
 
     def _compare(self, identity: str) -> None:
         # Eight bytes: among a million ids two have the same by chance once in forty million files.
@@ -78,8 +83,8 @@ class ScoreSummary:
 
     def to_dict(self) -> dict[str, Any]:
         names = (
-            "rows", "scored", "failed", "repaired", "resumed", "seen", "duplicate_ids", "duplicate_example", "calls",
-            "cached_calls",
+            "rows", "scored", "failed", "repaired", "suspicious", "resumed", "seen", "duplicate_ids",
+            "duplicate_example", "calls", "cached_calls",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names} | {
             "seconds": round(self.seconds, 2),
@@ -160,12 +165,17 @@ class JsonlSink:
 class CsvSink:
     """Flat columns: the input's own, then judge_score, judge_explanation, judge_failure, judge."""
 
-    COLUMNS = ("judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge")
+    COLUMNS = (
+        "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge",
+        "judge_suspicious",
+    )  # fmt: skip
+    #: By which an output is known; those of earlier versions have no `judge_suspicious`.
+    KNOWN_BY = frozenset(COLUMNS[:-1])
 
     def __init__(self, path: Path, *, append: bool) -> None:
         self.path = path
         self._writer: csv.DictWriter[str] | None = None
-        if append and set(self.COLUMNS) <= set(_csv_header(path) or ()):
+        if append and set(_csv_header(path) or ()) >= self.KNOWN_BY:
             _drop_half_row(path)
         mode = "a" if append else "w"
         self._file: IO[str] = path.open(mode, encoding="utf-8", newline="", errors=SURROGATES)
@@ -175,7 +185,7 @@ class CsvSink:
         with self.path.open(encoding="utf-8", newline="") as file:
             csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # the default refuses texts over 128 KiB
             rows = csv.DictReader(file)
-            if not set(self.COLUMNS) <= set(self._header or ()):
+            if not set(self._header or ()) >= self.KNOWN_BY:
                 raise OptionError(
                     f"{self.path.name} is no output of `judgesmith score`; give another -o, or --overwrite"
                 )
@@ -186,7 +196,11 @@ class CsvSink:
                     "id": unguarded(row["judge_id"]),
                     "judge": row["judge"],
                     "seen": row["judge_seen"] == "yes",
-                    "verdict": {"failure": failure, "repaired": row["judge_repaired"] == "yes"},
+                    "verdict": {
+                        "failure": failure,
+                        "repaired": row["judge_repaired"] == "yes",
+                        "suspicious": row.get("judge_suspicious"),
+                    },
                 }
 
     def write(self, record: Mapping[str, Any]) -> None:
@@ -208,6 +222,7 @@ class CsvSink:
             "judge_explanation": verdict["explanation"],
             "judge_failure": verdict["failure"] or "",
             "judge_repaired": "yes" if verdict["repaired"] else "",
+            "judge_suspicious": verdict["suspicious"] or "",
             "judge_seen": "yes" if record.get("seen") else "",
             "judge_id": record["id"],
             "judge": record["judge"],
@@ -347,14 +362,14 @@ def _onwards(
         if there:
             for old in sink.existing():
                 _same(output, old, next(rows, None), mark)
-                summary.count(old["id"], old["verdict"]["failure"], old["verdict"]["repaired"], bool(old.get("seen")))
+                summary.count(old)
                 summary.resumed += 1
                 if watch is not None:
                     watch.step()
         for row, record, verdict in _judged(judge, rows):
             made = _record(row, record, verdict, mark, known, raw)
             sink.write(made)
-            summary.count(row.id, verdict.failure, verdict.repaired, made["seen"])
+            summary.count(made)
             if watch is not None:
                 watch.step()
     finally:
@@ -399,13 +414,13 @@ def _again(
         for old, row, _ in second:
             if old is not None and kept(old):
                 sink.write(old)
-                summary.count(row.id, None, old["verdict"]["repaired"], bool(old.get("seen")))
+                summary.count(old)
                 summary.resumed += 1
             else:
                 row, record, verdict = next(verdicts)
                 made = _record(row, record, verdict, mark, known, raw)
                 sink.write(made)
-                summary.count(row.id, verdict.failure, verdict.repaired, made["seen"])
+                summary.count(made)
             if watch is not None:
                 watch.step()
         sink.close()

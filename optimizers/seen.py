@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..datasets.duplicates import NEAR_WORDS, minhashes
 from ..datasets.records import Row
@@ -67,8 +68,9 @@ def _folded_keys(source: str, output: str) -> list[str]:
     return [f"={row_key(*text)}" for text in texts]
 
 
-def _sketch(output: str) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
+def _sketch(output: str) -> NDArray[np.uint8] | None:
     text = folded(output)
     if len(text.words) < NEAR_WORDS:
         return None
-    return (minhashes([text], KEPT)[0] & 0xFF).astype(np.uint8)
+    made: NDArray[np.uint8] = (minhashes([text], KEPT)[0] & 0xFF).astype(np.uint8)
+    return made

@@ -197,7 +197,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
 def _parsed(text: str, file: str) -> dict[str, Any]:
     """The tasks of a YAML text: {name: {field: …, aspects: {name: {field: …}}}}, keys checked, values not yet."""
     try:
-        data = yaml.load(text, Loader=_Loader)
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506  # a SafeLoader
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""

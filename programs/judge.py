@@ -21,7 +21,7 @@ from .models import engine
 from .models.lm import Connection, LanguageModel, language_model
 from .models.transport import Message
 from .prompting.predict import JudgePredict
-from .prompting.suspicion import suspicious
+from .prompting.suspicion import guarded
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,8 +358,9 @@ class Judge(dspy.Module):  # type: ignore[misc]
             await self.prepare(lm)
         if not item.output.strip():
             return Verdict.failed("the output is empty")
+        safe, suspicious = guarded(item)
         try:
-            verdict = replace(await self.ajudge(item, lm), suspicious=suspicious(item))
+            verdict = replace(await self.ajudge(safe, lm), suspicious=suspicious)
         except CallError as error:
             return Verdict.failed(str(error), usage=getattr(error, "usage", None), raw=getattr(error, "raw", ()))
         if verdict.failure is not None or math.isnan(verdict.percent):

@@ -71,7 +71,7 @@ def judge_rows(score: Score, rows: list[dict[str, Any]]) -> tuple[list[float | N
 
 def tell(job: Job) -> None:
     """The search is over: calls are counted as judging from here."""
-    request = urllib.request.Request(
+    request = urllib.request.Request(  # noqa: S310  # the address is the proxy's that started this process
         job["base"] + "/judging", data=b"{}", headers={"Authorization": f"Bearer {job['key']}"}
     )
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))

@@ -80,7 +80,7 @@ def render(
             notes=notes,
             judges=[_judge(result, i) for i, result in enumerate(results)],
             comparisons=[_comparison(one) for one in comparisons],
-            figure=Markup(drawn) if drawn else None,  # its texts are outlines
+            figure=Markup(drawn) if drawn else None,  # noqa: S704  # our own figure, whose texts are outlines
             colours=_JUDGES,
             examples=_examples(contenders, results, book, repeat, criteria),
             version=__version__,

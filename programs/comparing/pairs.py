@@ -28,7 +28,7 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
 from ..prompting.predict import JudgePredict
-from ..prompting.suspicion import suspicious
+from ..prompting.suspicion import guarded
 from ..registry import judges
 from .comparison import LOW_SHARE, Compared, Comparing, PairwiseComparer
 
@@ -237,10 +237,14 @@ class PairS(OneAspectJudge):
         lm = self.lm
         engine.run(self.prepare(lm))
         items: list[Item] = []
+        suspicious: list[str | None] = []
         documents: dict[tuple[str, ...], list[int]] = {}
         for place, row in enumerate(rows):
-            items.append(Item.of(row))
-            documents.setdefault(_document(row, items[-1], place), []).append(place)
+            item = Item.of(row)
+            documents.setdefault(_document(row, item, place), []).append(place)
+            item, reason = guarded(item)
+            items.append(item)
+            suspicious.append(reason)
         in_flight = concurrency or (1 if lm.embedded else lm.concurrency)
         slots = asyncio.Semaphore(in_flight)
 
@@ -252,7 +256,7 @@ class PairS(OneAspectJudge):
         found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
         for places, verdicts in zip(documents.values(), found, strict=True):
             there.update(
-                (place, replace(verdict, suspicious=suspicious(items[place])))
+                (place, replace(verdict, suspicious=suspicious[place]))
                 for place, verdict in zip(places, verdicts, strict=True)
             )
             while following in there:

@@ -48,8 +48,9 @@ def ollama_host(host: str | None = None) -> str:
     address, slash, path = rest.partition("/")
     if address.startswith(":"):
         address = "127.0.0.1" + address
-    if address == "0.0.0.0" or address.startswith("0.0.0.0:"):
-        address = "127.0.0.1" + address.removeprefix("0.0.0.0")
+    everywhere = "0.0.0.0"  # noqa: S104  # replaced, not bound to
+    if address == everywhere or address.startswith(f"{everywhere}:"):
+        address = "127.0.0.1" + address.removeprefix(everywhere)
     has_port = ":" in address.rpartition("]")[2]
     if not has_port and not separator:
         address += ":11434"

@@ -40,7 +40,7 @@ _OMISSION = re.compile(
 )
 #: No place is named.
 NOWHERE = re.compile(
-    r"[\W_]*(?:n/?a|none|null|nil|unknown|not applicable|keine?|aucune?|ninguno|无|無|なし|нет)?[\W_]*", re.IGNORECASE
+    r"[\W_]*+(?:n/?a|none|null|nil|unknown|not applicable|keine?|aucune?|ninguno|无|無|なし|нет)?[\W_]*", re.IGNORECASE
 )
 #: An explanation of something that the output lacks.
 ABSENT = re.compile(

@@ -48,12 +48,11 @@ _OPENS = re.compile(
 )
 #: Characters that no reader sees and a tokenizer may drop: Unicode's Default_Ignorable_Code_Point, and control
 #: characters that are no white space.
-INVISIBLE = (
-    r"\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+HIDDEN = re.compile(
+    r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3"
-    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    r"\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-_UNSEEN = re.compile(f"[{INVISIBLE}]")
 _OPENING = re.compile(r"[<[＜﹤［﹇]")
 _PLAIN = re.compile(r"[\t\n\r -~]*")
 #: Neither is a sign of any template, and compatibility folding (NFKC) leaves both as they are.
@@ -69,7 +68,7 @@ def folded(text: str) -> tuple[str, list[int]]:
         if character.isascii() and " " <= character <= "~":
             letters.append(character)
             places.append(place)
-        elif not _UNSEEN.match(character):
+        elif not HIDDEN.match(character):
             plain = unicodedata.normalize("NFKC", character)
             letters.append(plain)
             places += [place] * len(plain)

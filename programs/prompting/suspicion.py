@@ -7,14 +7,19 @@ instructions or a score. Phrases are looked for in the folded text (compatibilit
 white space), in English and, for the commonest requests, in other languages. No model is asked, and time grows with the
 text's length. A text *about* such attacks is flagged, too; a request in other words is not.
 `experiments/bench/suspicion.py` measures both.
+
+A flagged text is judged without the sentences that flag it (`blanked`): delimiters keep an instruction in its place,
+but a small model follows it there as well.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
+from dataclasses import replace
 
 from ...signatures.values import Item
-from .layouts import folded
+from .layouts import HIDDEN
 
 _JUDGE = (
     r"(?:graders?|judges?|evaluators?|raters?|scorers?|annotators?|assessors?|ai|llm|language models?|assistants?|"
@@ -32,27 +37,65 @@ _TOKENS = re.compile(
     r"<\s?/\s?(?:output|source|context|reference|criteria|examples?|task|instructions?|material)\s?>|"
     r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\]",
 )
-_PHRASES = re.compile(
-    "|".join(
+_JUDGES = (
+    "grader",
+    "judge",
+    "evaluator",
+    "rater",
+    "scorer",
+    "annotator",
+    "assessor",
+    "assistant",
+    "chatbot",
+    "llm",
+    " ai",
+)
+_JUDGES += ("language model",)
+_NOTE = r"notes?|messages?|attention|instructions?|reminder|hint"
+_FORGET = r"ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer"
+_GRANT = r"donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua"
+#: Each after words one of which it needs: to look for these first is many times faster.
+_PHRASES = tuple(
+    (needed, re.compile(pattern))
+    for needed, pattern in (
         (
+            ("ignore", "disregard", "forget", "override"),
             r"\b(?:ignore|disregard|forget|override)\b[^.!?]{0,30}\b(?:instructions?|prompts?|guidelines|rubric|criteria)\b",
-            r"\bnew instructions?\s?:|\bsystem (?:message|prompt|override)\s?:",
-            r"\b(?:notes?|messages?|attention|instructions?|reminder|hint) (?:to|for) "
-            rf"(?:the |any |all |every |you,? the )?{_JUDGE}\b",
-            rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b",
-            r"\byou are (?:an? |the )(?:impartial |strict |fair |expert )?(?:grader|evaluator|rater|scorer|annotator)\b",
+        ),
+        (("new instruction",), r"\bnew instructions?\s?:"),
+        (("system ",), r"\bsystem (?:message|prompt|override)\s?:"),
+        (_JUDGES, rf"\b(?:{_NOTE}) (?:to|for) (?:the |any |all |every |you,? the )?{_JUDGE}\b"),
+        (_JUDGES, rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b"),
+        (("you are ",), r"\byou are (?:an? |the )(?:\w+ )?(?:grader|evaluator|rater|scorer|annotator)\b"),
+        (
+            ("out of", "/", "score", "rating", "mark", "grade", "point"),
             rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})",
+        ),
+        (
+            ("score", "rating", "mark"),
             rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b",
+        ),
+        (
+            ("score", "rating"),
             rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)",
-            r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung",
-            r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)",
-            r"\b(?:ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer)\b[^.!?]{0,40}\b"
-            r"(?:instructions|instrucciones|istruzioni|instruções|instructies|consignes)\b",
-            r"\b(?:donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua)\b[^.!?]{0,40}\b(?:note|puntuación|nota|punteggio|"
-            r"pontuação) (?:maxim|máxim|massim|la plus)\w*",
-            r"игнориру\w+[^.!?]{0,40}инструкци|(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視|"
-            r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)",
-        )
+        ),
+        (("anweisung",), r"\bignorier(?:e|en sie)\b[^.!?]{0,40}\banweisung"),
+        (("höchst", "voll"), r"\b(?:bewerte|gib|vergib)\b[^.!?]{0,40}\b(?:höchst|voll)\w* (?:punkt|not|bewert)"),
+        (
+            ("instr", "istruz", "consignes"),
+            rf"\b(?:{_FORGET})\b[^.!?]{{0,40}}\b(?:instruc\w+|instruç\w+|istruzioni|consignes)\b",
+        ),
+        (
+            ("maxim", "máxim", "massim", "la plus"),
+            rf"\b(?:{_GRANT})\b[^.!?]{{0,40}}\b(?:note|puntuación|nota|punteggio|pontuação) "
+            r"(?:maxim|máxim|massim|la plus)",
+        ),
+        (("игнориру",), r"игнориру\w+[^.!?]{0,40}инструкци"),
+        (
+            ("忽略", "无视", "無視"),
+            r"(?:忽略|无视|無視)[^。！？]{0,12}(?:指令|指示|说明|要求)|(?:指示|命令)[^。！？]{0,8}無視",
+        ),
+        (("分", "満点"), r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)"),
     )
 )
 _SCORE_LINE = re.compile(
@@ -69,23 +112,49 @@ _UNSEEN = re.compile(
 
 def suspicion(text: str) -> str | None:
     """What in a text addresses a judge, as a clause that quotes it; None where nothing does."""
-    if _UNSEEN.search(text):
+    usual = not HIDDEN.search(text) if text.isascii() else False
+    if not usual and _UNSEEN.search(text):
         return "holds writing that people do not see"
-    plain = text if text.isascii() and text.isprintable() else folded(text)[0]
+    plain = text if usual else unicodedata.normalize("NFKC", HIDDEN.sub("", text))
     lines = [" ".join(line.split()) for line in plain.casefold().splitlines()]
     if _SCORE_LINE.search("\n".join(lines)):
         return "holds a line that gives a score"
     plain = " ".join(filter(None, lines))
     if found := _TOKENS.search(plain):
         return f"holds a prompt's tag or control token ({found[0][:40]!r})"
-    if found := _PHRASES.search(plain):
-        return f"addresses a judge ({found[0][:80]!r})"
+    for needed, phrase in _PHRASES:
+        if any(word in plain for word in needed) and (found := phrase.search(plain)):
+            return f"addresses a judge ({found[0][:80]!r})"
     return None
 
 
-def suspicious(item: Item) -> str | None:
-    """What in an output, or in what is shown with it, could have moved its score; None where nothing could."""
-    for name in ("output", "source", "context", "reference"):
-        if (text := getattr(item, name)) and (found := suspicion(text)):
-            return f"the {name} {found}"
-    return None
+_LINES = re.compile(r"[^\n.!?。！？]*+[\n.!?。！？]*+")
+_SENTENCES = re.compile(r"[^.!?。！？]*+[.!?。！？]*+")
+_SHOWN = ("output", "source", "context", "reference")
+
+
+def blanked(text: str) -> str:
+    """A text whose sentences that address a judge are blanked out ("[…]") and whose unseen characters are spaces. Same
+    length, so that places hold; a text that addresses nobody comes back as it is."""
+    for pieces in (_LINES, _SENTENCES):  # a request may go on over a line's end
+        if suspicion(text) is None:
+            break
+        seen = HIDDEN.sub(" ", text)
+        text = "".join(_blank(piece) if suspicion(piece) else piece for piece in pieces.findall(seen))
+    return text
+
+
+def _blank(piece: str) -> str:
+    end = "\n" if piece.endswith("\n") else ""
+    size = len(piece) - len(end)
+    return "[…]".ljust(size)[:size] + end
+
+
+def guarded(item: Item) -> tuple[Item, str | None]:
+    """What is judged in an item's place, and what in its texts could have moved the score; None where nothing could."""
+    found = {name: reason for name in _SHOWN if (text := getattr(item, name)) and (reason := suspicion(text))}
+    if not found:
+        return item, None
+    name, reason = next(iter(found.items()))
+    safe = replace(item, **{name: blanked(getattr(item, name)) for name in found})
+    return safe, f"the {name} {reason}; that was left out of the prompt"

@@ -27,6 +27,7 @@ COMPARED = 4000
 # Written without spaces between words, so that each character counts as one.
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])+")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 _APOSTROPHES = "'\u2018\u2019\u02bc\u02b9"
 
 
@@ -66,12 +67,16 @@ def folded(text: str) -> Folded:
         # Marks go first: sorting a long run of them would take normalization quadratic time.
         plain = unicodedata.normalize("NFKD", plain).translate(_VISIBLE)
     plain = plain.casefold()
-    words = _WORD.findall(plain) or ["".join(plain.split())]
+    words = (_ASCII_WORD if plain.isascii() else _WORD).findall(plain) or ["".join(plain.split())]
     if words == [""]:
         return Folded("", "")
-    # Of 900,000 private characters two words share one very rarely, and then count as equal in a near match only.
-    letters = (chr(0x10000 + crc32(word.encode("utf-8", "surrogatepass")) % 0xF0000) for word in words)
-    return Folded(" ".join(words), "".join(letters))
+    return Folded(" ".join(words), "".join(map(_letter, words)))
+
+
+@lru_cache(maxsize=1 << 16)
+def _letter(word: str) -> str:
+    """Of so many characters (980,000) two words share one very rarely, and then only count as equal in a near match."""
+    return chr(0x10000 + crc32(word.encode("utf-8", "surrogatepass")) % 0xF0000)
 
 
 def alike(one: Folded, other: Folded) -> bool:
@@ -80,11 +85,10 @@ def alike(one: Folded, other: Folded) -> bool:
         return False
     if one.key == other.key:
         return True
-    short, long = sorted((len(one.words), len(other.words)))
-    if short < NEAR * long:
+    a, b = one.words, other.words
+    if len(a) < NEAR * len(b) or len(b) < NEAR * len(a):
         return False
-    pair = one.words[:COMPARED], other.words[:COMPARED]
-    return Levenshtein.normalized_similarity(*pair, score_cutoff=NEAR) >= NEAR
+    return Levenshtein.normalized_similarity(a[:COMPARED], b[:COMPARED], score_cutoff=NEAR) >= NEAR
 
 
 def same_output(one: str, other: str) -> bool:

@@ -164,7 +164,8 @@ def test_failed_rows_have_no_score_and_count(
     cell = evaluate(rows, "--judge", judge_file, "--json").json["judges"]["judge"]["overall"]["pooled"]["pearson"]
     assert (cell["n"], cell["failed"], cell["rows"]) == (18, 2, 20)
     shown = evaluate(rows, "--judge", judge_file)
-    assert "judge: 20 rows judged with openai/fake, 18 scored, 2 failed; 0 calls" in shown.out
+    # Unreadable answers are not kept: the two rows are asked again, twice each.
+    assert "judge: 20 rows judged with openai/fake, 18 scored, 2 failed; 4 calls" in shown.out
     assert "no score for r003" in shown.out and "no score for r007" in shown.out
     assert "\x1b[31m" not in shown.out
 

@@ -93,6 +93,7 @@ def test_no_answer_is_read_in_more_than_linear_time_or_raises(name: str) -> None
     @example("Error 1\nLocation: ", "**", "\nSeverity: 4")
     @example("Better", ",", "x")
     @example("Score:", " ", "x")
+    @example("", "{", "0")
     def check(before: str, piece: str, after: str) -> None:
         grows_linearly(READERS[name], before, piece, after)
 

@@ -96,7 +96,8 @@ def until() -> Callable[[Callable[[], bool]], None]:
 
 @pytest.fixture
 def rows_file(tmp_path: Path) -> Callable[..., Path]:
-    """rows_file(40): a .jsonl or .csv file of rows with ids r000…, four to a document, and a score each."""
+    """rows_file(40): a .jsonl or .csv file of rows with ids r000…, four to a document, and a score each. With a
+    prefix they are other rows, none of which nearly equals one without."""
 
     def make(rows: int, name: str = "rows.jsonl", *, scored: bool = True, prefix: str = "") -> Path:
         import csv
@@ -106,7 +107,7 @@ def rows_file(tmp_path: Path) -> Callable[..., Path]:
             record = {
                 "id": row.id,
                 "source": prefix + row.source,
-                "output": prefix + row.output,
+                "output": prefix + " ".join(reversed(row.output.split())) if prefix else row.output,
                 "doc_id": prefix + row.doc_id,
             }
             made.append(record | ({"score": n * 37 % 101} if scored else {}))

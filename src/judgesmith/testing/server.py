@@ -269,7 +269,8 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
 
 
 def make_rows(documents: int, per_document: int, score: Callable[[int], float]) -> list[Row]:
-    """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ."""
+    """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ,
+    and no output nearly equals one of another document."""
     rows = []
     for d in range(documents):
         for _ in range(per_document):
@@ -278,7 +279,7 @@ def make_rows(documents: int, per_document: int, score: Callable[[int], float]) 
                 Row(
                     id=f"r{n:03d}",
                     source=f"Notice d{d:03d}: the hall is closed.",
-                    output=f"Summary r{n:03d} of the notice" + " again" * (n % 7) + ".",
+                    output=f"Summary r{n:03d} of the notice" + f" ag{n:03d}" * (n % 7) + ".",
                     system=f"s{n % per_document}",
                     doc_id=f"d{d:03d}",
                     group=f"d{d:03d}",

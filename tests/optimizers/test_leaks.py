@@ -1,0 +1,295 @@
+"""The leak suite: no judge learns a row's label from a duplicate of the row, whatever the method and the optimizer.
+
+A scripted model looks for the judged row, and for every duplicate of it, anywhere in the prompt but in the row's own
+place, and gives their label if it finds one; otherwise it guesses. Its folding is its own, not the library's.
+"""
+
+import random
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+import judgesmith as js
+from judgesmith.datasets import duplicates
+from judgesmith.datasets.records import Labels, Row
+from judgesmith.datasets.splits import holdout_split
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.by_name import OptimizerName, optimizer_by_name
+from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.search.base import DemonstrationSearch
+from judgesmith.optimizers.search.few_shot import KnnFewShot
+from judgesmith.programs.active_critic.critic import ActiveCritic, Variant
+from judgesmith.programs.comparing.pairs import PairS
+from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.models.transport import Reply, Request
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.pointwise.geval import GEval
+from judgesmith.programs.prompting.predict import JudgePredict
+from judgesmith.signatures.values import Criterion
+
+KINDS = ("exact", "whitespace", "case", "one word changed", "same output", "same source")
+CLARITY = Criterion("Clarity", "It is easy to follow.")
+
+
+def critic(variant: Variant, **given: Any) -> ActiveCritic:
+    return ActiveCritic(variant, explain="before", reading="said", **given)
+
+
+METHODS: dict[str, Callable[[], Judge]] = {
+    "active-critic, vanilla": lambda: critic("vanilla"),
+    "active-critic, coarse": lambda: critic("coarse", criteria=[CLARITY], task="Rate."),
+    "active-critic, fine": lambda: critic("fine", criteria=[CLARITY], task="Rate."),
+    "openlgauge": lambda: OpeNLGauge("fluency"),
+    "pairwise-direct": lambda: PairwiseDirectScorer("fluency", levels=2, samples=1),
+    "g-eval": lambda: GEval("fluency", samples=1),
+    "direct": lambda: DirectScorer("fluency"),
+    "pairs": lambda: PairS("fluency", samples=1),
+}  # fmt: skip
+OPTIMIZERS: tuple[OptimizerName, ...] = (
+    "random-search", "optuna", "mipro", "gepa", "simba", "labeled-few-shot", "knn", "zepo", "none",
+)  # fmt: skip
+LEVELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
+SEEDS = 20
+
+
+# Rows ----------------------------------------------------------------------------------------------------------------
+
+
+def words(rng: random.Random, count: int) -> str:
+    return " ".join("".join(rng.choices("abcdefghijklmnopqrstuvwxyz", k=6)) for _ in range(count))
+
+
+def disguised(text: str, kind: str, rng: random.Random) -> str:
+    if kind == "whitespace":
+        return text.replace(" ", "\n", 1) + " \u00a0"
+    if kind == "case":
+        return text.upper()
+    if kind == "one word changed":
+        parts = text.split()
+        parts[rng.randrange(len(parts))] = words(rng, 1)
+        return " ".join(parts)
+    return text
+
+
+def rows_with_duplicates(documents: int = 50, seed: int = 0) -> list[Row]:
+    """Twice as many documents of two rows each: every one, and a duplicate of it that is said to be another."""
+    rng = random.Random(seed)
+    rows = []
+    for d in range(documents):
+        kind = KINDS[d % len(KINDS)]
+        source, outputs = words(rng, 15), [words(rng, 12) for _ in range(2)]
+        scores = [rng.randint(1, 5) for _ in range(2)]
+        other = words(rng, 15) if kind == "same output" else disguised(source, kind, rng)
+        for copy, text in enumerate((source, other)):
+            for n, output in enumerate(outputs):
+                if copy:
+                    output = words(rng, 12) if kind == "same source" else disguised(output, kind, rng)
+                rows.append(
+                    Row(f"{d}.{copy}.{n}", output, text, system=f"s{n}", doc_id=f"d{d}.{copy}", group=f"d{d}.{copy}",
+                        scores={"overall": float(scores[n])}, line=len(rows) + 1)
+                )  # fmt: skip
+    return [rows[i] for i in rng.sample(range(len(rows)), len(rows))]
+
+
+def labels_of(rows: list[Row]) -> Labels:
+    merged = duplicates.merge(rows)
+    return Labels(merged.applied(rows), "overall", (1.0, 5.0), origin="rows")
+
+
+@cache
+def two_hundred() -> Labels:
+    labels = labels_of(rows_with_duplicates())
+    assert len(labels) == 200
+    return labels
+
+
+def folded(text: str) -> str:
+    return re.sub(r"[\W_]", "", unicodedata.normalize("NFKC", text).casefold())
+
+
+# The model -----------------------------------------------------------------------------------------------------------
+
+
+class Copier:
+    """A model that copies a label wherever the prompt gives it away. leaks: the kind of each row that was. judged: the
+    outputs that it was asked about."""
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.seed = 0
+        self.judged: set[str] = set()
+        self.leaks: Counter[str] = Counter()
+        families: dict[str, set[str]] = {}
+        self.of: dict[str, tuple[str, str, float]] = {}
+        for row in rows:
+            family = row.id.partition(".")[0]
+            families.setdefault(family, set()).update((folded(row.source), folded(row.output)))
+            self.of[folded(row.output)] = (family, row.id.rpartition(".")[2], row.scores["overall"])
+        self.texts = {family: sorted(texts) for family, texts in families.items()}
+        self.output = re.compile("|".join(self.of))
+
+    async def send(self, request: Request) -> Reply:
+        if "2 + 2 =" in request.messages[-1]["content"]:
+            return Reply("4")
+        return Reply(self.answer(request), prompt_tokens=10, completion_tokens=5)
+
+    async def close(self) -> None:
+        return None
+
+    def answer(self, request: Request) -> str:
+        system, last = (request.messages[i]["content"] for i in (0, -1))
+        if "[[ ## " in system:
+            (*_, name) = (n for n in re.findall(r"\[\[ ## (\w+) ## \]\]", system) if n != "completed")
+            said = f"Weigh what the output says, by rule {len(last) % 97}."
+            return f"[[ ## {name} ## ]]\n{said}\n\n[[ ## completed ## ]]"
+        if "Aim at about" in last:
+            return f"Reference text {words(random.Random(last), 5)}, which is plain."
+        if "numbered steps, one sentence each" in system:
+            return "1. Read it.\n2. Rate it."
+        score = self.score(request)
+        if "Location:" in system:
+            return f"No Error\n\nOverall: {LEVELS[score - 1]}\nReason: it will do"
+        if "output 1" in system or "Output 1:" in last:
+            return ("Worse", "Worse", "Similar", "Better", "Better")[score - 1]
+        if "Clarity: " in system and "each criterion by itself" in system:
+            return f"Clarity: It is so. Score: {score}"
+        return f"Score: {score}" if "one line" in system else f"Explanation: It will do.\nScore: {score}"
+
+    def score(self, request: Request) -> int:
+        """The label, if the prompt shows it; else a guess that hangs on the row alone."""
+        last = folded(request.messages[-1]["content"])
+        found = self.output.search(last)
+        if found is None:  # a text that this model wrote itself, or a damaged one
+            return random.Random(f"{self.seed} {last}").randint(1, 5)
+        family, _, label = self.of[found[0]]
+        self.judged.update(self.output.findall(last))
+        elsewhere = folded("\n".join(m["content"] for m in request.messages[:-1]))
+        if any(text in elsewhere for text in self.texts[family]):
+            self.leaks[KINDS[int(family) % len(KINDS)]] += 1
+            return round(label)
+        return random.Random(f"{self.seed} {found[0]}").randint(1, 5)
+
+
+def model_of(copier: Copier) -> LanguageModel:
+    return LanguageModel("test/copier", copier, identity="test", connection=Connection(cache=False, attempts=1))
+
+
+def small(name: OptimizerName) -> DemonstrationSearch:
+    return optimizer_by_name(name, candidates=1, max_demos=4)
+
+
+# What chance gives ---------------------------------------------------------------------------------------------------
+
+
+def unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    centred = values - values.mean(axis=-1, keepdims=True)
+    length = np.linalg.norm(centred, axis=-1, keepdims=True)
+    return np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
+
+
+def signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.sign(values[:, :, None] - values[:, None, :]).reshape(len(values), -1)
+
+
+def q_of(scores: NDArray[np.float64], human: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Pearson + Spearman + Kendall tau-b of every row of scores with every row of human, shape (scores, human)."""
+    parts = [(unit(scores), unit(human)), *((unit(f(scores)), unit(f(human))) for f in (_ranks, signs))]
+    return sum((one @ other.T for one, other in parts), np.zeros((len(scores), len(human))))
+
+
+def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.apply_along_axis(rankdata, 1, values)
+
+
+def beyond_chance(scores: NDArray[np.float64], human: NDArray[np.float64]) -> float:
+    """How many standard deviations of permuted labels the mean Q over the servers' seeds (rows of scores) is from 0."""
+    rng = np.random.default_rng(0)
+    permuted = np.array([rng.permutation(human) for _ in range(400)])
+    chance = q_of(scores, permuted).mean(axis=0)
+    return float((q_of(scores, human[None]).mean() - chance.mean()) / chance.std())
+
+
+def scores_by_seed(judge: Judge, copier: Copier, rows: list[Row]) -> NDArray[np.float64]:
+    """What the judge says of new rows, with another server each time; without their groups, as `score` knows none."""
+    made = []
+    for seed in range(SEEDS):
+        copier.seed = seed + 100
+        items = [{"source": row.source, "output": row.output} for row in rows]
+        made.append([verdict.percent for verdict in judge.score_many(items)])
+    scores = np.array(made)
+    assert np.isfinite(scores).mean() > 0.9
+    return np.nan_to_num(scores, nan=50.0)
+
+
+# Tests ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("method", METHODS)
+def test_no_prompt_shows_a_duplicate_of_its_row(method: str, optimizer: OptimizerName) -> None:
+    labels = two_hundred()
+    copier = Copier(list(labels.rows))
+    try:
+        judge = js.compile(METHODS[method](), labels, lm=model_of(copier), optimizer=small(optimizer))
+    except OptionError as error:
+        assert optimizer == "zepo" and "two outputs are compared" in str(error), (
+            error
+        )  # ZEPO is for judges that compare
+        return
+    assert copier.judged == set(copier.of)
+    assert copier.leaks == {}
+    held = {found["id"] for found in judge.report.heldout_predictions}
+    families = {row.id.partition(".")[0] for row in labels.rows if row.id in held}
+    assert not families & {row.id.partition(".")[0] for row in labels.rows if row.id not in held}
+    if method != "active-critic, vanilla":
+        return  # where the prompt gives no label away this model guesses, whatever else stands in it
+    rows = [row for row in labels.rows if row.id in held]
+    scores = scores_by_seed(judge, copier, rows)
+    assert copier.leaks == {}
+    assert abs(beyond_chance(scores, np.array([row.scores["overall"] for row in rows]))) < 3
+
+
+def nearest(rows: list[Row], copier: Copier) -> tuple[Judge, list[Row]]:
+    """A judge with a kNN pool of the training rows of a split, whatever a search would say of it; and the others."""
+    split = holdout_split(Labels(tuple(rows), "overall", (1.0, 5.0)), share=0.5)
+    search = KnnFewShot(max_demos=4)
+    judge = critic("vanilla", lm=model_of(copier))
+    search.compile(judge, trainset=examples_of(split.train))
+    assert search.record is not None
+    return search.record.tried[-1].program, list(split.heldout.rows)
+
+
+@pytest.mark.parametrize("kinds", [("whitespace",), ("whitespace", "case", "same output"), KINDS])
+@pytest.mark.parametrize("leaky", [False, True])
+def test_what_nearest_demonstrations_are_worth_to_a_model_that_copies(
+    leaky: bool, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every = rows_with_duplicates(50 * len(KINDS) // len(kinds))
+    rows = [row for row in every if KINDS[int(row.id.partition(".")[0]) % len(KINDS)] in kinds]
+    copier = Copier(rows)
+    if leaky:  # the control: groups by names alone, and every row's nearest neighbours
+        monkeypatch.setattr("judgesmith.datasets.splits.merge_groups", lambda rows: tuple(rows))
+        monkeypatch.setattr(JudgePredict, "demos_for", everything_but_its_group)
+    judge, others = nearest(rows, copier)
+    scores = scores_by_seed(judge, copier, others)
+    far = beyond_chance(scores, np.array([row.scores["overall"] for row in others]))
+    if leaky:
+        assert far > 4 and set(copier.leaks) == set(kinds)
+    else:
+        assert abs(far) < 3 and copier.leaks == {}
+
+
+def everything_but_its_group(self: Any, inputs: Any, group: str | None) -> Any:
+    allowed = [n for n, demo in enumerate(self.demos) if group is None or demo["group"] != group]
+    near = getattr(self.demos, "nearest", None)
+    return near(inputs, allowed) if near else [self.demos[n] for n in allowed]
