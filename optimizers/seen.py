@@ -71,4 +71,5 @@ def _sketch(output: str) -> np.ndarray[Any, np.dtype[np.uint8]] | None:
     text = folded(output)
     if len(text.words) < NEAR_WORDS:
         return None
-    return (minhashes([text], KEPT)[0] & 0xFF).astype(np.uint8)
+    sketch: np.ndarray[Any, np.dtype[np.uint8]] = (minhashes([text], KEPT)[0] & 0xFF).astype(np.uint8)
+    return sketch
