@@ -105,6 +105,7 @@ class Findings:
             calibrated_error=_mean_error(mapped, human),
             uncalibrated_error=_mean_error(linear, human),
             stopped=self._stopped,
+            record=record,
             heldout_predictions=tuple(
                 {
                     "id": row.id,
@@ -144,8 +145,7 @@ class Findings:
             "optimizer": optimizer,
             "seed": self.seed,
             "forms": [
-                {"explain": f.explain, "reading": f.reading, "knowledge": f.knowledge, "q": f.agreement.to_dict()["q"]}
-                for f in final.forms
+                {**f.form.values, "knowledge": f.knowledge, "q": f.agreement.to_dict()["q"]} for f in final.forms
             ],
             "task_inference": None
             if final.inference is None

@@ -8,8 +8,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..programs.active_critic.task import Inference
-from ..programs.judge import Judge
-from ..programs.prompting.layouts import Explain, Reading
+from ..programs.judge import Form, Judge
 from ..signatures.values import Usage
 from .augmentation import AugmentationTrial
 from .examples import Agreement
@@ -58,8 +57,7 @@ class FormTrial:
     """One form of prompts and answers, tried zero-shot on the training rows. knowledge: with the inferred task and
     criteria in the prompt, or without."""
 
-    explain: Explain
-    reading: Reading
+    form: Form
     knowledge: bool
     agreement: Agreement
     disqualified: str | None = None
@@ -96,7 +94,8 @@ class Fitted:
 @dataclass(frozen=True, slots=True)
 class CompileReport:
     """What `compile` found. heldout and zero_shot are on the same rows, which the search never saw; difference is
-    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups)."""
+    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups). record: of the search
+    that the judge comes from."""
 
     heldout: Agreement
     zero_shot: Agreement
@@ -113,6 +112,7 @@ class CompileReport:
     uncalibrated_error: float
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
+    record: SearchRecord | None = field(default=None, repr=False, compare=False)
 
     def to_dict(self) -> dict[str, Any]:
         value, low, high, p = self.difference

@@ -163,3 +163,9 @@ main()
     done = run(code, installed, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     assert json.loads(done.stdout)["rows"] == 48
+
+
+def test_the_contract_suites_need_pytest_and_say_so(installed: Path, tmp_path: Path) -> None:
+    done = run("sys.modules['pytest'] = None\nimport judgesmith.testing", installed, tmp_path)
+    assert done.returncode == 1
+    assert "MissingExtraError: judgesmith.testing needs pytest; install it with: pip install pytest" in done.stderr

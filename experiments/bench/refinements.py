@@ -22,7 +22,7 @@ from judgesmith.optimizers.examples import Scored, Vector, agreement
 from judgesmith.optimizers.fitting.combiner import choose
 from judgesmith.optimizers.fitting.ensemble import form_committee
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial
-from judgesmith.optimizers.search.few_shot import NoSearch
+from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.signatures.values import CriterionScore, Verdict
 
@@ -96,7 +96,7 @@ def committee(name: str, labels: int, seed: int) -> tuple[float, bool]:
     own = rng.normal(0, 1, (CANDIDATES, total))
     said = human + spread[:, None] * (np.sqrt(common) * shared + np.sqrt(1 - common) * own)
     said = np.clip(20 + 0.6 * said, 0, 100)
-    examples, rule = rows(human[:labels]), NoSearch(sure=0.7)
+    examples, rule = rows(human[:labels]), CorrelationRandomSearch(sure=0.7)
     tried = tuple(
         Trial(
             Candidate(str(i), "labels", i, agreement(s[:labels], examples, level="pooled", seed=0, rounds=20)),

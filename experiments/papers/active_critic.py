@@ -201,7 +201,7 @@ def run_variant(
         "calls": spent.calls, "cached": spent.cached, "tokens": spent.tokens, "prefix_tokens": spent.prefix_tokens,
         "selected": fitted.record.selected.to_dict(), "explain": fitted.judge.options()["explain"],
         "reading": fitted.judge.options()["reading"],
-        "forms": [{"explain": f.explain, "reading": f.reading, "q": f.agreement.q} for f in fitted.forms],
+        "forms": [{**f.form.values, "q": f.agreement.q} for f in fitted.forms],
         "candidates": [[c.name, c.kind, c.demos, round(c.agreement.q, 3)] for c in fitted.record.candidates],
         "task": fitted.judge.knowledge.description,
         "criteria": [c.name for c in fitted.judge.knowledge.criteria],

@@ -4,55 +4,38 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from ...errors import OptionError
 from ...optimizers.agreement.correlation import Level
-from ...optimizers.by_name import OptimizerName
-from ...programs.active_critic.critic import Variant
-from ..options import Method
-from ..runs import CompileRun
+from ...optimizers.registry import optimizers
+from ...programs.registry import judges
+from ..compile_run import METHOD, OPTIMIZER, Setup, every_part
+from ..settings import ALIASES, WITHOUT, ModelOptions, choices_of
 
 Kind = Literal["optimizers", "ablation", "labels", "models"]
 Size = int | Literal["all"]
 
-METHODS = get_args(Method)
 #: What a cell decides, or the whole study: no arm may have its own.
 OF_STUDY = (
     "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
-    "cv", "storage", "plots", "dry_run", "temperature", "max_tokens", "connection", "as_json",
+    "cv", "storage", "plots", "mlflow", "no_cache", *ModelOptions.model_fields,
 )  # fmt: skip
 #: How models are reached: read from a file, never written to one.
 CONNECTION: Mapping[str, Any] = {
     "api_base": str | None, "timeout": float, "concurrency": int | None, "rpm": float | None, "no_cache": bool,
 }  # fmt: skip
-#: Names of settings as the flags of `compile` have them.
-FLAGS = {
-    "as": "library_aspect",
-    "aspects": "aspect_file",
-    "annotator": "annotators",
-    "try_variant": "try_variants",
-    "try_temperature": "try_temperatures",
-}
-#: What `CompileRun` takes as it comes.
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "method": METHODS,
-    "optimizer": get_args(OptimizerName),
-    "without": ("task", "criteria", "os-e", "explanations"),
-    "augment": ("dhp",),
-    "supervisor": ("lm", "none"),
-}
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "racing": {"racing": True},
-    "augment": {"augment": "dhp"},
+    "augment": {"augment": True},
     "no-search": {"optimizer": "none"},
     "one-batch": {"batches": 1},
     "no-task": {"without": ("task",)},
@@ -67,8 +50,6 @@ ABLATION = (
     "fine", "coarse", "vanilla", "fine+no-task", "fine+no-os-e", "fine+no-explanations", "coarse+no-explanations",
     "fine+no-search", "coarse+no-search", "fine+no-search+one-batch", "coarse+no-search+one-batch",
 )  # fmt: skip
-#: Methods that compare outputs.
-COMPARING = ("pairwise-direct", "pairwise", "pairs")
 #: From the cheapest to the dearest; those that `optimizer_by_name` does not know are left out.
 OPTIMIZERS = (
     "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "zepo", "mipro", "gepa",
@@ -77,16 +58,26 @@ OPTIMIZERS = (
 
 
 @cache
-def setting_types() -> dict[str, Any]:
-    """The settings of `compile` that an arm may have, with their types."""
-    hints = get_type_hints(CompileRun)
-    return {f.name: hints[f.name] for f in fields(CompileRun) if f.name not in OF_STUDY}
+def setting_types() -> dict[str, list[Any]]:
+    """What an arm may set, with the types that the parts which have it give it."""
+    found: dict[str, list[Any]] = {
+        "method": [str], "optimizer": [str], "library_aspect": [str | None], "without": [list[str]]
+    }  # fmt: skip
+    for _, options in every_part():
+        for name, declared in options.model_fields.items():
+            for known in (name, *(old for old, new in ALIASES.items() if new == name)):
+                if known not in OF_STUDY:
+                    found.setdefault(known, []).append(declared.annotation)
+    return found
 
 
-def default_settings() -> dict[str, Any]:
-    return {
-        f.name: _plain(f.default) for f in fields(CompileRun) if f.name in setting_types() and f.default is not MISSING
-    }
+def default_of(name: str) -> Any:
+    """The default of a setting, as a JSON value; None where its parts have none, or do not agree."""
+    names = {name, ALIASES.get(name, name)}
+    found = [
+        _plain(options.model_fields[n].default) for _, options in every_part() for n in names & {*options.model_fields}
+    ]
+    return found[0] if found and all(value == found[0] for value in found) else None
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
@@ -95,25 +86,44 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 
 
 def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] = ()) -> dict[str, Any]:
-    """Settings by the names of `CompileRun`, as JSON values. Raises OptionError for unknown ones and wrong values.
+    """Settings by the names of options, as JSON values. Raises OptionError for unknown ones and wrong values.
     beside: other names that one may have meant there."""
     types, found = setting_types(), {}
     for key, value in given.items():
         name = key.replace("-", "_")
-        name = FLAGS.get(name, name)
-        if name not in types:
+        name = "library_aspect" if name == "as" else name
+        part = name.removeprefix("method.").removeprefix("optimizer.")
+        if name not in types and not (part != name and any(part in o.model_fields for _, o in every_part())):
+            if name in OF_STUDY and value in (None, False):  # in folders of older versions
+                continue
             raise OptionError(f"{where}: there is no option {key!r}{_nearest(name, [*types, *beside])}")
-        many = "tuple" in str(types[name]) or "Sequence" in str(types[name])
-        if many and isinstance(value, str):
-            value = [part.strip() for part in value.split(",")]
-        try:
-            found[name] = _plain(TypeAdapter(types[name]).validate_python(value))
-        except ValidationError as error:
-            raise OptionError(f"{where}, {key}: {error.errors()[0]['msg']}; got {value!r}") from None
+        if (name, value) == ("augment", "dhp"):  # of older versions
+            value = True
+        found[name] = _checked(types.get(name, [Any]), value, f"{where}, {key}")
+        chosen: Mapping[str, Iterable[str]] = {
+            "method": [*judges.names(), *judges_by_other_names()], "optimizer": optimizers.names(), "without": WITHOUT
+        }  # fmt: skip
         for one in found[name] if isinstance(found[name], list) else [found[name]]:
-            if one is not None and one not in CHOICES.get(name, (one,)):
-                raise OptionError(f"{where}, {key}: {one!r} is none of {', '.join(CHOICES[name])}")
+            if name in chosen and one not in chosen[name]:
+                raise OptionError(f"{where}, {key}: {one!r} is none of {', '.join(chosen[name])}")
     return found
+
+
+def judges_by_other_names() -> list[str]:
+    return [alias for part in judges.parts().values() for alias in getattr(part, "aliases", ())]
+
+
+def _checked(types: Sequence[Any], value: Any, where: str) -> Any:
+    """A value as the first of these types that takes it, as JSON."""
+    wrong = ""
+    for kind in types:
+        several = "tuple" in str(kind) or "list" in str(kind)
+        one = [part.strip() for part in value.split(",")] if several and isinstance(value, str) else value
+        try:
+            return _plain(TypeAdapter(kind).validate_python(one))
+        except ValidationError as error:
+            wrong = wrong or f"{where}: {error.errors()[0]['msg']}; got {value!r}"
+    raise OptionError(wrong)
 
 
 def _plain(value: Any) -> Any:
@@ -168,19 +178,19 @@ def _name(text: str) -> str:
 def _meaning(part: str, arm: str) -> Mapping[str, Any]:
     if part in PARTS:
         return PARTS[part]
-    for setting, names in (
-        ("optimizer", get_args(OptimizerName)), ("variant", get_args(Variant)), ("method", METHODS),
-    ):  # fmt: skip
+    variants = choices_of(judges.get(METHOD).Options, "variant")
+    methods = [*judges.names(), *judges_by_other_names()]
+    for setting, names in (("optimizer", optimizers.names()), ("variant", variants), ("method", methods)):
         if part in names:
             return {setting: part}
-    known = [*get_args(OptimizerName), *get_args(Variant), *METHODS, *PARTS, OWN_CRITERIA]
+    known = [*optimizers.names(), *variants, *methods, *PARTS, OWN_CRITERIA]
     raise OptionError(f"arm {arm!r}: {part!r} is none of {', '.join(known)}, nor OPTION=VALUE{_nearest(part, known)}")
 
 
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
-    known = set(get_args(OptimizerName))
+    known = set(optimizers.names())
     if kind == "optimizers":
-        if method not in COMPARING:
+        if "order" not in judges.get(method).Options.model_fields:
             known -= {"zepo"}  # it chooses how two outputs are compared
         return [name for name in OPTIMIZERS if name.split("+")[0] in known]
     if kind == "ablation":
@@ -252,6 +262,17 @@ class StudyConfig(BaseModel):
 
     def arm(self, name: str) -> Arm:
         return next(arm for arm in self.arms if arm.name == name)
+
+    def setup(self, arm: Arm) -> Setup:
+        """The method and the optimizer of an arm."""
+        settings = {**self.settings, **arm.settings}
+        return Setup(settings["method"], settings["optimizer"])
+
+    def shared(self, arm: Arm) -> dict[str, Any]:
+        """The settings of the study that mean something to an arm: the others are for other arms, perhaps of a later
+        run of the same folder."""
+        catalogue = self.setup(arm).catalogue()
+        return {name: value for name, value in self.settings.items() if catalogue.takes(name)}
 
     def files(self) -> dict[str, str]:
         """The files that settings name, with the beginnings of their hashes."""
@@ -352,7 +373,10 @@ class Given:
         settings = check_settings(given, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION])
         # In the ablation, the user's criteria stand for the data set's own and are of that one arm.
         criteria = settings.pop("criteria", None) if self.kind == "ablation" else settings.get("criteria")
-        method = str(settings.get("method", METHODS[0]))
+        settings = {"method": METHOD, "optimizer": OPTIMIZER} | {
+            k: v for k, v in settings.items() if v not in (None, [])
+        }
+        method = str(settings["method"])
         arms = (
             default_arms(self.kind, method, bool(criteria))
             if arms is None
@@ -373,7 +397,7 @@ class Given:
         if "labels" not in own:
             raise OptionError("which labels? Name a file, or give `labels: FILE` in the --config file")
         try:
-            return StudyConfig(study=self.kind, **own, settings=default_settings() | settings, arms=tuple(made))
+            return StudyConfig(study=self.kind, **own, settings=settings, arms=tuple(made))
         except ValidationError as error:
             first = error.errors()[0]
             name = first["loc"][0] if first["loc"] else ""
@@ -412,10 +436,11 @@ def changes(old: StudyConfig, new: StudyConfig) -> list[str]:
 def _setting_changes(
     old: Mapping[str, Any], new: Mapping[str, Any], where: str, defaults: Mapping[str, Any] | None = None
 ) -> list[str]:
-    # An option that an older version did not have stood at its default.
-    defaults = default_settings() if defaults is None else defaults
+    # An option that is not there stands at its default.
     names: Sequence[str] = list(dict.fromkeys((*old, *new)))
-    pairs = [(name, old.get(name, defaults.get(name)), new.get(name, defaults.get(name))) for name in names]
+    pairs = [
+        (name, *(one.get(name, default_of(name) if defaults is None else None) for one in (old, new))) for name in names
+    ]
     return [f"{where}{name} was {_say(a)}, is {_say(b)}" for name, a, b in pairs if a != b]
 
 

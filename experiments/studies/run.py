@@ -32,7 +32,8 @@ from ...programs.atomic import write_whole
 from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import Connection, LanguageModel, Sampling
-from ..runs import CompileRun, column_roles, open_model, open_others
+from ..compile_run import CompileRun
+from ..opening import column_roles, open_model, open_others
 from .config import Given, Size, StudyConfig, changes, read_yaml
 
 #: What a study leaves in its folder.
@@ -147,13 +148,15 @@ class Study:
     def compile_run(self, cell: Cell) -> CompileRun:
         """The options of `judgesmith compile` that a cell stands for."""
         c = self.config
-        settings = {**c.settings, **c.arm(cell.arm).settings}
-        for name in ("criteria", "aspect_file"):
-            settings[name] = Path(settings[name]) if settings.get(name) else None
-        settings = {name: tuple(v) if isinstance(v, list) else v for name, v in settings.items()}
-        return CompileRun(
+        arm = c.arm(cell.arm)
+        setup, own = c.setup(arm), dict(arm.settings)
+        library_aspect = own.pop("library_aspect", c.settings.get("library_aspect"))
+        named = [(name, value) for name, value in own.items() if name not in ("method", "optimizer")]
+        cells = [("run.level", c.level), ("run.seed", cell.seed)]
+        return CompileRun.of(
+            setup, setup.resolve(c.shared(arm).items(), named, cells, source="settings:"),
             labels=Path(c.labels), lm=cell.model or None, output=Path(), aspect=c.aspect, scale=c.scale,
-            columns=c.columns, level=c.level, seed=cell.seed, heldout="0.5", **settings,
+            columns=c.columns, library_aspect=library_aspect,
         )  # fmt: skip
 
     def compiler(self, cell: Cell) -> tuple[Judge, Compiler, Labels]:
@@ -165,7 +168,7 @@ class Study:
     def plan(self, cell: Cell) -> Plan:
         """An upper bound of what a cell does, repeats of unreadable answers left aside. No model is called."""
         judge, compiler, train = self.compiler(cell)
-        teacher = bool(self.compile_run(cell).teacher)
+        teacher = bool(self.compile_run(cell).run.teacher)
         plan = compiler.plan(judge, train, cell.model or None, teacher=teacher)
         fitting = plan.calls - plan.heldout_calls
         if self.config.max_calls is not None:
@@ -350,7 +353,7 @@ def run_cell(
     judge, compiler, train = study.compiler(cell)
     open_others(judge, where)
     engine.run(lm.capabilities())  # a model is probed once: that is no arm's cost
-    teacher = study.compile_run(cell).teacher
+    teacher = study.compile_run(cell).run.teacher
     meter, limit = lm.meter, study.config.max_calls
     if teacher:
         compiler = replace(compiler, teacher=open_model(teacher, where))

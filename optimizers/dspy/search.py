@@ -17,13 +17,10 @@ from typing import Any
 
 import dspy
 
-from ...errors import OptionError
 from ...programs.models import engine
 from ...signatures.values import Item, Verdict
-from ..agreement.correlation import Level
 from ..examples import Scored, percents_of
-from ..progress import Progress
-from ..search.base import Anchor, DemoKind, DemonstrationSearch, Proposal, SearchContext, Trial
+from ..search.base import DemoKind, DemonstrationSearch, Proposal, SearchContext, Trial
 from .desk import Desk, JudgeProgram, Proposed, Tuned, item_in
 from .model import PlainAdapter, quiet_dspy
 from .surrogate import RankSurrogate
@@ -32,46 +29,22 @@ from .surrogate import RankSurrogate
 class DSPySearch(DemonstrationSearch):
     """What the three have in common.
 
-    candidates: the size of the search, on the scale of `CorrelationRandomSearch`: with the same number, the rows are
-    scored about as often. The model that writes proposals is the teacher, or else the judge's own. Racing has no place
-    here: which rows a program is tried on is for DSPy to say. The same seed, labels and cache give the same candidates;
-    only where a budget ends a search with several rows under way is it open which of these it still judged. With a
-    valset the training rows are scored once more, without demonstrations: the surrogate's panel is made of them.
+    candidates: on the scale of `CorrelationRandomSearch`. The model that writes proposals is the teacher, or else the
+    judge's own. Racing has no place here: which rows a program is tried on is for DSPy to say. The same seed, labels
+    and cache give the same candidates; only where a budget ends a search with several rows under way is it open which
+    of these it still judged. With a valset the training rows are scored once more, without demonstrations: the
+    surrogate's panel is made of them.
     """
 
-    def __init__(
-        self,
-        *,
-        level: Level = "pooled",
-        candidates: int = 8,
-        max_demos: int = 4,
-        anchor: Anchor = "auto",
-        accept: float = 0.5,
-        max_failed: float = 0.1,
-        sure: float = 0.7,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> None:
-        if candidates < 0:
-            raise OptionError(f"candidates must be 0 or more; got {candidates}")
-        super().__init__(
-            level=level,
-            max_demos=max_demos,
-            anchor=anchor,
-            accept=accept,
-            max_failed=max_failed,
-            sure=sure,
-            seed=seed,
-            progress=progress,
-        )
-        self.candidates = candidates
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
         self._remarks: list[str] = []
 
     def settings(self) -> dict[str, Any]:
-        return self._settings(candidates=self.candidates, surrogate="rank concordance")
+        return super().settings() | {"surrogate": "rank concordance"}
 
     def evaluations(self) -> int:
-        return self.candidates + 3 if self.candidates else 1
+        return int(self.candidates) + 3 if self.candidates else 1
 
     @property
     def _completed(self) -> int:

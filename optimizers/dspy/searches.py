@@ -1,11 +1,11 @@
-"""DSPy's own optimizers MIPROv2, GEPA and SIMBA as searches (see `dspy_search` for what holds for all three)."""
+"""DSPy's own optimizers MIPROv2, GEPA and SIMBA as searches (see `search` for what holds for all three)."""
 
 from __future__ import annotations
 
 import importlib.util
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any
 
 import dspy
 import numpy as np
@@ -13,9 +13,20 @@ from dspy.teleprompt import SIMBA, MIPROv2
 from dspy.teleprompt.simba_utils import append_a_rule
 
 from ...errors import MissingExtraError
+from ...parts import option
 from ...programs.judge import Judge
 from ...signatures.values import Verdict
-from ..search.base import SearchContext, spread, with_demos
+from ..registry import optimizers
+from ..search.base import (
+    Anchor,
+    BootstrapOptions,
+    CandidateOptions,
+    DemoOptions,
+    SearchContext,
+    SureOptions,
+    spread,
+    with_demos,
+)
 from .desk import Desk, JudgeProgram, item_in, shown
 from .model import PlainAdapter, cleaned
 from .search import DSPySearch
@@ -28,6 +39,7 @@ SUMMARY_CALLS = 11
 SUMMARY_CHARACTERS = 8000
 
 
+@optimizers.register
 class MIPROSearch(DSPySearch):
     """MIPROv2: instructions that a model writes from a summary of the data and demonstrations, then TPE over which of
     them goes with which set of demonstrations.
@@ -37,12 +49,17 @@ class MIPROSearch(DSPySearch):
     task. Every trial is judged on all rows, so that each is also measured by the true objective.
     """
 
-    name: ClassVar[str] = "mipro"
+    name = "mipro"
+    about = "DSPy's MIPROv2: a model writes instructions, TPE combines them with sets of demonstrations"
+    paper = "Optimizing Instructions and Demonstrations for Multi-Stage Language Model Programs"
+
+    class Options(SureOptions, BootstrapOptions, CandidateOptions):
+        pass
 
     @property
     def _instructions(self) -> int:
         """Instructions, and sets of demonstrations, that are combined; the student's own and the empty set count."""
-        return max(2, self.candidates // 2 + 1)
+        return int(max(2, self.candidates // 2 + 1))
 
     def proposals(self, judge: Judge, rows: int) -> int:
         return (SUMMARY_CALLS + self._instructions * len(judge.taught())) if self.candidates else 0
@@ -109,15 +126,20 @@ class _MIPRO(MIPROv2):  # type: ignore[misc]
         return {i: [own[i], *(cleaned(t) or own[i] for t in texts[1:])] for i, texts in found.items()}
 
 
+@optimizers.register
 class GEPASearch(DSPySearch):
     """GEPA: instructions evolve by reflection. A model reads a few answers, with which other rows the judge ordered
     against people, and writes a better instruction; what does better on those rows is tried on all.
 
-    It changes instructions only, so that its programs have no demonstrations. Source: "GEPA: Reflective Prompt
-    Evolution Can Outperform Reinforcement Learning".
+    It changes instructions only, so that its programs have no demonstrations.
     """
 
-    name: ClassVar[str] = "gepa"
+    name = "gepa"
+    about = "DSPy's GEPA: instructions evolve by a model's reflection on wrongly ordered rows"
+    paper = "GEPA: Reflective Prompt Evolution Can Outperform Reinforcement Learning"
+
+    class Options(SureOptions, CandidateOptions):
+        pass
 
     def __init__(self, **given: Any) -> None:
         if importlib.util.find_spec("gepa") is None:
@@ -126,11 +148,11 @@ class GEPASearch(DSPySearch):
 
     @property
     def _completed(self) -> int:
-        return max(1, self.candidates - self.candidates // 2)
+        return int(max(1, self.candidates - self.candidates // 2))
 
     @property
     def _rounds(self) -> int:
-        return 2 * self.candidates
+        return 2 * int(self.candidates)
 
     def proposals(self, judge: Judge, rows: int) -> int:
         return self._rounds
@@ -192,6 +214,7 @@ def _proposer() -> Any:
     )
 
 
+@optimizers.register
 class SIMBASearch(DSPySearch):
     """SIMBA: a minibatch of rows is judged by several programs and draws; where their surrogates differ most, the good
     answer becomes a demonstration, or a model writes a rule from the good and the bad one.
@@ -201,11 +224,17 @@ class SIMBASearch(DSPySearch):
     unless anchor is "predicted").
     """
 
-    name: ClassVar[str] = "simba"
+    name = "simba"
+    about = "DSPy's SIMBA: good answers become demonstrations, good and bad ones become rules"
+
+    class Options(SureOptions, DemoOptions, CandidateOptions):
+        anchor: Anchor = option(
+            "auto", "Score that its demonstrations show: the model's own (predicted), or the human's (gold, auto)."
+        )
 
     @property
     def _steps(self) -> int:
-        return max(1, self.candidates * 3 // 8)
+        return int(max(1, self.candidates * 3 // 8))
 
     @property
     def _completed(self) -> int:

@@ -34,7 +34,6 @@ from ..examples import (
     systems,
 )
 from ..search.base import DemonstrationSearch, SearchRecord, Trial
-from ..search.optuna import OptunaSearch
 from .annotators import weighted_mean
 from .refinement import Refinement
 
@@ -49,15 +48,7 @@ def refuse_committee(top: int, judge: Judge, search: DemonstrationSearch) -> Non
     """Raises OptionError where the best candidates of this search cannot become a committee."""
     if not FEWEST <= top <= MOST:
         raise OptionError(f"ensemble_top is {top}; a committee has {FEWEST} to {MOST} members")
-    why = {
-        "knn": "its candidates show more or fewer rows of the same pool, which every member would have to hold",
-        "zepo": "it chooses a wording without labels, and a committee is chosen by them",
-    }.get(search.name)
-    if search.evaluations() < FEWEST:
-        why = "it tries nothing but the zero-shot prompt"
-    if isinstance(search, OptunaSearch) and search.temperatures:
-        why = "its candidates may differ in temperature, and a committee has one"
-    if why is not None:
+    if (why := search.no_ensemble()) is not None:
         raise OptionError(f"ensemble_top (--ensemble-top) does not go with the optimizer {search.name}: {why}")
     if judge.whole_documents:
         raise OptionError(

@@ -7,16 +7,19 @@ counted, undefined correlations never winning, and zero-shot kept unless it is c
 
 from __future__ import annotations
 
+import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import dspy
 import numpy as np
+from pydantic import AfterValidator
 
-from ...errors import BudgetError, OptionError
+from ...errors import BudgetError
+from ...parts import Options, option, read_options
 from ...programs.calibration import Calibration
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
@@ -83,7 +86,7 @@ class SearchRecord:
     """Everything a search tried, what it chose (and `reason`, where that is not simply the highest Q), and the chosen
     program's scores on the validation rows, each judged without its group in the prompt. `stopped` says why it ended
     early, if it did. corrected: the chosen one's Q after correction for having been chosen; None where that cannot be
-    estimated. tried: the candidates with their programs and scores.
+    estimated. tried: the candidates with their programs and scores. study: what the search itself keeps (Optuna's).
     """
 
     candidates: tuple[Candidate, ...]
@@ -94,6 +97,7 @@ class SearchRecord:
     stopped: str | None = None
     corrected: Correction | None = None
     tried: tuple[Trial, ...] = field(default=(), repr=False, compare=False)
+    study: Any = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,63 +138,107 @@ class SearchContext:
     tried: list[Trial] = field(default_factory=list)
 
 
+class SearchOptions(Options):
+    """What every optimizer has."""
+
+    max_failed: float = option(
+        0.1, "Share of failed rows above which a candidate (or a form of answers) cannot be chosen.", ge=0, lt=1
+    )
+
+
+class SureOptions(SearchOptions):
+    sure: float = option(
+        0.7,
+        "Share of paired resamples in which a candidate must beat those with fewer demonstrations; 0 takes the highest "
+        "Q as it is.",
+        ge=0,
+        lt=1,
+    )
+
+
+class CandidateOptions(Options):
+    candidates: int = option(
+        8, "Size of the search; with the same number, the optimizers score the rows about equally often.", ge=0
+    )
+
+
+class DemoOptions(Options):
+    max_demos: int = option(4, "Demonstrations in a prompt at most (paper: 3 for long texts, 8 for short).", ge=1)
+
+
+class BootstrapOptions(DemoOptions):
+    anchor: Anchor = option(
+        "auto",
+        "Score that bootstrapped demonstrations show: the human's (gold), the model's (predicted), or each in turn.",
+    )
+    accept: float = option(
+        0.5,
+        "Share of rows, closest to the human score, whose bootstrapped answers may become demonstrations.",
+        gt=0,
+        le=1,
+    )
+
+
+def _rules(given: bool | Racing | None) -> Racing | None:
+    return given if isinstance(given, Racing) else Racing() if given else None
+
+
+class RacingOptions(Options):
+    racing: Annotated[bool | Racing | None, AfterValidator(_rules)] = option(
+        False, "Judge candidates on growing blocks of rows and drop those that fall behind: about half of the calls."
+    )
+
+
 class DemonstrationSearch(ABC):
     """Base of all searches: `compile(student, trainset=…)` gives a program, `record` says how it came about.
 
-    A subclass says what is tried (`explore`), how much that is at most (`evaluations`) and its `settings`.
-    searches: whether anything is chosen at all.
+    A subclass declares itself (`name`, `about`, `paper`, `Options`), is registered with `optimizers.register`, and says
+    what is tried (`explore`) and how much that is at most (`evaluations`). The constructor takes the names in `Options`
+    as keywords; they are read as attributes. searches: whether anything is chosen at all.
+
+    level: of agreement, that Q is measured at. seed: decides all that is drawn. In `judgesmith.compile`, those of the
+    whole run hold.
     """
 
     name: ClassVar[str] = ""
+    about: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    Options: ClassVar[type[SearchOptions]] = SearchOptions
     searches: ClassVar[bool] = True
+    #: Former names of options.
+    renamed: ClassVar[Mapping[str, str]] = {"demos": "max_demos"}
 
     def __init__(
-        self,
-        *,
-        level: Level = "pooled",
-        max_demos: int = 4,
-        anchor: Anchor = "auto",
-        accept: float = 0.5,
-        max_failed: float = 0.1,
-        sure: float = 0.7,
-        racing: bool | Racing = False,
-        seed: int = 0,
-        progress: Progress | None = None,
+        self, *, level: Level = "pooled", seed: int = 0, progress: Progress | None = None, **given: Any
     ) -> None:
-        if max_demos < 1:
-            raise OptionError(f"demos must be 1 or more; got {max_demos}")
-        if not 0 < accept <= 1 or not 0 <= max_failed < 1 or not 0 <= sure < 1:
-            raise OptionError("accept must lie in (0, 1], max_failed and sure in [0, 1)")
-        if anchor not in get_args(Anchor):
-            raise OptionError(f"anchor {anchor!r} is none of {', '.join(get_args(Anchor))}")
+        named = {
+            name if name in self.Options.model_fields else self.renamed.get(name, name): value
+            for name, value in given.items()
+        }
+        self.chosen: Any = read_options(self.Options, named, f"optimizer {self.name or type(self).__name__}")
         self.level: Level = level
-        self.max_demos = max_demos
-        self.anchor: Anchor = anchor
-        self.accept = accept
-        self.max_failed = max_failed
-        self.sure = sure
-        self.racing: Racing | None = racing if isinstance(racing, Racing) else Racing() if racing else None
         self.seed = seed
         self.progress: Progress = progress or Silent()
         self.record: SearchRecord | None = None
 
-    @abstractmethod
+    def __getattr__(self, name: str) -> Any:
+        """An option, by its name; options that this search lacks have a neutral value."""
+        if not name.startswith("_") and name != "chosen":
+            if name in type(self).Options.model_fields:
+                return getattr(self.chosen, name)
+            if name in _LACKING:
+                return _LACKING[name]
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+
     def settings(self) -> dict[str, Any]:
         """What decides the outcome, as JSON values; `name` says which search it is."""
+        return {"name": self.name, "level": self.level, **self.chosen.settings()}
 
-    def _settings(self, **own: Any) -> dict[str, Any]:
-        """`settings` of a search by demonstrations: its own ones and those that all of them have."""
-        return {
-            "name": self.name,
-            "level": self.level,
-            **own,
-            "max_demos": self.max_demos,
-            "anchor": self.anchor,
-            "accept": self.accept,
-            "max_failed": self.max_failed,
-            "sure": self.sure,
-            "racing": None if self.racing is None else self.racing.to_dict(),
-        }
+    def for_run(self, *, level: Level, seed: int, progress: Progress) -> Self:
+        """A copy with what the whole run has decided; this one stays as it is."""
+        made = copy.copy(self)
+        made.level, made.seed, made.progress, made.record = level, seed, progress, None
+        return made
 
     @abstractmethod
     def evaluations(self) -> int:
@@ -203,6 +251,10 @@ class DemonstrationSearch(ABC):
     def proposals(self, judge: Judge, rows: int) -> int:
         """Calls beside the scoring of rows at most, where a model writes what is tried."""
         return 0
+
+    def no_ensemble(self) -> str | None:
+        """Why the mean of its best candidates cannot be a judge, None where it can."""
+        return None if self.evaluations() > 1 else "it tries nothing but the zero-shot prompt"
 
     @abstractmethod
     def explore(self, context: SearchContext) -> str | None:
@@ -245,7 +297,15 @@ class DemonstrationSearch(ABC):
         candidates = tuple(t.candidate for t in context.tried)
         correction = self._corrected(context.tried, chosen, rows)
         self.record = SearchRecord(
-            candidates, chosen.candidate, chosen.scored, zero_shot, reason, stopped, correction, tuple(context.tried)
+            candidates,
+            chosen.candidate,
+            chosen.scored,
+            zero_shot,
+            reason,
+            stopped,
+            correction,
+            tuple(context.tried),
+            getattr(self, "study", None),
         )
         chosen.program._compiled = True
         chosen.program.candidate_programs = [c.to_dict() for c in candidates]
@@ -267,7 +327,9 @@ class DemonstrationSearch(ABC):
         return score_rows(brief(program), rows, self.progress)
 
     def _answers(self, base: Judge, pool: Sequence[dspy.Example], teacher: LanguageModel | None) -> tuple[Verdict, ...]:
-        program = base.copy_for(_language_model=teacher or base._language_model)
+        program = base.copy_for()
+        if teacher is not None:
+            program.set_lm(teacher)
         self.progress.stage("the teacher's answers", len(pool))
         return score_rows(program, pool, self.progress).verdicts
 
@@ -393,6 +455,10 @@ class DemonstrationSearch(ABC):
         """Whether Q is higher in `sure` of the paired resamples."""
         percents = one.scored.percents, other.scored.percents
         return clearly(difference(*percents, rows, level=self.level, seed=self.seed, rounds=1000), self.sure)
+
+
+#: What holds for a search without such an option.
+_LACKING: Mapping[str, Any] = {"max_demos": 0, "sure": 0.0, "racing": None}
 
 
 def _contest(tried: Sequence[Trial]) -> Contest:

@@ -7,49 +7,41 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import OptionError
+from ...parts import option
 from ...programs.prompting.neighbours import MOST_SHOWN, Neighbours, fits_pool
-from ..agreement.correlation import Level
-from ..progress import Progress
-from .base import DemonstrationSearch, Proposal, SearchContext, spread, with_demos
-from .racing import Racing
+from ..registry import optimizers
+from .base import (
+    DemonstrationSearch,
+    DemoOptions,
+    Proposal,
+    RacingOptions,
+    SearchContext,
+    SearchOptions,
+    SureOptions,
+    spread,
+    with_demos,
+)
 
 
+@optimizers.register
 class LabeledFewShot(DemonstrationSearch):
-    """Labelled rows as demonstrations, one set, drawn by `seed`.
+    """Labelled rows as demonstrations, one set, drawn by `seed`, no two of one group.
 
-    demos: how many at most (one of a group). stratified: spread over the range of human scores; else any rows. They
-    stay unless zero-shot came out higher on the validation rows, or they are disqualified (`max_failed`): `sure` asks
-    for more than that, as in the searches.
+    They stay unless zero-shot came out higher on the validation rows, or they are disqualified (`max_failed`): a `sure`
+    above 0 asks for more than that, as in the searches.
     """
 
     name = "labeled-few-shot"
+    about = "one set of labelled rows as demonstrations, without a search"
 
-    def __init__(
-        self,
-        demos: int = 4,
-        *,
-        stratified: bool = True,
-        level: Level = "pooled",
-        max_failed: float = 0.1,
-        sure: float = 0.0,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> None:
-        if demos < 1:
-            raise OptionError(f"demos must be 1 or more; got {demos}")
-        super().__init__(level=level, max_demos=demos, max_failed=max_failed, sure=sure, seed=seed, progress=progress)
-        self.stratified = stratified
+    class Options(SureOptions, DemoOptions):
+        stratified: bool = option(True, "Rows are spread over the range of human scores; no: any rows.")
+        sure: float = option(
+            0.0, "Share of paired resamples in which the demonstrations must beat zero-shot to stay.", ge=0, lt=1
+        )
 
-    def settings(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "level": self.level,
-            "max_demos": self.max_demos,
-            "stratified": self.stratified,
-            "max_failed": self.max_failed,
-            "sure": self.sure,
-        }
+    def __init__(self, max_demos: int = 4, **given: Any) -> None:
+        super().__init__(**{"max_demos": max_demos, **given})
 
     def evaluations(self) -> int:
         return 2
@@ -66,6 +58,7 @@ class LabeledFewShot(DemonstrationSearch):
         return None
 
 
+@optimizers.register
 class KnnFewShot(DemonstrationSearch):
     """Each input's own demonstrations: the labelled rows that are most like it
     (`programs.prompting.neighbours`), one of a group.
@@ -76,37 +69,16 @@ class KnnFewShot(DemonstrationSearch):
     """
 
     name = "knn"
+    about = "for each output the labelled rows that are most like it as demonstrations"
 
-    def __init__(
-        self,
-        *,
-        level: Level = "pooled",
-        max_demos: int = 4,
-        max_failed: float = 0.1,
-        sure: float = 0.7,
-        racing: bool | Racing = False,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> None:
-        super().__init__(
-            level=level,
-            max_demos=max_demos,
-            max_failed=max_failed,
-            sure=sure,
-            racing=racing,
-            seed=seed,
-            progress=progress,
-        )
-        if max_demos > MOST_SHOWN:
-            raise OptionError(f"knn shows at most {MOST_SHOWN} demonstrations; got {max_demos}")
-
-    def settings(self) -> dict[str, Any]:
-        found = self._settings()
-        del found["anchor"], found["accept"]  # for bootstrapped demonstrations; these are people's labels
-        return found
+    class Options(RacingOptions, SureOptions):
+        max_demos: int = option(4, "Demonstrations in a prompt at most.", ge=1, le=MOST_SHOWN)
 
     def evaluations(self) -> int:
         return 1 + len(self._sizes())
+
+    def no_ensemble(self) -> str:
+        return "its candidates show more or fewer rows of the same pool, which every member would have to hold"
 
     def _sizes(self) -> list[int]:
         return sorted({k for k in (2, 4, self.max_demos) if k <= self.max_demos})
@@ -126,14 +98,14 @@ class KnnFewShot(DemonstrationSearch):
         return self._ran_out(context) if self.judge(context, proposals) else None
 
 
+@optimizers.register
 class NoSearch(DemonstrationSearch):
     """The judge as it is, without demonstrations."""
 
     name = "none"
+    about = "no search: the judge as it is, without demonstrations"
     searches = False
-
-    def settings(self) -> dict[str, Any]:
-        return {"name": self.name}
+    Options = SearchOptions
 
     def evaluations(self) -> int:
         return 1

@@ -10,128 +10,115 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any
 
 import numpy as np
 import optuna
 import orjson
 from optuna.exceptions import OptunaError
 from optuna.trial import BaseTrial, FixedTrial, TrialState
+from pydantic import Field, field_validator
 from sqlalchemy.exc import SQLAlchemyError
 
 from ...errors import BudgetError, OptionError
-from ...programs.active_critic.critic import ActiveCritic, Variant
-from ...programs.active_critic.task import TaskKnowledge
-from ...programs.judge import Judge
-from ...programs.models.lm import Sampling
-from ..agreement.correlation import Level
+from ...parts import option
+from ...programs.active_critic.critic import Variant
+from ...programs.judge import Choice, Judge
 from ..examples import Scored, item_of, row_key, score_together
 from ..fitting.annotators import quiet_optuna
-from ..progress import Progress
+from ..registry import optimizers
 from .base import (
-    Anchor,
+    BootstrapOptions,
+    CandidateOptions,
     DemoKind,
     DemonstrationSearch,
     Proposal,
+    RacingOptions,
     SearchContext,
+    SureOptions,
     Trial,
     brief,
     with_demos,
-    without_demos,
 )
-from .racing import Racing
 
 ORDERS = ("rising", "falling", "mixed")
 #: What TPE is told of a candidate that cannot be chosen: the lowest Q there is.
 WORST = -3.0
 #: How an SQLite file begins.
 SQLITE = b"SQLite format 3\x00"
-#: Of so many criteria each is in or out; longer lists stay whole.
-MOST_CRITERIA = 12
+Temperature = Annotated[float, Field(ge=0, le=2)]
 
 
+@optimizers.register
 class OptunaSearch(DemonstrationSearch):
-    """TPE over the demonstrations and, for an `ActiveCritic`, use_task, use_criteria and the subset of criteria.
+    """TPE over the demonstrations and, for a judge that has them, the parts of its prompt.
 
-    trials: candidates beside zero-shot. startup: trials drawn at random before TPE takes over, half of them at most.
-    racing: a trial is pruned when, judged on growing blocks of rows, it falls behind the best so far for good.
-    variants: for an `ActiveCritic`, which of vanilla, coarse and fine are tried beside the student's own (fine takes
-    two calls a row). temperatures: for any judge, which are tried beside the model's own. parallel: so many trials at
-    once, each suggested without knowing how the others of its batch come out; worth it with a server that has room for
-    more calls than one pass over the rows keeps under way. storage: an SQLite file that keeps the study for Optuna's
-    own plots and dashboards, and from which a killed run goes on: the trials in it are repeated as they were (their
-    calls come from the call cache) and count. The rest as in `CorrelationRandomSearch`. The same seed, labels and cache
-    give the same trials, interrupted or not (parallel ones only where no batch was left half recorded).
+    racing: a trial is pruned when, judged on growing blocks of rows, it falls behind the best so far for good. The same
+    seed, labels and cache give the same trials, interrupted or not (parallel ones only where no batch was left half
+    recorded). In a study that is kept (`storage`) the trials of a killed run are repeated as they were (their calls
+    come from the call cache) and count.
 
     study: Optuna's own record of the last search.
     """
 
     name = "optuna"
+    about = "TPE over demonstrations, their order, and what the prompt says of task and criteria"
 
-    def __init__(
-        self,
-        *,
-        level: Level = "pooled",
-        trials: int = 16,
-        startup: int = 6,
-        max_demos: int = 4,
-        anchor: Anchor = "auto",
-        accept: float = 0.5,
-        max_failed: float = 0.1,
-        sure: float = 0.7,
-        racing: bool | Racing = False,
-        variants: Sequence[Variant] = (),
-        temperatures: Sequence[float] = (),
-        parallel: int = 1,
-        storage: Path | str | None = None,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> None:
-        if trials < 0 or startup < 1 or parallel < 1:
-            raise OptionError(
-                f"trials must be 0 or more, startup and parallel 1 or more; got {trials}, {startup} and {parallel}"
-            )
-        for variant in variants:
-            if variant not in get_args(Variant):
-                raise OptionError(f"variant {variant!r} is none of {', '.join(get_args(Variant))}")
-        for temperature in temperatures:
-            Sampling(temperature)  # refuses what no model takes
-        super().__init__(
-            level=level,
-            max_demos=max_demos,
-            anchor=anchor,
-            accept=accept,
-            max_failed=max_failed,
-            sure=sure,
-            racing=racing,
-            seed=seed,
-            progress=progress,
+    class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
+        trials: int | None = option(
+            None, "Trials beside zero-shot; none: two more than `candidates`, as many as random search scores.", ge=0
         )
-        self.trials = trials
-        self.startup = startup
-        self.variants = tuple(dict.fromkeys(variants))
-        self.temperatures = tuple(dict.fromkeys(temperatures))
-        self.parallel = parallel
-        self.storage = None if storage is None else _study_file(Path(storage))
+        startup: int = option(6, "Trials drawn at random before TPE takes over, half of them at most.", ge=1)
+        variants: tuple[Variant, ...] = option(
+            (), "Other variants of the judge to try, beside its own; fine takes two calls a row."
+        )
+        temperatures: tuple[Temperature, ...] = option((), "Temperatures to try, beside the model's own.")
+        parallel: int = option(
+            1,
+            "Trials at once, each suggested without knowing how the others come out: faster where the model takes more "
+            "calls than one pass over the rows keeps under way.",
+            ge=1,
+        )
+        storage: Path | None = option(
+            None,
+            "SQLite file that keeps the study, for Optuna's own dashboard, and from which a killed run goes on.",
+        )
+
+        @field_validator("variants", "temperatures")
+        @classmethod
+        def _each_once(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
+            return tuple(dict.fromkeys(value))
+
+        @field_validator("storage")
+        @classmethod
+        def _a_study(cls, value: Path | None) -> Path | None:
+            return None if value is None else _study_file(value)
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.trials = self._trials()
         self.study: optuna.Study | None = None
 
+    def _trials(self) -> int:
+        wanted, candidates = self.chosen.trials, int(self.chosen.candidates)
+        return int(wanted) if wanted is not None else candidates + 2 if candidates else 0
+
     def settings(self) -> dict[str, Any]:
-        return self._settings(
-            trials=self.trials,
-            startup=self.startup,
-            variants=list(self.variants),
-            temperatures=list(self.temperatures),
-            parallel=self.parallel,
-        )
+        found = super().settings()
+        del found["candidates"]  # another way to say how many trials
+        # Where the file lies is nobody else's business.
+        return found | {"trials": self.trials, "storage": self.storage and self.storage.name}
 
     def evaluations(self) -> int:
         return self.trials + 1
 
     def calls_per_row(self, judge: Judge) -> int:
-        calls = judge.calls_per_row()
-        if isinstance(judge, ActiveCritic):
-            calls = max([calls, *(judge.as_variant(v).calls_per_row() for v in self._variants(judge))])
-        return calls
+        return judge.most_calls_per_row(variants=self.variants)
+
+    def no_ensemble(self) -> str | None:
+        if self.temperatures:
+            return "its candidates may differ in temperature, and an ensemble has one"
+        return super().no_ensemble()
 
     # -- the study
 
@@ -152,11 +139,8 @@ class OptunaSearch(DemonstrationSearch):
             if old.state == TrialState.RUNNING:  # a run was killed in it
                 study.tell(old.number, state=TrialState.FAIL)
         if not kept:  # trial 0 is zero-shot, which is judged already
-            named = ["use_task", "use_criteria", *(f"criterion {i + 1}" for i in range(MOST_CRITERIA))]
-            own: dict[str, Any] = {"demos": 0, "temperature": context.base.lm.sampling.temperature}
-            if isinstance(context.base, ActiveCritic):
-                own["variant"] = context.base.variant
-            study.enqueue_trial(own | dict.fromkeys(named, True), skip_if_exists=True)
+            own = {choice.name: choice.values[0] for choice in self._space(context.base)} | {"demos": 0}
+            study.enqueue_trial(own, skip_if_exists=True)
         done: dict[bytes, Trial] = {_key(context.base): context.tried[0]}
         for number, old in enumerate(kept[: self.trials + 1]):
             proposal = self._proposal(FixedTrial(old.params), number, context, kinds)
@@ -190,7 +174,7 @@ class OptunaSearch(DemonstrationSearch):
     def _open(self, context: SearchContext) -> optuna.Study:
         """The study of exactly these rows, this student and these settings; others in the file are left alone."""
         what = {
-            "settings": {k: v for k, v in self.settings().items() if k != "trials"},
+            "settings": {k: v for k, v in self.settings().items() if k not in ("trials", "storage")},
             "seed": self.seed,
             "student": [
                 context.base.kind,
@@ -269,55 +253,34 @@ class OptunaSearch(DemonstrationSearch):
             return [picked[i] for i in np.random.default_rng([self.seed, len(picked)]).permutation(len(picked))]
         return picked if how == "rising" else picked[::-1]
 
-    def _variants(self, judge: Judge) -> list[Variant]:
-        """Those that the judge can be tried in beside its own."""
-        if not isinstance(judge, ActiveCritic):
-            return []
-        return [v for v in self.variants if v != judge.variant and (v != "fine" or judge.use_criteria)]
+    def _space(self, base: Judge) -> list[Choice]:
+        """What is varied beside demonstrations, each with the judge's own value first."""
+        own = base.lm.sampling.temperature
+        others = [t for t in self.temperatures if t != own]
+        return [
+            *([Choice("temperature", (own, *others))] if others else []),
+            *base.search_space(variants=self.variants),
+        ]
 
     def _formed(self, trial: BaseTrial, base: Judge) -> tuple[Judge, dict[str, Any]]:
         """The judge with what a trial changes of it beside its demonstrations, and what that is."""
-        made = without_demos(base)
+        made: dict[str, Any] = {}
         form: dict[str, Any] = {}
-        own = base.lm.sampling.temperature
-        if others := [t for t in self.temperatures if t != own]:
-            temperature = trial.suggest_categorical("temperature", [own, *others])
-            if temperature != own:
-                made._language_model = base.lm.at(temperature)
-                form["temperature"] = temperature
-        if not isinstance(made, ActiveCritic):
-            return made, form
-        # Without a task and criteria the variants have one prompt.
-        variants = [made.variant, *self._variants(made)] if made.knowledge.criteria else [made.variant]
-        if len(variants) > 1:
-            names: list[str] = list(variants)
-            variant = variants[names.index(trial.suggest_categorical("variant", names))]
-            if variant != made.variant:
-                made = made.as_variant(variant)
-                form["variant"] = variant
-        if made.variant != "vanilla":
-            _leave_out(trial, made, form)
-        return made, form
-
-
-def _leave_out(trial: BaseTrial, made: ActiveCritic, form: dict[str, Any]) -> None:
-    """Take from the judge what a trial leaves out of its prompts, and enter it in `form`."""
-    known = made.knowledge
-    if made.use_task and known.description and not trial.suggest_categorical("use_task", [True, False]):
-        made.use_task = form["use_task"] = False
-    if not made.use_criteria or not known.criteria:
-        return
-    if made.variant != "fine" and not trial.suggest_categorical("use_criteria", [True, False]):
-        made.use_criteria = form["use_criteria"] = False
-    elif 1 < len(known.criteria) <= MOST_CRITERIA:
-        chosen = [
-            c
-            for i, c in enumerate(known.criteria, start=1)
-            if trial.suggest_categorical(f"criterion {i}", [True, False])
-        ] or [known.criteria[0]]
-        if len(chosen) < len(known.criteria):
-            made.knowledge = TaskKnowledge(known.description, chosen)
-            form["criteria"] = [c.name for c in chosen]
+        for choice in self._space(base):
+            if not choice.open(made):
+                continue
+            made[choice.name] = trial.suggest_categorical(choice.name, list(choice.values))
+            if made[choice.name] != choice.values[0]:
+                form[choice.name] = made[choice.name]
+        temperature = made.pop("temperature", None)
+        program = base.with_choices(made)
+        if "temperature" in form:
+            program.set_lm(base.lm.at(temperature))
+        kept = [c.name for c in program.knowledge.criteria]
+        if len(kept) < len(base.knowledge.criteria):
+            form = {name: value for name, value in form.items() if not name.startswith("criterion ")}
+            form["criteria"] = kept
+        return program, form
 
 
 def _study_file(path: Path) -> Path:

@@ -23,8 +23,8 @@ import dspy
 import numpy as np
 
 from ...errors import CallError, OptionError
+from ...parts import option
 from ...programs.comparing.comparison import Comparison, PairwiseComparer, sampled
-from ...programs.comparing.pairwise import PairwiseDirectScorer
 from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
@@ -33,10 +33,9 @@ from ...programs.prompting.predict import JudgePredict
 from ...programs.rewriting import bare
 from ...signatures.rewording import ParaphraseInstructions
 from ...signatures.values import Item
-from ..agreement.correlation import Level
 from ..examples import item_of
-from ..progress import Progress
-from .base import DemonstrationSearch, Proposal, SearchContext, Trial, without_demos
+from ..registry import optimizers
+from .base import DemonstrationSearch, Proposal, SearchContext, SearchOptions, Trial, without_demos
 
 #: Temperature at which instructions are said again: at 0 there would be one paraphrase.
 PARAPHRASING = 0.9
@@ -141,58 +140,44 @@ def _comparer(judge: Judge) -> PairwiseComparer:
     return found
 
 
+@optimizers.register
 class ZEPO(DemonstrationSearch):
     """The fairest of several wordings of a comparing judge's instructions; labels are not read for the choice.
 
-    candidates: paraphrases a round. rounds: the fairest so far is paraphrased again in each (paper: 5). pairs: pairs of
-    outputs that every wording compares, each in both orders. max_failed: the share of failed comparisons, and of failed
-    rows, above which a wording cannot be chosen.
-    sure: what guards against a wording that is fair and wrong. Zero-shot stays where it beats the fair wording on the
-    validation rows in `sure` of the paired resamples; 0: wherever its Q is higher at all. Unlike a search by Q, a fair
-    wording need not beat zero-shot first: that would be a choice by labels.
+    Zero-shot stays where it beats the fair wording on the validation rows in `sure` of the paired resamples, which
+    guards against a wording that is fair and wrong. Unlike a search by Q, a fair wording need not beat zero-shot first:
+    that would be a choice by labels.
 
-    The pairs are of training rows' outputs. Where documents have one output each, a `PairwiseDirectScorer` compares
-    them with its own references. A teacher, if there is one, writes the paraphrases.
+    The pairs are of training rows' outputs. Where documents have one output each, a judge that writes references
+    compares them with these. A teacher, if there is one, writes the paraphrases.
     wordings: what the last search tried, the judge's own first.
     """
 
     name = "zepo"
+    about = "the fairest of several wordings of a comparison's instructions, chosen without labels"
+    paper = "Zhou et al. 2024, Fairer Preferences Elicit Improved Human-Aligned Large Language Model Judgments"
 
-    def __init__(
-        self,
-        *,
-        candidates: int = 5,
-        rounds: int = 1,
-        pairs: int = 20,
-        level: Level = "pooled",
-        max_failed: float = 0.1,
-        sure: float = 0.7,
-        seed: int = 0,
-        progress: Progress | None = None,
-    ) -> None:
-        if candidates < 0 or rounds < 1 or pairs < 1:
-            raise OptionError(
-                f"candidates must be 0 or more, rounds and pairs 1 or more; got {candidates}, {rounds} and {pairs}"
-            )
-        super().__init__(level=level, max_failed=max_failed, sure=sure, seed=seed, progress=progress)
-        self.candidates = candidates
-        self.rounds = rounds
-        self.pairs = pairs
+    class Options(SearchOptions):
+        candidates: int = option(8, "Paraphrases of the instructions a round.", ge=0)
+        rounds: int = option(1, "The fairest wording so far is paraphrased again in each round (paper: 5).", ge=1)
+        pairs: int = option(20, "Pairs of outputs that every wording compares, each in both orders.", ge=1)
+        sure: float = option(
+            0.7,
+            "Zero-shot stays where it beats the fair wording in this share of the paired resamples; 0: wherever its Q "
+            "is higher at all.",
+            ge=0,
+            lt=1,
+        )
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
         self.wordings: tuple[Wording, ...] = ()
-
-    def settings(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "level": self.level,
-            "candidates": self.candidates,
-            "rounds": self.rounds,
-            "pairs": self.pairs,
-            "max_failed": self.max_failed,
-            "sure": self.sure,
-        }
 
     def evaluations(self) -> int:
         return 2 if self.candidates else 1
+
+    def no_ensemble(self) -> str:
+        return "it chooses a wording without labels, and an ensemble is chosen by them"
 
     def proposals(self, judge: Judge, rows: int) -> int:
         """Calls at most beside those for the validation rows: paraphrases, and comparisons of pairs. Raises OptionError
@@ -202,7 +187,7 @@ class ZEPO(DemonstrationSearch):
             return 0
         draws = getattr(judge, "samples", 1) if getattr(judge, "reading", "") == "samples" else comparer.samples or 1
         wordings = self.candidates * self.rounds
-        return DRAWS * wordings + (wordings + 1) * 2 * self.pairs * draws
+        return int(DRAWS * wordings + (wordings + 1) * 2 * self.pairs * draws)
 
     def compile(
         self,
@@ -283,15 +268,13 @@ class ZEPO(DemonstrationSearch):
 
     def _pairs(self, judge: Judge, items: Sequence[Item], lm: LanguageModel) -> list[Pair]:
         pairs = output_pairs(items, self.pairs, self.seed)
-        if len(pairs) < self.pairs and isinstance(judge, PairwiseDirectScorer):
+        if len(pairs) < self.pairs and hasattr(judge, "areferences"):  # it writes texts to compare with
             pairs += engine.run(self._with_references(judge, items, lm, self.pairs - len(pairs)))
         if not pairs:
             raise OptionError("no document has two different outputs to compare; add rows of the same source")
         return pairs
 
-    async def _with_references(
-        self, judge: PairwiseDirectScorer, items: Sequence[Item], lm: LanguageModel, most: int
-    ) -> list[Pair]:
+    async def _with_references(self, judge: Judge, items: Sequence[Item], lm: LanguageModel, most: int) -> list[Pair]:
         """Outputs, each beside one of its document's references (which zero-shot's pass had written)."""
         rng = np.random.default_rng([self.seed, 12])
         found: list[Pair] = []

@@ -49,12 +49,12 @@ class ActiveCritic(Judge):
             "vanilla: demonstrations only; coarse: task and criteria in the prompt; fine: a score for each criterion "
             "first.",
         )
-        explain: Explain | Literal["auto"] = option(
+        explain: Literal[Explain, "auto"] = option(
             "auto",
             "Explanation before the score (the paper's), after it, or none (its ablation); auto measures before and "
             "after on the labels.",
         )
-        reading: Reading | Literal["auto"] = option(
+        reading: Literal[Reading, "auto"] = option(
             "auto",
             "The number said (0-100), or the expected digit under the model's probabilities; auto measures both on the "
             "labels, and without labels takes the expectation where the model gives log-probabilities.",

@@ -218,7 +218,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         return len(self.asked()) * drawn * (2 if self.order == "both" else 1)
 
     def calls_per_document(self) -> int:
-        return self.levels
+        return int(self.levels)
 
     def meet(self, aspect: str, outputs: Sequence[str]) -> None:
         self.choose(words=self.words or length_guide(outputs))

@@ -96,7 +96,7 @@ class OpeNLGauge(OneAspectJudge):
         supervisor: Literal["lm", "none"] = option(
             "lm", "Who merges the annotators' errors: lm, the judge's own model; none, overlap and similarity."
         )
-        reading: Labels | Literal["auto"] = option(
+        reading: Literal[Labels, "auto"] = option(
             "auto",
             "The label said, or its expectation under the model's probabilities, which tells equal labels apart; auto "
             "takes the expectation where the models give log-probabilities.",

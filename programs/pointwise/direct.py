@@ -29,7 +29,7 @@ class DirectScorer(OneAspectJudge):
     paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too (its baseline, §3)"
 
     class Options(OneAspectJudge.Options):
-        reading: Reading | Literal["auto"] = option(
+        reading: Literal[Reading, "auto"] = option(
             "auto",
             "The number said (0-100), or the expected digit 1-5 under the model's probabilities; auto takes the "
             "expectation where the model gives log-probabilities.",

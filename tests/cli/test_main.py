@@ -118,7 +118,7 @@ def test_budgets(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) ->
     assert len(server.asks) <= 60
     assert not (tmp_path / "made.json").exists()
     refused(compile_(rows, "--max-cost", 1, "--json"), "OptionError", "the price of openai/fake is unknown")
-    refused(compile_(rows, "--max-calls", 0, "--json"), "a budget must be positive")
+    refused(compile_(rows, "--max-calls", 0, "--json"), "max_calls", "got 0")
     server.forget()
     done = compile_(rows, "--max-calls", 300, "--json", "--candidates", 8, "--no-cache", "--explain", "before")
     assert done.code == 0
@@ -231,10 +231,10 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
         (["compile", "rows.jsonl", "--heldout", "1.5"], ["OptionError", "between 0 and 1"]),
         (["compile", "rows.jsonl", "--heldout", "none.csv"], ["LabelsError", "no such file"]),
         (["compile", "rows.jsonl", "--criteria", "none.txt"], ["OptionError", "none.txt"]),
-        (["compile", "rows.jsonl", "--variant", "vague"], ["'--variant'", "'vague'"]),
-        (["compile", "rows.jsonl", "--level", "galaxy"], ["'--level'"]),
-        (["compile", "rows.jsonl", "--candidates", "-1"], ["'--candidates'"]),
-        (["compile", "rows.jsonl", "--candidates", "some"], ["'--candidates'"]),
+        (["compile", "rows.jsonl", "--variant", "vague"], ["OptionError", "variant", "'vague'"]),
+        (["compile", "rows.jsonl", "--level", "galaxy"], ["OptionError", "level", "'galaxy'"]),
+        (["compile", "rows.jsonl", "--candidates", "-1"], ["OptionError", "candidates", "-1"]),
+        (["compile", "rows.jsonl", "--candidates", "some"], ["OptionError", "candidates", "'some'"]),
         (["compile", "rows.jsonl", "--no-such-option"], ["--no-such-option"]),
         (["compile"], ["Missing argument"]),
         (["compile", "rows.jsonl", "--lm", ""], ["OptionError", "no language model", "--lm"]),
@@ -243,8 +243,14 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
         (["compile", "rows.jsonl", "--lm", "ollama_chat/llama3"], ["ModelError", "Ollama"]),
         (["compile", "rows.jsonl", "--api-base", "localhost:8000"], ["OptionError", "no http(s) address"]),
         (["compile", "rows.jsonl", "--temperature", "3"], ["OptionError", "temperature"]),
-        (["compile", "rows.jsonl", "--plots", "p", "--parallel", "2"], ["--parallel, --plots: only with", "optuna"]),
-        (["compile", "rows.jsonl", "--racing", "--optimizer", "gepa"], ["--racing: only with", "random-search or"]),
+        (
+            ["compile", "rows.jsonl", "--plots", "p", "--parallel", "2"],
+            ["parallel=… does nothing with", "of --optimizer optuna"],
+        ),
+        (
+            ["compile", "rows.jsonl", "--racing", "--optimizer", "gepa"],
+            ["racing=… does nothing with", "--optimizer random-search"],
+        ),
         (["compile", "rows.jsonl", "--optimizer", "optuna", "--storage", "rows.jsonl"], ["study in rows.jsonl cannot"]),
         (["compile", "rows.jsonl", "--optimizer", "optuna", "--plots", "rows.jsonl"], ["OptionError", "is no folder"]),
         (["compile", "rows.jsonl", "-o", "/proc/none/judge.json"], ["OptionError", "cannot be written"]),

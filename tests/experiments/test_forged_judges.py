@@ -26,6 +26,7 @@ from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.registry import judges
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
 PROVENANCE: dict[str, Any] = {
@@ -55,7 +56,7 @@ PROVENANCE: dict[str, Any] = {
 }
 
 
-def judges() -> Iterator[Judge]:
+def made() -> Iterator[Judge]:
     for kind in judges.parts().values():
         yield kind()
     fine = ActiveCritic(
@@ -78,7 +79,7 @@ def told(judge: Judge) -> Any:
     return artifact.to_dict(judge)
 
 
-JUDGES = [told(judge) for judge in judges()]
+JUDGES = [told(judge) for judge in made()]
 
 
 def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -46,7 +46,7 @@ def test_error_spans_from_labels_to_a_report(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("--annotator", "openai/a"), "--annotator goes with --method openlgauge"),
+        (("--annotator", "openai/a"), "it is an option of openlgauge"),
         (("--as", "fluency"), "--as and --aspects go with the other methods"),
         (("--method", "openlgauge", "--as", "flunecy"), "did you mean"),
         (("--method", "openlgauge", "--as", "fluency", "--annotator", "a@9"), "between 0 and 2"),

@@ -65,9 +65,15 @@ def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path)
         (["--as", "summarization/beauty"], "beauty"),
         (["--method", "active-critic"], "say what is judged"),
         (["--method", "active-critic", "--variant", "fine", "--task", "x"], "give --criteria"),
-        (["--method", "direct", "--as", "summarization/fluency", "--annotator", "m"], "--annotator goes with"),
+        (
+            ["--method", "direct", "--as", "summarization/fluency", "--annotator", "m"],
+            "annotator=… does nothing with --method direct",
+        ),
         (["--as", "summarization/fluency", "--references", "12"], "12"),
-        (["--method", "g-eval", "--as", "summarization/fluency", "--form", "yes-no"], "methods that compare"),
+        (
+            ["--method", "g-eval", "--as", "summarization/fluency", "--form", "yes-no"],
+            "form=… does nothing with --method g-eval; it is an option of pairs, pairwise-direct",
+        ),
         (["--as", "summarization/fluency", "--writer", "http://elsewhere/m"], "address"),
     ],
 )

@@ -22,8 +22,8 @@ from judgesmith.datasets import duplicates
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.datasets.splits import holdout_split
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.by_name import OptimizerName, optimizer_by_name
 from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.optimizers.search.few_shot import KnnFewShot
 from judgesmith.programs.active_critic.critic import ActiveCritic, Variant
@@ -56,9 +56,7 @@ METHODS: dict[str, Callable[[], Judge]] = {
     "direct": lambda: DirectScorer("fluency"),
     "pairs": lambda: PairS("fluency", samples=1),
 }  # fmt: skip
-OPTIMIZERS: tuple[OptimizerName, ...] = (
-    "random-search", "optuna", "mipro", "gepa", "simba", "labeled-few-shot", "knn", "zepo", "none",
-)  # fmt: skip
+OPTIMIZERS = optimizers.names()
 LEVELS = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")
 SEEDS = 20
 
@@ -184,8 +182,9 @@ def model_of(copier: Copier) -> LanguageModel:
     return LanguageModel("test/copier", copier, identity="test", connection=Connection(cache=False, attempts=1))
 
 
-def small(name: OptimizerName) -> DemonstrationSearch:
-    return optimizer_by_name(name, candidates=1, max_demos=4)
+def small(name: str) -> DemonstrationSearch:
+    known = optimizers.get(name).Options.model_fields
+    return build_optimizer(name, {k: v for k, v in {"candidates": 1, "max_demos": 4}.items() if k in known})
 
 
 # What chance gives ---------------------------------------------------------------------------------------------------
@@ -236,7 +235,7 @@ def scores_by_seed(judge: Judge, copier: Copier, rows: list[Row]) -> NDArray[np.
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("method", METHODS)
-def test_no_prompt_shows_a_duplicate_of_its_row(method: str, optimizer: OptimizerName) -> None:
+def test_no_prompt_shows_a_duplicate_of_its_row(method: str, optimizer: str) -> None:
     labels = two_hundred()
     copier = Copier(list(labels.rows))
     try:

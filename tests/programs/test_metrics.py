@@ -20,11 +20,13 @@ from judgesmith.programs import metrics as reference_metrics
 from judgesmith.programs.metrics import (
     EMBEDDING_MODEL,
     EmbeddingSimilarity,
+    Metric,
     ReferenceMetric,
     SourceSimilarity,
     reference_metric,
 )
 from judgesmith.programs.registry import metrics
+from judgesmith.testing import MetricContract
 
 PACKAGE = {"rouge1": "rouge_score", "rouge2": "rouge_score", "rougeL": "rouge_score", "bleu": "sacrebleu"}
 
@@ -299,3 +301,11 @@ def test_a_missing_fastembed_names_its_command(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "fastembed", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[embedding\]'"):
         list(reference_metric("embedding").score_many([{"output": "x", "reference": "x"}]))
+
+
+class TestEveryMetric(MetricContract):
+    @pytest.fixture(params=metrics.names())
+    def metric(self, request: pytest.FixtureRequest) -> Metric:
+        part = metrics.get(request.param)
+        made: Metric = part(encoder=Letters()) if issubclass(part, EmbeddingSimilarity) else part()
+        return made

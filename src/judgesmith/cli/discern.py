@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
-from ..experiments.options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 
 if TYPE_CHECKING:
     from ..experiments.discernment.pairs import Book, Contender
@@ -170,9 +170,9 @@ def discern(
     from ..experiments.discernment.comparison import compare
     from ..experiments.discernment.pairs import Book, asks_of, judge, make_pairs, missing, read_texts
     from ..experiments.discernment.run import analyse, read_weights
+    from ..experiments.opening import column_roles, connection, quiet
     from ..experiments.plain import clean
     from ..experiments.reports.discernment import check_report, render, write
-    from ..experiments.runs import column_roles, connection, quiet
 
     if len(arguments) < 2:
         raise OptionError("name a judge and the texts: judgesmith discern judge.json good.jsonl")
@@ -190,7 +190,7 @@ def discern(
     there = dict(PERTURBATIONS)
     if writer is not None:
         from ..experiments.discernment.rewriting import written_perturbations
-        from ..experiments.runs import open_model
+        from ..experiments.opening import open_model
 
         there |= written_perturbations(open_model(writer, connection(api_base, timeout, concurrency, rpm, no_cache)))
     chosen = [
@@ -305,7 +305,7 @@ def open_contenders(names: Sequence[str], lm: str | None, where: Connection, *, 
     """The judges that were named, checked before the first call; `brief` ones stop after the score where they can.
     Raises OptionError, ArtifactError, ModelError."""
     from ..experiments.discernment.pairs import Contender
-    from ..experiments.runs import open_judge
+    from ..experiments.opening import open_judge
     from ..programs.artifact import fingerprint
     from ..programs.metrics import PREFIX, reference_metric
 

@@ -11,8 +11,8 @@ import typer
 from rich.markup import escape
 
 from ..errors import OptionError
-from ..experiments.options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 from ..programs.atomic import write_whole
+from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 
 #: What papers call our levels. "Summary level" means two different things.
 PAPER_NAMES: Mapping[str, Mapping[str, str]] = {
@@ -267,8 +267,8 @@ def evaluate(
     from ..experiments.evaluation.judges import read_judged
     from ..experiments.evaluation.live import judge_live
     from ..experiments.evaluation.tables import agreement_csv, agreement_latex, show
+    from ..experiments.opening import column_roles, connection
     from ..experiments.plain import clean
-    from ..experiments.runs import column_roles, connection
     from ..optimizers.agreement.meta.evaluation import meta_evaluate
 
     if spans is not None:

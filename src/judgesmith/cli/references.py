@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import CallError, OptionError
-from ..experiments.options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 
 if TYPE_CHECKING:
     from ..programs.comparing.pairwise import PairwiseDirectScorer
@@ -60,7 +60,7 @@ def build(
     """Write the references of all documents in a file that have none yet. Each is written once, whatever the number of
     outputs, and by one process where several run."""
     from ..experiments.console import number, out, print_json
-    from ..experiments.runs import column_roles, connection, open_judge, open_model
+    from ..experiments.opening import column_roles, connection, open_judge, open_model
     from ..programs.comparing.pairwise import PairwiseDirectScorer
 
     where = connection(api_base, timeout, concurrency, rpm, no_cache)

@@ -42,10 +42,10 @@ def report(
     The page holds everything it needs and can be passed on as it is. Without scripts it shows the first rows.
     """
     from ..experiments.console import err, out, print_json
+    from ..experiments.opening import column_roles
     from ..experiments.plain import clean
     from ..experiments.reports.rows import read_scored, summarise
     from ..experiments.reports.spans import render
-    from ..experiments.runs import column_roles
 
     target = output or scored.with_suffix(".html")
     if target.suffix.lower() not in (".html", ".htm"):

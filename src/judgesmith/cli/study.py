@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..errors import OptionError
-from ..experiments.options import ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from .options import ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 
 if TYPE_CHECKING:
     from ..experiments.studies.config import Given
@@ -166,7 +166,7 @@ def study(
     no_cache: NoCache = False,
     as_json: Json = False,
 ) -> None:
-    from ..experiments.runs import connection
+    from ..experiments.opening import connection
     from ..experiments.studies.config import Given
 
     def text(path: Path | None) -> str | None:
@@ -203,8 +203,8 @@ def _pairs(given: list[str]) -> dict[str, str]:
 def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:
     from ..experiments.alone import alone
     from ..experiments.console import err, out, print_json
+    from ..experiments.opening import quiet
     from ..experiments.plain import clean
-    from ..experiments.runs import quiet
     from ..experiments.studies import tables as tables
     from ..experiments.studies.analysis import analyse
     from ..experiments.studies.run import Journal, Study, run_study
@@ -257,17 +257,14 @@ def _dry_run(study: Study, where: Connection, *, as_json: bool) -> int:
 
     from ..experiments.console import duration, out, print_json
     from ..experiments.evaluation.tables import escape
-    from ..experiments.runs import SECONDS_PER_CALL
-    from ..programs.models.lm import is_local
+    from ..experiments.opening import expected_seconds
 
     groups: dict[tuple[str, str, Any], list[int]] = {}
     seconds = 0.0
     for cell in study.cells():
         calls = study.plan(cell).calls
         groups.setdefault((cell.model, cell.arm, cell.train), []).append(calls)
-        local = is_local(cell.model)
-        at_once = 1 if local else where.concurrency or 16
-        seconds += calls * SECONDS_PER_CALL["embedded" if local else "remote"] / at_once
+        seconds += expected_seconds(calls, cell.model, where)
     total = sum(map(sum, groups.values()))
     if as_json:
         print_json(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pytest
 
+from ..errors import OptionError
+from ..programs.metrics import Metric
 from ..programs.registry import metrics
 
 __all__ = ["MetricContract"]
@@ -18,23 +20,28 @@ OUTPUTS = (REFERENCE, "The council will repair the bridge.", "Nobody came.", "?!
 class MetricContract:
     """Subclass it in a test module, name the `part`, and pytest runs all of this over it."""
 
-    part: ClassVar[type[Any]]
+    part: ClassVar[type[Metric]]
 
-    @pytest.fixture
-    def metric(self) -> Any:
+    def new(self) -> Metric:
         return self.part()
 
-    def test_it_is_registered_and_says_what_it_is(self) -> None:
-        assert metrics.get(self.part.name) is self.part
-        assert self.part.about and "\n" not in self.part.about
+    @pytest.fixture
+    def metric(self) -> Metric:
+        return self.new()
 
-    def test_scores_are_shares_of_the_best_and_an_equal_text_is_the_best(self, metric: Any) -> None:
-        rows = [{"source": "", "output": output, "reference": REFERENCE} for output in OUTPUTS]
-        first = [verdict.score for verdict in metric.score_many(rows)]
-        assert all(math.isfinite(score) for score in first)
-        assert first == [verdict.score for verdict in metric.score_many(rows)]
-        assert max(first) == first[0] > first[2]
+    def test_it_is_registered_and_says_what_it_is(self, metric: Metric) -> None:
+        assert metrics.get(metric.name) is type(metric)
+        assert metric.about and "\n" not in metric.about
 
-    def test_without_a_reference_there_is_no_score_but_a_reason(self, metric: Any) -> None:
+    def test_an_equal_text_is_the_best_and_equal_rows_get_equal_scores(self, metric: Metric) -> None:
+        rows = [{"source": REFERENCE, "output": output, "reference": REFERENCE} for output in OUTPUTS]
+        verdicts = list(metric.score_many(rows))
+        assert [v.to_dict() for v in verdicts] == [v.to_dict() for v in metric.score_many(rows)]
+        assert all(math.isfinite(v.score) != bool(v.failure) for v in verdicts)
+        assert verdicts[0].score == max(v.score for v in verdicts if not v.failure) > verdicts[2].score
+
+    def test_with_nothing_to_compare_there_is_no_score_but_a_reason(self, metric: Metric) -> None:
         (verdict,) = metric.score_many([{"source": "", "output": "An output."}])
         assert math.isnan(verdict.score) and verdict.failure
+        with pytest.raises(OptionError, match="output"):
+            list(metric.score_many([{"source": "s", "reference": "r"}]))

@@ -85,7 +85,7 @@ class Ask:
     @property
     def mark(self) -> str:
         """The judged row's mark."""
-        return MARK.search(self.judged)[0]  # type: ignore[index]
+        return str(MARK.search(self.judged)[0])  # type: ignore[index]
 
     @property
     def shown(self) -> list[str]:
@@ -271,7 +271,7 @@ def own_environment(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
 def make_rows(documents: int, per_document: int, score: Callable[[int], float]) -> list[Row]:
     """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ,
     and no output nearly equals one of another document."""
-    rows = []
+    rows: list[Row] = []
     for d in range(documents):
         for _ in range(per_document):
             n = len(rows)

@@ -25,7 +25,6 @@ from judgesmith.optimizers.fitting.refinement import Refinement
 from judgesmith.optimizers.progress import Silent
 from judgesmith.optimizers.report import Budget
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, unfit
-from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.programs.ensemble import Committee
 
 Table = NDArray[np.float64]
@@ -59,7 +58,7 @@ def record_of(table: Table, examples: Sequence[dspy.Example], **changes: dict[st
 
 
 def formed(record: SearchRecord, examples: Sequence[dspy.Example], top: int, **given_: Any) -> Any:
-    return form_committee(record, examples, top, NoSearch(sure=0.0).choose, **given_)
+    return form_committee(record, examples, top, js.CorrelationRandomSearch(sure=0.0).choose, **given_)
 
 
 def noisy(human: Table, count: int, spread: float, rng: np.random.Generator) -> Table:

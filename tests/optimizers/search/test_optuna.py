@@ -277,7 +277,7 @@ def test_another_variant_is_tried_where_asked_for(
 def test_variants_need_something_to_differ_in(model: LanguageModel, server: Any, labels: Labels) -> None:
     _, record = run(OptunaSearch(trials=8, variants=["coarse", "fine"]), critic("vanilla", model), labels)
     assert not any("variant" in c.form for c in record.candidates)
-    with pytest.raises(OptionError, match="'fines' is none of"):
+    with pytest.raises(OptionError, match=r"variants.*got 'fines'"):
         OptunaSearch(variants=["fines"])  # type: ignore[list-item]
 
 
@@ -293,7 +293,7 @@ def test_the_temperature_is_tried_and_kept(server: Any, fake: Any, model: Langua
     assert {c.form.get("temperature") for c in record.candidates} == {None, 0.5, 1.0}
     assert search.study is not None
     assert (search.study.trials[0].params["temperature"], search.study.trials[0].params["demos"]) == (0.0, 0)
-    with pytest.raises(OptionError, match="temperature 3 is outside"):
+    with pytest.raises(OptionError, match=r"temperatures.*got 3\.0"):
         OptunaSearch(temperatures=[3.0])
 
 

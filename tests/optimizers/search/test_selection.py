@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from judgesmith.optimizers.examples import Scored, agreement
 from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
-from judgesmith.optimizers.search.few_shot import NoSearch
 from judgesmith.optimizers.search.racing import q_of
+from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
 from judgesmith.signatures.values import Verdict
 
@@ -100,7 +100,7 @@ def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spo
     if spoilt:
         table[rng.integers(5)] = 50.0  # says nothing
         table[rng.integers(5), :9] = math.nan
-    examples, search = rows(human, 4), NoSearch(level=level, seed=3, sure=0.7)
+    examples, search = rows(human, 4), CorrelationRandomSearch(level=level, seed=3, sure=0.7)
     candidates = tried(table, examples, level)
     chosen, _ = search.choose(candidates, examples)
     best = search._best(candidates)

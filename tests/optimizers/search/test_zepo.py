@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, LeakError, OptionError
-from judgesmith.optimizers.by_name import optimizer_by_name
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import examples_of
+from judgesmith.optimizers.registry import build_optimizer
 from judgesmith.optimizers.search.zepo import (
     ZEPO,
     Fairness,
@@ -396,7 +396,7 @@ def test_the_same_seed_gives_the_same_record(labels: Labels, tmp_path: Path) -> 
 def test_it_compiles_in_the_whole_run(labels: Labels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
     model = Model(leaning({0: 0.2, 1: 0.1, 2: 0.0}))
-    search = optimizer_by_name("zepo", candidates=2)
+    search = build_optimizer("zepo", {"candidates": 2})
     assert isinstance(search, ZEPO)
     judge = PairwiseDirectScorer("fluency", levels=2)
     plan = Compiler(search=search).plan(judge, labels, "test/model")

@@ -23,6 +23,7 @@ from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.programs.models.names import LISTED, check_chosen, is_listed, recorded
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.registry import judges
 from judgesmith.signatures.values import Criterion
 
 _ORDINARY = """
@@ -262,7 +263,7 @@ def test_no_azure_deployment_is_taken_for_a_model_of_openais_own_host() -> None:
 # Every text of a file
 
 
-def judges() -> Iterator[Judge]:
+def made() -> Iterator[Judge]:
     """One of every kind, with every field that a file can have."""
     for kind in judges.parts().values():
         yield kind()
@@ -310,7 +311,7 @@ def test_no_text_of_a_file_opens_a_model_that_it_may_not_choose(
     monkeypatch.setattr(local, "embedded", note)
     monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
     path, outcomes = tmp_path / "judge.json", set()
-    for judge in judges():
+    for judge in made():
         text = artifact.dumps(judge)
         for place in places(json.loads(text)):
             for name in ("gguf:/etc/shadow", FORBIDDEN[0]):

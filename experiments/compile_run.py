@@ -1,0 +1,165 @@
+"""A judge to be compiled: labels, method, optimizer, and what was set of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from ..datasets.loading import read_labels
+from ..datasets.records import Labels
+from ..errors import OptionError
+from ..optimizers.compiling import CompileOptions, Compiler
+from ..optimizers.registry import build_optimizer, optimizers
+from ..parts import Options, option
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection, Sampling
+from ..programs.prompting.answers import read_criteria_list
+from ..programs.registry import judges
+from ..signatures.values import Criterion
+from .opening import column_roles, connection_of
+from .settings import Catalogue, JudgeInWords, ModelOptions, Owner
+
+METHOD, OPTIMIZER = "active-critic", "random-search"
+
+
+class RunOptions(JudgeInWords, CompileOptions):
+    """How a judge is compiled, whatever the method and the optimizer."""
+
+    teacher: str | None = option(None, "A stronger model that writes the demonstrations' explanations.")
+    mlflow: str | None = option(
+        None,
+        "Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs locally. "
+        "Should that fail after compiling, the judge is saved all the same; the exit code is then 1.",
+    )
+    plots: Path | None = option(
+        None, "optuna: draw the history of the study and what mattered in it (SVG) into this folder."
+    )
+
+    def of_compiler(self) -> CompileOptions:
+        return CompileOptions(**{name: getattr(self, name) for name in CompileOptions.model_fields})
+
+
+@cache
+def every_part() -> tuple[tuple[str, type[Options]], ...]:
+    """Whose options there are at all, by the name of the part."""
+    methods = [(name, part.Options) for name, part in judges.parts().items()]
+    searches = [(f"--optimizer {name}", part.Options) for name, part in optimizers.parts().items()]
+    return (("every compile run", RunOptions), ("every compile run", ModelOptions), *methods, *searches)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A method and an optimizer (None for a judge without labels)."""
+
+    method: str = METHOD
+    optimizer: str | None = OPTIMIZER
+
+    def catalogue(self) -> Catalogue:
+        """What can be set of them. Raises OptionError for an unknown method or optimizer."""
+        owners = [Owner("method", f"--method {self.method}", judges.get(self.method).Options)]
+        who, more = owners[0].where, f"; see `judgesmith methods {self.method}`"
+        if self.optimizer is None:
+            owners.append(Owner("run", "a judge without labels", JudgeInWords))
+        else:
+            search = Owner("optimizer", f"--optimizer {self.optimizer}", optimizers.get(self.optimizer).Options)
+            model = Owner("lm", "the language model", ModelOptions)
+            owners += [search, Owner("run", "the run", RunOptions), model]
+            who, more = f"{who} and {search.where}", f"{more} and `judgesmith optimizers {self.optimizer}`"
+        return Catalogue(tuple(owners), who, every_part, more)
+
+    def resolve(self, *layers: Iterable[tuple[str, Any]], source: str = "--set") -> dict[str, dict[str, Any]]:
+        return self.catalogue().resolve(*layers, source=source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileRun:
+    """A judge to be compiled: its labels and model, its parts, and what was set of them."""
+
+    labels: Path
+    lm: str | None = None
+    output: Path = Path("judge.json")
+    aspect: str | None = None
+    scale: tuple[float, float] | None = None
+    columns: Sequence[str] = ()
+    heldout_file: Path | None = None
+    library_aspect: str | None = None
+    api_base: str | None = None
+    setup: Setup = field(default_factory=Setup)
+    run: RunOptions = field(default_factory=RunOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    of_method: Mapping[str, Any] = field(default_factory=dict)
+    of_optimizer: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, setup: Setup, found: Mapping[str, Mapping[str, Any]], **everyday: Any) -> CompileRun:
+        """From what `Setup.resolve` found. everyday: the other fields. Raises OptionError."""
+        part = judges.get(setup.method)
+        if part.infer is Judge.infer and (
+            unused := [name for name in ("batches", "batch_size", "keep") if name in found["run"]]
+        ):
+            raise OptionError(f"--set {unused[0]}=… does nothing with --method {setup.method}: it infers no task")
+        return cls(
+            setup=setup, run=RunOptions(**found["run"]), model=ModelOptions(**found["lm"]),
+            of_method=found["method"], of_optimizer=found["optimizer"], **everyday,
+        )  # fmt: skip
+
+    def judge(self, aspect: str | None) -> Judge:
+        """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
+        return judge_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect)
+
+    def compiler(self, labels: Labels) -> Compiler:
+        where = f"--optimizer {self.setup.optimizer}"
+        search = build_optimizer(str(self.setup.optimizer), self.of_optimizer, where=where)
+        if self.run.plots is not None and not hasattr(search, "study"):
+            raise OptionError(f"--set plots=… does nothing with {where}: only optuna keeps a study that can be drawn")
+        return Compiler(search=search, options=self.run.of_compiler(), heldout=self._heldout(labels))
+
+    def files(self) -> list[Path]:
+        """The files that it reads or writes beside labels and judge."""
+        values = [*(value for _, value in self.run), *self.of_method.values(), *self.of_optimizer.values()]
+        return [value for value in values if isinstance(value, Path)]
+
+    def connection(self) -> Connection:
+        return connection_of(self.model, self.api_base)
+
+    def sampling(self) -> Sampling:
+        return Sampling(self.model.temperature, self.model.max_tokens)
+
+    def _heldout(self, labels: Labels) -> Labels | None:
+        if self.heldout_file is None:
+            return None
+        return read_labels(
+            self.heldout_file, aspect=labels.aspect, scale=labels.scale, columns=column_roles(self.columns)
+        )
+
+
+def judge_in_words(
+    method: str, given: Mapping[str, Any], words: JudgeInWords, aspect: str | None, library_aspect: str | None
+) -> Judge:
+    """A judge by the name of its method and its options. aspect: of the labels, None where there are none."""
+    made: Judge = judges.get(method).from_options(
+        given,
+        labels_aspect=aspect,
+        library_aspect=library_aspect,
+        aspect_file=words.aspect_file,
+        criteria=read_criteria_file(words.criteria) if words.criteria else (),
+        task=words.task,
+    )
+    return made
+
+
+def read_criteria_file(path: Path) -> list[Criterion]:
+    """The criteria of `--criteria FILE`. Raises OptionError."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"--criteria {path}: {error}") from None
+    found = read_criteria_list(text, most=64)
+    if not found:
+        raise OptionError(
+            f"--criteria {path}: no criteria in it; write JSON {{name: definition}} or lines `name: definition`"
+        )
+    return found

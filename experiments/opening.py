@@ -1,0 +1,141 @@
+"""Opening what a command names: models, judges, columns, and the file that is to be written."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..errors import OptionError
+from ..programs import artifact
+from ..programs.judge import Judge
+from ..programs.models.files import find_model, installed, model_path
+from ..programs.models.lm import Connection, LanguageModel, Sampling, is_local, language_model
+from ..programs.models.local import embedded
+from .console import err
+from .settings import ReachOptions
+
+#: Seconds that a call is taken to need for estimates, where no better is known.
+SECONDS_PER_CALL = 1.5
+
+
+def expected_seconds(calls: int, model: str | None, where: Connection | None) -> float:
+    """A guess at how long so many calls take."""
+    local = bool(model and is_local(model))
+    at_once = 1 if local else (where.concurrency if where else None) or 16
+    return calls * SECONDS_PER_CALL / at_once
+
+
+def connection_of(options: ReachOptions, api_base: str | None) -> Connection:
+    """How models are reached."""
+    return Connection(
+        api_base=api_base, timeout=options.timeout, concurrency=options.concurrency, rpm=options.rpm,
+        cache=options.cache,
+    )  # fmt: skip
+
+
+def connection(
+    api_base: str | None, timeout: float, concurrency: int | None, rpm: float | None, no_cache: bool
+) -> Connection:
+    return Connection(api_base=api_base, timeout=timeout, concurrency=concurrency, rpm=rpm, cache=not no_cache)
+
+
+def column_roles(given: Sequence[str]) -> dict[str, str]:
+    """`ROLE=NAME` options as a mapping."""
+    roles = {}
+    for option in given:
+        role, equals, name = option.partition("=")
+        if not equals or not role or not name:
+            raise OptionError(f"--columns {option!r} is not of the form ROLE=NAME, for example output=summary_text")
+        roles[role.strip()] = name.strip()
+    return roles
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Other libraries' chatter does not belong on a user's screen."""
+    loggers = [logging.getLogger(name) for name in ("LiteLLM", "dspy", "httpx", "judgesmith")]
+    levels = [logger.level for logger in loggers]
+    try:
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def open_model(name: str | None, where: Connection | None = None, sampling: Sampling | None = None) -> LanguageModel:
+    """A model by name; a local one that is not there is fetched first, with a progress bar."""
+    if not name:
+        raise OptionError(
+            "no language model: give --lm (or set JUDGESMITH_LM), for example --lm local/qwen2.5-0.5b, "
+            "--lm ollama_chat/llama3.1:8b or --lm openai/gpt-4o-mini"
+        )
+    if is_local(name):
+        if name.startswith("local/") and not installed(name):
+            fetch(name)
+        with err.status(f"loading {escape(name)} …"):
+            embedded(name)
+    return language_model(name, connection=where, sampling=sampling)
+
+
+def fetch(name: str) -> Path:
+    """Fetch a local model with a progress bar."""
+    model = find_model(name)
+    err.print(f"fetching {model.title}, {model.bytes / 1e6:,.0f} MB, {model.licence}", markup=False)
+    with fetching("", model.bytes) as progress:
+        return model_path(name, progress=progress)
+
+
+@contextmanager
+def fetching(what: str, size: int | None = None) -> Iterator[Callable[[int, int, str], None]]:
+    """A progress bar over a download, and what it is told: bytes that are there, of how many, of what."""
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=err,
+        disable=not err.is_terminal,
+    ) as bar:  # fmt: skip
+        task = bar.add_task(escape(what), total=size)
+        yield lambda done, total, now: bar.update(task, completed=done, total=total or None, description=escape(now))
+
+
+def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> Judge:
+    """A saved judge with the model it was compiled with, or another; a local model is fetched where it is missing."""
+    read = artifact.read(path)
+    judge = artifact.build(read)  # the whole file is checked before a model is opened for it
+    name = lm or artifact.model_of(read, where)
+    artifact.connect(judge, where)
+    judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
+    open_others(judge, where)
+    return judge
+
+
+def open_others(judge: Judge, where: Connection | None) -> None:
+    """The models that a judge calls beside its own: fetched and tried before anything is spent."""
+    for name in judge.models():
+        open_model(name, where)
+    judge.connect(where)
+
+
+def check_writable(path: Path, *inputs: Path | None) -> None:
+    """Before anything is spent: can the judge be saved at all, and not over one of the inputs?"""
+    for file in inputs:
+        if file is not None and path.exists() and file.exists() and path.samefile(file):
+            raise OptionError(f"-o {path} is an input of this command; name another file")
+    if path.is_dir():
+        raise OptionError(f"-o {path} is a folder; name a file in it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("ab"):
+            pass
+        if path.stat().st_size == 0:
+            path.unlink()
+    except OSError as error:
+        raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None

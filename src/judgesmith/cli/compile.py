@@ -1,0 +1,230 @@
+"""`judgesmith compile`: a judge learnt from a few human scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ..errors import OptionError
+from .options import (
+    LM,
+    ApiBase,
+    Columns,
+    Json,
+    LibraryAspect,
+    Method,
+    Optimizer,
+)
+from .settings import Config, Settings, settings_of, with_settings
+
+if TYPE_CHECKING:
+    from ..datasets.records import Labels
+    from ..experiments.compile_run import CompileRun
+    from ..experiments.mlflow_logging import Logged
+    from ..experiments.settings import Catalogue
+    from ..optimizers.compiling import Compiler
+    from ..optimizers.report import CompileReport
+    from ..programs.judge import Judge
+
+__all__ = ["compile_judge", "register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `compile` to the command line."""
+    app.command(name="compile", cls=with_settings(_catalogue))(compile)
+
+
+def _catalogue(given: Mapping[str, Any]) -> Catalogue:
+    from ..experiments.compile_run import METHOD, OPTIMIZER, Setup
+
+    return Setup(given.get("method") or METHOD, given.get("optimizer") or OPTIMIZER).catalogue()
+
+
+def compile(
+    context: typer.Context,
+    labels: Annotated[Path, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet")],
+    lm: LM = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
+    aspect: Annotated[str | None, typer.Option(help="Which score, where rows have several.")] = None,
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
+    ] = None,
+    columns: Columns = None,
+    heldout: Annotated[str, typer.Option(help="Share of rows held out, or a file of other labels.")] = "0.25",
+    method: Method = "active-critic",
+    library_aspect: LibraryAspect = None,
+    optimizer: Optimizer = "random-search",
+    settings: Settings = None,
+    config: Config = None,
+    seed: Annotated[int, typer.Option(help="Decides splits and candidates.")] = 0,
+    max_calls: Annotated[
+        int | None,
+        typer.Option(help="Calls at most, repeats after a failed request left aside; the best so far is kept."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
+    api_base: ApiBase = None,
+    as_json: Json = False,
+) -> None:
+    """Learn a judge from a few human scores and save it.
+
+    Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command goes on where it stopped.
+    Q = Pearson + Spearman + Kendall tau-b with people's scores, from -3 to 3.
+    """
+    from ..experiments.compile_run import CompileRun, Setup
+
+    setup = Setup(method, optimizer)
+    share, file = _heldout(heldout)
+    everyday = [("run.seed", seed), ("run.max_calls", max_calls), ("run.heldout", share)]
+    run = CompileRun.of(
+        setup, setup.resolve(everyday, *settings_of(context, settings)), labels=labels, lm=lm, output=output,
+        aspect=aspect, scale=scale, columns=columns or (), heldout_file=file, library_aspect=library_aspect,
+        api_base=api_base,
+    )  # fmt: skip
+    raise typer.Exit(compile_judge(run, dry_run=dry_run, as_json=as_json))
+
+
+def _heldout(given: str) -> tuple[float, Path | None]:
+    """A share of rows, or a file of labels. Raises OptionError."""
+    try:
+        share = float(given)
+    except ValueError:
+        return 0.25, Path(given)
+    if not 0 < share < 1:
+        raise OptionError(f"--heldout {given}: a share lies between 0 and 1; or name a file of labels")
+    return share, None
+
+
+def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = False) -> int:
+    """Compile, save and tell; the exit code."""
+    from ..datasets.loading import read_labels
+    from ..experiments.console import Watch, err
+    from ..experiments.mlflow_logging import ExperimentLog
+    from ..experiments.opening import column_roles, open_model, open_others, quiet
+    from ..programs.models.names import check_listed
+
+    with quiet():
+        labels = read_labels(run.labels, aspect=run.aspect, scale=run.scale, columns=column_roles(run.columns))
+        judge, compiler = run.judge(labels.aspect), run.compiler(labels)
+        if not as_json:
+            _tell_labels(labels)
+        if dry_run:
+            return _dry_run(run, judge, labels, compiler, as_json=as_json)
+        _check_output(run)
+        check_listed(judge.models())
+        log = None if run.run.mlflow is None else ExperimentLog(run.run.mlflow)
+        where = run.connection()
+        lm = open_model(run.lm, where, run.sampling())
+        teacher = open_model(run.run.teacher, where) if run.run.teacher else None
+        open_others(judge, where)
+        plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
+        if not as_json:
+            err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+        with Watch("compiling", plan.steps) as watch:
+            made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
+        made.save(run.output)
+        drawn = _draw_study(report, run.run.plots)
+        logged = None if log is None else log.log(made, report)
+        if as_json:
+            _print_result(run, report, drawn, logged)
+        else:
+            _tell_result(run, report, made, labels, drawn)
+        return _exit_code(report, logged, as_json=as_json)
+
+
+def _tell_labels(labels: Labels) -> None:
+    from ..experiments.console import out
+    from ..signatures.values import Scale
+
+    out.print(
+        f"{len(labels)} rows of {escape(labels.origin)}, {escape(labels.aspect)} on {Scale(*labels.scale)} "
+        f"({'given' if labels.scale_given else 'inferred'})"
+    )
+    for warning in labels.warnings:
+        out.print(f"note: {warning}", style="yellow", markup=False)
+
+
+def _check_output(run: CompileRun) -> None:
+    """Before anything is spent: can all that comes of it be written?"""
+    from ..experiments.opening import check_writable
+
+    check_writable(run.output, run.labels, run.heldout_file, *run.files())
+    plots = run.run.plots
+    if plots is not None and plots.exists() and not plots.is_dir():
+        raise OptionError(f"--plots {plots} is no folder; name one, it is made where it is missing")
+
+
+def _draw_study(report: CompileReport, folder: Path | None) -> list[str]:
+    """Optuna's plots of the last search, where they were asked for; the files drawn."""
+    study = report.record and report.record.study
+    if folder is None or study is None:
+        return []
+    from ..experiments.optuna_plots import draw
+
+    return [str(path) for path in draw(study, folder)]
+
+
+def _print_result(run: CompileRun, report: CompileReport, drawn: list[str], logged: Logged | None) -> None:
+    from ..experiments.console import print_json
+
+    told: dict[str, Any] = {"judge": str(run.output)}
+    if drawn:
+        told["plots"] = drawn
+    if logged is not None:
+        told["mlflow"] = logged.to_dict()
+    print_json(report.to_dict() | told)
+
+
+def _tell_result(run: CompileRun, report: CompileReport, made: Judge, labels: Labels, drawn: list[str]) -> None:
+    from ..experiments.console import out
+    from .rendering import show_report
+
+    show_report(report, made, shown=labels.warnings)
+    saved = escape(str(run.output))
+    out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
+    if drawn:
+        out.print(f"Drawn: {', '.join(drawn)}", markup=False)
+
+
+def _exit_code(report: CompileReport, logged: Logged | None, *, as_json: bool) -> int:
+    """0, or 1 where no held-out row got a score or MLflow failed, which is said."""
+    from ..experiments.console import err, out
+
+    unlogged = logged is not None and logged.error is not None
+    if logged is not None and unlogged:
+        err.print(
+            f"the judge is saved, but MLflow has not logged it: {logged.error}; the same command tries again, with "
+            "finished calls from the disk",
+            markup=False, style="red",
+        )  # fmt: skip
+    elif logged is not None and not as_json:
+        out.print(f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}", markup=False)
+    nothing = report.heldout.objective.failed == report.heldout_rows
+    if nothing:
+        err.print("no held-out row got a score: see the notes for the reasons", style="red")
+    return 1 if nothing or unlogged else 0
+
+
+def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:
+    from ..experiments.console import print_json
+    from ..experiments.opening import expected_seconds
+    from .rendering import show_plan
+
+    plan = compiler.plan(judge, labels, run.lm, teacher=run.run.teacher is not None)
+    seconds = expected_seconds(plan.calls, run.lm, run.connection())
+    plan = replace(plan, seconds=seconds)
+    if as_json:
+        names = ("rows", "train", "heldout", "folds", "calls", "prompt_tokens", "completion_tokens", "cost")
+        search = compiler.search.settings() if compiler.search else {}
+        print_json(
+            {"dry_run": True, "seconds": round(seconds)}
+            | {name: getattr(plan, name) for name in names}
+            | {"method": judge.settings(), "optimizer": search}
+        )
+    else:
+        show_plan(plan, run.lm or "any model")
+    return 0

@@ -1,0 +1,69 @@
+"""`judgesmith new`: a judge that has learnt from no labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from .options import LM, LibraryAspect, Method
+from .settings import Config, Settings, settings_of, with_settings
+
+if TYPE_CHECKING:
+    from ..experiments.settings import Catalogue
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `new` to the command line."""
+    app.command(name="new", cls=with_settings(_catalogue))(new)
+
+
+def _catalogue(given: Mapping[str, Any]) -> Catalogue:
+    from ..experiments.compile_run import METHOD, Setup
+
+    return Setup(given.get("method") or METHOD, None).catalogue()
+
+
+def new(
+    context: typer.Context,
+    lm: LM = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
+    scale: Annotated[
+        tuple[float, float] | None, typer.Option(help="Lowest and highest score; 0 to 100 if not given.")
+    ] = None,
+    method: Method = "pairwise-direct",
+    library_aspect: LibraryAspect = None,
+    settings: Settings = None,
+    config: Config = None,
+) -> None:
+    """Save a judge that has learnt from no labels, for when there are none yet.
+
+    How far to trust it nobody knows: `judgesmith evaluate` says so from a few human scores, `judgesmith discern` what
+    damage it notices without any, and `judgesmith compile` makes a better one.
+    """
+    from ..experiments.compile_run import Setup, judge_in_words
+    from ..experiments.console import out
+    from ..experiments.opening import check_writable, open_model, quiet
+    from ..experiments.settings import JudgeInWords
+    from ..programs.models.names import check_listed
+    from ..signatures.values import Scale
+
+    found = Setup(method, None).resolve(*settings_of(context, settings))
+    words = JudgeInWords(**found["run"])
+    with quiet():
+        judge = judge_in_words(method, found["method"], words, None, library_aspect)
+        if scale is not None:
+            judge.scale = Scale(*scale)
+        check_writable(output, words.criteria)
+        check_listed(judge.models())
+        judge.set_lm(open_model(lm))
+        judge.save(output)
+        out.print(
+            f"Saved {escape(str(output))}: {judge.kind}, {judge.scale}, learnt from no labels. Next: "
+            f"judgesmith score OUTPUTS.jsonl --judge {escape(str(output))}"
+        )

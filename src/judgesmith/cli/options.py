@@ -1,0 +1,71 @@
+"""Options that several commands have, with their help."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+LM = Annotated[
+    str | None,
+    typer.Option(
+        "--lm",
+        help="Language model: openai/…, anthropic/… and any other LiteLLM name, ollama_chat/…, local/NAME (see "
+        "`judgesmith models list`), gguf:PATH.",
+        envvar="JUDGESMITH_LM",
+        rich_help_panel="Language model",
+    ),
+]
+ApiBase = Annotated[
+    str | None,
+    typer.Option(help="Address of an OpenAI-style server, or of Ollama.", rich_help_panel="Language model"),
+]
+Timeout = Annotated[float, typer.Option(help="Seconds to wait for one answer.", rich_help_panel="Language model")]
+Concurrency = Annotated[
+    int | None, typer.Option(help="Calls in flight at most.", min=1, rich_help_panel="Language model")
+]
+Rpm = Annotated[float | None, typer.Option(help="Calls a minute at most.", rich_help_panel="Language model")]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", help="Ask again what was answered before.", rich_help_panel="Language model")
+]
+Columns = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--columns",
+        metavar="ROLE=NAME",
+        help="Which column plays a role: output, source, score, id, doc_id, group, system, context, reference. "
+        "Found by name where not given. Repeatable.",
+        rich_help_panel="Data",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout, for machines.")]
+
+
+def _methods(incomplete: str) -> list[tuple[str, str]]:
+    from ..programs.registry import judges
+
+    return [(name, part.about) for name, part in judges.parts().items() if name.startswith(incomplete)]
+
+
+def _optimizers(incomplete: str) -> list[tuple[str, str]]:
+    from ..optimizers.registry import optimizers
+
+    return [(name, part.about) for name, part in optimizers.parts().items() if name.startswith(incomplete)]
+
+
+Method = Annotated[
+    str, typer.Option(metavar="NAME", help="How it judges: see `judgesmith methods`.", autocompletion=_methods)
+]
+Optimizer = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="How it is compiled: see `judgesmith optimizers`.", autocompletion=_optimizers),
+]
+LibraryAspect = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        metavar="[TASK/]ASPECT",
+        help="The aspect of the library that the score stands for (`judgesmith aspects`); found by the score's "
+        "name where not given.",
+    ),
+]

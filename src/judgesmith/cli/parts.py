@@ -1,0 +1,92 @@
+"""`judgesmith methods`, `optimizers`, `perturbations` and `metrics`: which parts there are, and their options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from ..experiments.console import err, out, print_json
+from ..parts import Options, Registry, describe
+from .options import Json
+
+__all__ = ["register"]
+
+#: Commands, what they tell of, and where that is registered.
+KINDS = {
+    "methods": ("How a judge can judge: `judgesmith compile --method NAME`.", "programs.registry", "judges"),
+    "optimizers": (
+        "How a judge can be compiled: `judgesmith compile --optimizer NAME`.", "optimizers.registry", "optimizers"
+    ),
+}  # fmt: skip
+
+
+def register(app: typer.Typer) -> None:
+    """Add a command for each kind of parts."""
+    for command, (text, module, name) in KINDS.items():
+        app.command(name=command, help=f"{text} All of them, or one with its options.")(_command(module, name))
+
+
+def _command(module: str, name: str) -> Callable[..., None]:
+    def show(
+        part: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, with its options.")] = None,
+        as_json: Json = False,
+    ) -> None:
+        registry: Registry[Any] = getattr(import_module(f"judgesmith.{module}"), name)
+        if part is not None:
+            found = registry.get(part)
+            known = next(known for known, one in registry.parts().items() if one is found)
+            print_json(_facts(known, found)) if as_json else _print_part(known, found)
+        elif as_json:
+            print_json({"parts": [_facts(*item) for item in registry.parts().items()], "broken": registry.broken})
+        else:
+            _print_parts(registry)
+
+    return show
+
+
+def _facts(name: str, part: Any) -> dict[str, Any]:
+    options: type[Options] = getattr(part, "Options", Options)
+    return {
+        "name": name,
+        "about": part.about,
+        "paper": getattr(part, "paper", ""),
+        "aliases": list(getattr(part, "aliases", ())),
+        "options": [
+            {"name": o.name, "type": o.type, "default": default, "help": o.help}
+            for o, default in zip(describe(options), options().settings().values(), strict=True)
+        ],
+    }
+
+
+def _print_parts(registry: Registry[Any]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("name", "what it is", "paper"):
+        table.add_column(column, overflow="fold", no_wrap=column == "name")
+    for name, part in registry.parts().items():
+        table.add_row(escape(name), escape(part.about), escape(getattr(part, "paper", "")))
+    out.print(table)
+    for name, problem in registry.broken.items():
+        err.print(f"the plug-in {name} is left out: {problem}", markup=False, style="red", soft_wrap=True)
+
+
+def _print_part(name: str, part: Any) -> None:
+    facts = _facts(name, part)
+    also = f" (also {', '.join(facts['aliases'])})" if facts["aliases"] else ""
+    out.print(f"[bold]{escape(name)}[/bold]{escape(also)}: {escape(part.about)}")
+    if facts["paper"]:
+        out.print(facts["paper"], markup=False, style="dim")
+    if not facts["options"]:
+        out.print("It has no options.")
+        return
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    for column in ("option", "type", "default", "what it does"):
+        table.add_column(column, overflow="fold", no_wrap=column == "option")
+    for option in describe(part.Options):
+        table.add_row(*map(escape, (option.name, option.type, option.default, option.help)))
+    out.print(table)
+    out.print("Set one with --set NAME=VALUE.")

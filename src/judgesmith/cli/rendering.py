@@ -1,0 +1,110 @@
+"""What commands show of plans, compiled judges and verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from ..experiments.console import duration, number, out
+
+if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
+    from ..optimizers.report import CompileReport, Plan
+    from ..programs.judge import Judge
+    from ..signatures.values import Verdict
+
+
+def show_plan(plan: Plan, model: str) -> None:
+    table = Table(title=f"What compiling with {escape(model)} would take (at most)", show_header=False)
+    table.add_column(style="bold")
+    table.add_column(justify="right")
+    split = (
+        f"{plan.folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
+    )
+    table.add_row("rows", f"{plan.rows} ({split})")
+    table.add_row("calls", f"{plan.calls:,}")
+    table.add_row("prompt tokens", f"about {plan.prompt_tokens:,}")
+    table.add_row("answer tokens", f"about {plan.completion_tokens:,}")
+    table.add_row("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")
+    table.add_row("cost", "price unknown" if plan.cost is None else f"about ${plan.cost:.2f}")
+    out.print(table)
+
+
+def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
+    """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
+    how = f"{report.folds}-fold cross-validation" if report.folds else "held out, never seen by the search"
+    table = Table(title=f"Agreement with people on {report.heldout_rows} rows ({how})")
+    for name in ("judge", "Q", "95 % interval", "Pearson", "Spearman", "Kendall", "failed"):
+        table.add_column(name, justify="left" if name == "judge" else "right")
+    for name, found in (("zero-shot", report.zero_shot), ("compiled", report.heldout)):
+        o = found.objective
+        table.add_row(
+            name,
+            number(found.q),
+            f"[{number(found.low)}, {number(found.high)}]".replace("[", r"\["),
+            number(o.pearson),
+            number(o.spearman),
+            number(o.kendall),
+            str(o.failed),
+        )
+    out.print(table)
+    value, low, high, p = report.difference
+    if report.selected["candidate"] == "zero-shot":
+        verdict = "The search kept the zero-shot prompt: nothing tried did clearly better on the training rows."
+    elif p == p and p < 0.05 and value > 0:
+        verdict = "The compiled judge agrees better with people than the zero-shot one."
+    elif p == p and p < 0.05:
+        verdict = "The compiled judge agrees WORSE with people than the zero-shot one: the search was misled."
+    elif value > 0:
+        verdict = "The compiled judge came out better, but so few rows cannot tell it from chance."
+    else:
+        verdict = "The compiled judge is not better than the zero-shot one on these rows."
+    out.print(f"Difference {value:+.2f} \\[{number(low)}, {number(high)}], p = {number(p, 3)}. {verdict}")
+    out.print(
+        f"Chosen: {report.selected['candidate']} with {report.selected['demos']} demonstrations "
+        f"({training_q(report.selected, len(report.candidates))})."
+    )
+    out.print(
+        f"Mean error on the scale {judge.scale}: {number(report.calibrated_error)} calibrated, "
+        f"{number(report.uncalibrated_error)} before."
+    )
+    u = report.usage
+    out.print(
+        f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
+        f"tokens, {duration(report.seconds)}."
+    )
+    for note in report.notes:
+        if note in shown:
+            continue
+        out.print(f"note: {note}", style="yellow", markup=False)
+
+
+def training_q(selected: Mapping[str, Any], candidates: int) -> str:
+    """The chosen candidate's Q on the rows it was chosen on, and what remains of it: `selected` of a report."""
+    # From a file, perhaps, which may hold anything.
+    naive, after = (v if isinstance(v, float) else None for v in (selected.get("q"), selected.get("q_corrected")))
+    told = f"Q {number(naive)} on training rows, each judged without itself in the prompt"
+    if candidates < 2 or after is None:
+        return told
+    return f"{told}; {number(after)} after correction for having been chosen from {candidates} candidates"
+
+
+def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
+    score = "no score" if verdict.failure else number(verdict.score)
+    out.print(f"\n[bold]{escape(title)}[/bold]  {score} on {scale}")
+    out.print(f"  {_shorten(output)}", markup=False, style="dim")
+    if verdict.failure:
+        out.print(f"  failed: {verdict.failure}", markup=False, style="red")
+    if verdict.suspicious:
+        out.print(f"  suspicious: {verdict.suspicious}", markup=False, style="yellow")
+    if verdict.explanation:
+        out.print(f"  {verdict.explanation}", markup=False)
+    for name, criterion in verdict.criteria.items():
+        out.print(f"  - {name}: {number(criterion.score, 0)}/100 {criterion.explanation}", markup=False)
+
+
+def _shorten(text: str, most: int = 240) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

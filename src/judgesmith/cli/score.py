@@ -1,0 +1,110 @@
+"""`judgesmith score`: new outputs scored with a compiled judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+
+if TYPE_CHECKING:
+    from ..experiments.scoring import ScoreSummary
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `score` to the command line."""
+    app.command(name="score")(score)
+
+
+def score(
+    rows: Annotated[Path, typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet")],
+    judge: Annotated[Path, typer.Option(help="A judge that `compile` saved.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help=".jsonl or .csv; default ROWS.scored.jsonl")
+    ] = None,
+    lm: LM = None,
+    columns: Columns = None,
+    limit: Annotated[int | None, typer.Option(help="Only the first rows.", min=1, rich_help_panel="Data")] = None,
+    retry_failed: Annotated[
+        bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew instead of going on.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="Keep the model's own words with every row.")] = False,
+    api_base: ApiBase = None,
+    timeout: Timeout = 120.0,
+    concurrency: Concurrency = None,
+    rpm: Rpm = None,
+    no_cache: NoCache = False,
+    as_json: Json = False,
+) -> None:
+    """Score outputs with a compiled judge.
+
+    Rows are written as they finish, in the order of the input; a second run goes on where the first stopped. Exit code
+    0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error.
+    """
+    from ..datasets.loading import count_rows
+    from ..experiments.console import Watch, print_json
+    from ..experiments.opening import column_roles, connection, open_judge, quiet
+    from ..experiments.scoring import score_file
+
+    with quiet():
+        made = open_judge(judge, lm, connection(api_base, timeout, concurrency, rpm, no_cache))
+        target = output or rows.with_name(Path(rows.name.removesuffix(".gz")).stem + ".scored.jsonl")
+        total = count_rows(rows)
+        with Watch("scoring", min(total, limit) if total and limit else total) as watch:
+            summary = score_file(
+                made, rows, target, columns=column_roles(columns or []), limit=limit, overwrite=overwrite,
+                retry_failed=retry_failed, raw=raw, watch=watch,
+            )  # fmt: skip
+        _warn_of_duplicates(summary)
+        if as_json:
+            print_json(summary.to_dict() | {"output": str(target)})
+        else:
+            _tell(summary, target)
+    raise typer.Exit(1 if summary.failed else 0)
+
+
+def _warn_of_duplicates(summary: ScoreSummary) -> None:
+    from ..experiments.console import err
+
+    if summary.duplicate_ids:
+        err.print(
+            f"note: {summary.duplicate_ids} of {summary.rows} rows have the id of a row before them, the first "
+            f"{summary.duplicate_example!r}; each is scored, but by id they cannot be told apart",
+            style="yellow", markup=False, soft_wrap=True,
+        )  # fmt: skip
+
+
+def _tell(summary: ScoreSummary, target: Path) -> None:
+    from rich.markup import escape
+
+    from ..experiments.console import duration, out
+
+    again = f" ({summary.resumed} were there)" if summary.resumed else ""
+    out.print(
+        f"{summary.rows} rows{again}: {summary.scored} scored, {summary.failed} failed, "
+        f"{summary.repaired} answers repaired; {summary.calls} calls, {duration(summary.seconds)} → "
+        f"{escape(str(target))}"
+    )
+    if summary.seen:
+        out.print(
+            f"note: {summary.seen} of these rows were used to compile the judge; agreement with people on "
+            "them says little",
+            style="yellow",
+        )
+    if summary.suspicious:
+        out.print(
+            f"note: the texts of {summary.suspicious} rows address a judge (`suspicious` in the output); they were judged "
+            "without those sentences",
+            style="yellow",
+        )
+    for identity, reason in summary.failures[:10]:
+        out.print(f"  no score for {identity}: {reason}", markup=False, style="red")
+    if summary.failed > 10:
+        out.print(f"  … and {summary.failed - 10} more; they are in the output with their reasons")
+    if summary.failed:
+        out.print("Try them again with --retry-failed.")

@@ -1,0 +1,165 @@
+"""Settings on a command line: `--set NAME=VALUE`, `--config FILE.yaml`, and every other option by its own name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+from typer.core import TyperCommand
+
+from ..errors import OptionError
+from ..experiments.settings import Catalogue, choices_of, pairs_of
+from ..parts import nearest
+
+#: What typer raises for a wrong command line; it has no public name of its own.
+UsageError: Any = typer.BadParameter.__base__
+#: Where the settings of a --config file are kept while a command line is read.
+FROM_FILE = "judgesmith.settings"
+#: What may follow a switch; `--augment dhp` is of older versions.
+YES_OR_NO = ("true", "false", "yes", "no", "on", "off", "dhp")
+#: Everyday options by the names that a --config file has for them, where these are not their own.
+FLAGS = {"as": "library_aspect", "json": "as_json"}
+
+
+class SettingsCommand(TyperCommand):
+    """A command with `--set`: an option that it does not list is a setting by its own name (`--variant fine` is `--set
+    variant=fine`), and so is a line of its --config file that is none of its options."""
+
+    catalogue: ClassVar[Callable[[Mapping[str, Any]], Catalogue]]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            args = list(_as_settings(args, self._known(), type(self).catalogue, ctx))
+            if file := _value_of("--config", args):
+                self._read(Path(file), ctx)
+        rest: list[str] = super().parse_args(ctx, args)
+        return rest
+
+    def _known(self) -> dict[str, int]:
+        """Each option as it is written, with the number of values that it takes."""
+        known = {"--help": 0}
+        for parameter in self.params:
+            takes = 0 if getattr(parameter, "is_flag", False) else parameter.nargs
+            known |= dict.fromkeys((*parameter.opts, *parameter.secondary_opts), takes)
+        return known
+
+    def _read(self, path: Path, ctx: Any) -> None:
+        from ..experiments.studies.config import read_yaml
+
+        options = {p.name: p for p in self.params if p.param_type_name == "option"}
+        everyday, settings = {}, []
+        for key, value in read_yaml(path).items():
+            name = FLAGS.get(key, key)
+            if name in options and name not in ("config", "settings"):
+                everyday[name] = _plain(name, value)
+            else:
+                settings.append((key, value))
+        ctx.default_map = {**(ctx.default_map or {}), **everyday}
+        ctx.meta[FROM_FILE] = settings
+
+
+def with_settings(catalogue: Callable[[Mapping[str, Any]], Catalogue]) -> type[SettingsCommand]:
+    """The class of a command with these settings; they are asked for where a command line names some."""
+    return type("SettingsCommand", (SettingsCommand,), {"catalogue": staticmethod(catalogue)})
+
+
+def settings_of(ctx: typer.Context, given: Sequence[str] | None) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
+    """The settings of the --config file, and those of the command line, which win."""
+    return ctx.meta.get(FROM_FILE, []), list(pairs_of(given or []))
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A value of a YAML file as a command line would have it."""
+    if name == "columns" and isinstance(value, Mapping):
+        return [f"{role}={column}" for role, column in value.items()]
+    return value
+
+
+def _value_of(option: str, args: Sequence[str]) -> str | None:
+    for place, arg in enumerate(args):
+        if arg == "--":
+            break
+        if arg == option and place + 1 < len(args):
+            return args[place + 1]
+        if arg.startswith(f"{option}="):
+            return arg.partition("=")[2]
+    return None
+
+
+def _as_settings(
+    args: Sequence[str], known: Mapping[str, int], catalogue: Callable[[Mapping[str, Any]], Catalogue], ctx: Any
+) -> Iterator[str]:
+    """The arguments, with every unknown `--option` as `--set`."""
+    left = list(args)
+    while left:
+        arg = left.pop(0)
+        option, equals, value = arg.partition("=")
+        if arg == "--":
+            yield from (arg, *left)
+            return
+        if not arg.startswith("--") or option in known:
+            yield arg
+            for _ in range(0 if equals else known.get(option, 0)):
+                if left:
+                    yield left.pop(0)
+            continue
+        name, switch = _setting(option, known, catalogue({}), ctx)
+        if not equals:
+            if switch is not None and not (left and left[0].casefold() in YES_OR_NO):
+                value = "yes"
+            elif left:
+                value = left.pop(0)
+            else:
+                raise UsageError(f"Option {option!r} requires an argument.", ctx=ctx)
+        if switch is False:
+            value = "no" if value.casefold() in ("yes", "true", "on") else "yes"
+        yield from ("--set", f"{name}={value}")
+
+
+def _setting(option: str, known: Mapping[str, int], catalogue: Catalogue, ctx: Any) -> tuple[str, bool | None]:
+    """The setting that an option names, and whether the name alone says yes (True), no (False) or nothing (None)."""
+    name = option.removeprefix("--").replace("-", "_")
+    last = name.rpartition(".")[2]
+    if catalogue.is_switch(last):
+        return name, True
+    if name.startswith("no_") and catalogue.is_switch(name.removeprefix("no_")):
+        return name.removeprefix("no_"), False
+    names = catalogue.names()
+    if last in names:
+        return name, None
+    near = nearest(option, [*known, *(f"--{n.replace('_', '-')}" for n in names)])
+    raise UsageError(f"No such option: {option}{near}", ctx=ctx)
+
+
+def complete(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """What a shell offers after `--set`: names with their help, then the values of an option that has a choice."""
+    try:
+        owners = ctx.command.catalogue(ctx.params).owners  # type: ignore[attr-defined]
+    except OptionError:
+        return []
+    name, equals, _ = incomplete.partition("=")
+    if equals:
+        found = [(owner.options, known) for owner in owners if (known := owner.named(name))]
+        offered = [(f"{name}={value}", "") for options, known in found for value in choices_of(options, known)]
+    else:
+        offered = [
+            (f"{name}=", field.description or "") for o in owners for name, field in o.options.model_fields.items()
+        ]
+    return [(text, help) for text, help in offered if text.startswith(incomplete)]
+
+
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Any other option, of the run, the language model, the method or the optimizer; `--name value` means the "
+        "same. `judgesmith methods NAME` and `judgesmith optimizers NAME` list theirs. Repeatable.",
+        autocompletion=complete,
+    ),
+]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE.yaml", help="Options as YAML, by the same names; the command line wins.")
+]

@@ -1,0 +1,151 @@
+"""`judgesmith show`: what a saved judge learnt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from ..errors import OptionError
+from ..experiments.console import number, out, print_json
+from .options import Columns, Json
+from .rendering import training_q
+
+if TYPE_CHECKING:
+    from ..programs.judge import Judge
+
+__all__ = ["register"]
+
+#: Of a larger pool of demonstrations only the first are listed.
+MOST_DEMOS_SHOWN = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add `show` to the command line."""
+    app.command(name="show")(show)
+
+
+def show(
+    judge: Annotated[Path, typer.Argument(help="A judge that `compile` saved.")],
+    prompt: Annotated[
+        Path | None, typer.Option(help="Rows: print the very messages that the first one would send.")
+    ] = None,
+    columns: Columns = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a judge learnt: task, criteria, demonstrations, agreement, cost. Calls no model."""
+    from ..experiments.opening import quiet
+    from ..programs import artifact
+
+    with quiet():
+        read = artifact.read(judge)
+        made = artifact.build(read)
+        saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
+        messages = None if prompt is None else _messages(made, prompt, columns or [])
+        if as_json:
+            print_json(saved | {"fingerprint": artifact.fingerprint(made)} | ({"prompt": messages} if messages else {}))
+        elif messages is not None:
+            for name, sent in messages.items():
+                out.rule(escape(name))
+                for message in sent:
+                    out.print(f"[bold]{message['role']}[/bold]")
+                    out.print(message["content"], markup=False)
+        else:
+            _print_judge(judge, made, saved)
+
+
+def _messages(judge: Judge, rows: Path, columns: Sequence[str]) -> Mapping[str, Any]:
+    """What the first row would send, by the step that sends it."""
+    from ..datasets.loading import iter_rows
+    from ..experiments.opening import column_roles
+    from ..signatures.values import Item
+
+    row, _ = next(iter_rows(rows, columns=column_roles(columns)), (None, None))
+    if row is None:
+        raise OptionError(f"{rows}: no row in it")
+    return judge.previews(guarded(Item.of(row))[0])
+
+
+def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any]) -> None:
+    from ..programs import artifact
+
+    provenance = {name: part for name, part in saved["provenance"].items() if part is not None}
+    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    facts.add_column(style="bold")
+    facts.add_column()
+    options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
+    facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
+    facts.add_row("model", escape((saved["lm"] or {}).get("model", "none")))
+    facts.add_row("scale", str(judge.scale))
+    facts.add_row("task", escape(saved["task"] or "–"))
+    for index, criterion in enumerate(judge.knowledge.criteria):
+        facts.add_row("criteria" if index == 0 else "", escape(f"{criterion.name}: {criterion.definition}"))
+    for name, told in (*judge.facts().items(), *_history(provenance)):
+        facts.add_row(name, escape(told))
+    out.print(facts)
+    for name, predictor in artifact.predictors(judge).items():
+        if predictor.demos:
+            out.print(_demonstrations(name, predictor.demos, judge))
+    if tried := provenance.get("candidates", []):
+        out.print(_tried(tried))
+
+
+def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How it was compiled: agreement, what was chosen, labels, cost and date."""
+    told = []
+    for title, key in (("agreement", "heldout"), ("zero-shot", "zero_shot")):
+        if found := provenance.get(key):
+            told.append((title, str(found.get("signature", "–"))))
+    if selected := provenance.get("selected"):
+        candidates = len(provenance.get("candidates", []))
+        told.append(("chosen", f"{selected.get('candidate')}: {training_q(selected, candidates)}"))
+    if labels := provenance.get("labels"):
+        told.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {labels.get('aspect')}"))
+    if cost := provenance.get("cost"):
+        tokens = f"{cost.get('prompt_tokens')} + {cost.get('completion_tokens')} tokens"
+        told.append(("cost", f"{cost.get('calls')} calls, {tokens}"))
+    if "created" in provenance:
+        told.append(("created", provenance["created"]))
+    return told
+
+
+def _demonstrations(name: str, demos: Any, judge: Judge) -> Table:
+    from ..programs.prompting.neighbours import Neighbours
+
+    told = f"{len(demos)} demonstrations"
+    if isinstance(demos, Neighbours):
+        told = f"for each output the {demos.shown} most similar of {len(demos)} labelled rows"
+    table = Table(title=f"{escape(name)}: {told}")
+    for column in ("score", "by", "source", "output", "explanation"):
+        table.add_column(column, overflow="fold", max_width=None if column in ("score", "by") else 48)
+    for demo in demos[:MOST_DEMOS_SHOWN]:
+        table.add_row(
+            number(judge.scale.from_percent(demo["score"])),
+            "people" if demo.get("gold") else "the model",
+            *(escape(_cut(demo.get(field) or "")) for field in ("source", "output", "explanation")),
+        )
+    if len(demos) > MOST_DEMOS_SHOWN:
+        table.caption = f"and {len(demos) - MOST_DEMOS_SHOWN} more (--json shows all)"
+    return table
+
+
+def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table(title="What the search tried (Q on training rows, each judged without itself)")
+    for column in ("candidate", "demos", "Q", "95 % interval", "failed", "rows"):
+        table.add_column(column, justify="left" if column == "candidate" else "right")
+    for c in candidates:
+        table.add_row(
+            escape(str(c.get("candidate"))), str(c.get("demos")), number(c.get("q")),
+            f"{number(c.get('low'))} … {number(c.get('high'))}", str(c.get("failed")),
+            escape(str(c.get("rows") or c.get("n"))) + (", dropped" if c.get("dropped") else ""),
+        )  # fmt: skip
+    return table
+
+
+def _cut(text: str, most: int = 160) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= most else text[: most - 1] + "…"

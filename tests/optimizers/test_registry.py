@@ -1,0 +1,107 @@
+"""Every registered optimizer: what it declares is what it takes, says and keeps."""
+
+import random
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from pydantic.fields import FieldInfo
+
+import judgesmith as js
+from judgesmith.datasets.records import Labels
+from judgesmith.errors import OptionError
+from judgesmith.optimizers.compiling import CompileOptions, Compiler
+from judgesmith.optimizers.registry import build_optimizer, optimizers
+from judgesmith.parts import describe
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models.lm import Connection
+
+PARTS = optimizers.parts()
+EVERY = sorted({name for part in PARTS.values() for name in part.Options.model_fields})
+#: A value other than the default, where the type alone does not give one.
+OTHERS: dict[str, Any] = {
+    "variants": ("fine",),
+    "temperatures": (0.5,),
+    "racing": True,
+    "storage": Path("kept.db"),
+    "trials": 3,
+}
+
+
+def other(name: str, field: FieldInfo) -> Any:
+    """A value of an option that is not its default."""
+    if name in OTHERS:
+        return OTHERS[name]
+    if get_origin(field.annotation) is Literal:
+        return next(value for value in get_args(field.annotation) if value != field.default)
+    if isinstance(field.default, bool):
+        return not field.default
+    return field.default + 1 if isinstance(field.default, int) else field.default / 2 + 0.1
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_an_optimizer_says_what_it_is(name: str) -> None:
+    part = PARTS[name]
+    assert part.name == name and part.about
+    assert all(told.help and told.type for told in describe(part.Options))
+
+
+@pytest.mark.parametrize(("name", "option"), [(name, o) for name in PARTS for o in PARTS[name].Options.model_fields])
+def test_every_option_reaches_the_optimizer_and_its_settings(name: str, option: str) -> None:
+    wanted = other(option, PARTS[name].Options.model_fields[option])
+    plain, made = build_optimizer(name), build_optimizer(name, {option: wanted})
+    assert made.settings() != plain.settings()
+    assert getattr(made, option) != getattr(plain, option)
+    assert getattr(PARTS[name](**{option: wanted}), option) == getattr(made, option)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [(name, o) for name in PARTS for o in (*EVERY, "samples") if o not in PARTS[name].Options.model_fields],
+)
+def test_an_option_of_others_is_refused(name: str, option: str) -> None:
+    with pytest.raises(OptionError, match=f"--optimizer {name} has no option '{option}'.*it has "):
+        build_optimizer(name, {option: 1}, where=f"--optimizer {name}")
+
+
+def test_with_the_same_candidates_the_rows_are_scored_equally_often() -> None:
+    names = ("random-search", "optuna", "mipro", "gepa", "simba")
+    for candidates in (0, 1, 5, 8):
+        found = {build_optimizer(name, {"candidates": candidates}).evaluations() for name in names}
+        assert found == {candidates + 3 if candidates else 1}
+    assert len({build_optimizer(name).evaluations() for name in names}) == 1
+    assert build_optimizer("optuna", {"trials": 1}).evaluations() == 2
+
+
+def test_former_names_of_options_go_on_working() -> None:
+    assert js.LabeledFewShot(demos=3).settings() == js.LabeledFewShot(3).settings()
+    assert js.LabeledFewShot(3).max_demos == 3
+
+
+def test_options_of_compiling_have_help_and_are_checked() -> None:
+    assert all(told.help for told in describe(CompileOptions))
+    assert Compiler(cv=3, heldout=0.4).options == CompileOptions(cv=3, heldout=0.4)
+    with pytest.raises(OptionError, match=r"no option 'folds'"):
+        Compiler(folds=3)
+    with pytest.raises(OptionError, match="heldout"):
+        Compiler(heldout=1.5)
+
+
+@pytest.mark.parametrize("name", sorted(set(PARTS) - {"zepo"}))
+def test_compiling_leaves_the_optimizer_as_it_is(name: str, server: Any, labels_of: Any) -> None:
+    draw = random.Random(1)
+    labels: Labels = labels_of(10, 4, lambda n: draw.randint(0, 100))
+    few = {"candidates": 2} if "candidates" in PARTS[name].Options.model_fields else {}
+    search = PARTS[name](seed=5, level="sample", **few)
+    before, settings = dict(vars(search)), search.settings()
+    made = []
+    for _ in range(2):
+        student = ActiveCritic("vanilla", explain="before", reading="said")
+        judge = js.compile(
+            student, labels, lm="openai/fake", optimizer=search, connection=Connection(api_base=server.base), seed=3
+        )
+        made.append((judge.provenance["candidates"], judge.provenance["optimizer"], judge.options()))
+        assert vars(search) == before
+        assert search.settings() == settings
+    assert made[0] == made[1]
+    assert made[0][1]["level"] == "pooled"  # the run's

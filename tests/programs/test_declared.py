@@ -1,0 +1,240 @@
+"""What every judge method declares reaches the judge, its settings and the artifact, and is refused elsewhere."""
+
+import inspect
+import json
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgesmith.errors import ArtifactError, OptionError
+from judgesmith.parts import describe, from_text
+from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.aspects import aspects
+from judgesmith.programs.judge import Choice, Judge
+from judgesmith.programs.one_aspect import OneAspectJudge
+from judgesmith.programs.openlgauge.judge import Member, OpeNLGauge
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.registry import judges, metrics
+from judgesmith.signatures.values import Criterion
+
+CLARITY, TRUTH = Criterion("Clarity", "It is easy to follow."), Criterion("Truth", "It is true.")
+OPTIONS = [(kind, name) for kind, part in judges.parts().items() for name in part.Options.model_fields]
+#: Values of options whose type does not say what they may be.
+OTHERS: dict[str, Any] = {
+    "family": "dialogue",
+    "level_weights": [0.5, 0, 0.25, 0.25, 0],
+    "annotators": ["openai/a@0.5"],
+}
+#: Options that go only with others.
+WITH = {"combine": {"variant": "fine"}}
+
+
+def other(part: type[Judge], name: str) -> Any:
+    """A value of an option that is not its default."""
+    if name in OTHERS:
+        return OTHERS[name]
+    field = part.Options.model_fields[name]
+    kinds = [k for k in (field.annotation, *get_args(field.annotation)) if get_origin(k) is Literal]
+    if kinds:
+        return next(value for kind in kinds for value in get_args(kind) if value != field.default)
+    if isinstance(field.default, bool):
+        return not field.default
+    if isinstance(field.default, int):
+        return field.default - 1 if field.default else 1
+    return field.default / 2 if isinstance(field.default, float) else "openai/other"
+
+
+def make(part: type[Judge], **options: Any) -> Judge:
+    name = options.pop("aspect", "Clarity")
+    return part(aspect=name, criteria=[CLARITY], **options)
+
+
+@pytest.mark.parametrize(("kind", "name"), OPTIONS)
+def test_an_option_reaches_the_judge_its_settings_and_the_artifact(kind: str, name: str, tmp_path: Path) -> None:
+    part = judges.get(kind)
+    options = WITH.get(name, {})
+    plain, judge = make(part, **options), make(part, **options, **{name: other(part, name)})
+    changed = {n for n, value in judge.settings().items() if plain.settings()[n] != value}
+    assert changed == {name}
+    judge.save(tmp_path / "judge.json")
+    loaded = artifact.build(artifact.read(tmp_path / "judge.json"))
+    assert loaded.settings() == judge.settings()
+    assert artifact.fingerprint(loaded) == artifact.fingerprint(judge) != artifact.fingerprint(plain)
+    # The same value as the text of NAME=VALUE.
+    value = other(part, name)
+    text = ",".join(map(str, value)) if isinstance(value, list) else "no" if value is False else str(value)
+    read = make(part, **options, **{name: from_text(part.Options.model_fields[name], text)})
+    assert read.settings() == judge.settings()
+
+
+@pytest.mark.parametrize(("kind", "name"), OPTIONS)
+def test_an_option_is_refused_where_it_would_do_nothing(kind: str, name: str, tmp_path: Path) -> None:
+    value = other(judges.get(kind), name)
+    for lacking in (p for p in judges.parts().values() if name not in p.Options.model_fields):
+        with pytest.raises(OptionError, match=f"{lacking.__name__} has no option '{name}'"):
+            lacking(**{name: value})
+        with pytest.raises(OptionError, match=f"--method {lacking.kind} has no option '{name}'"):
+            lacking.from_options({name: value}, labels_aspect="fluency")
+        saved = artifact.to_dict(make(lacking))
+        saved["program"]["options"][name] = value
+        (tmp_path / "judge.json").write_text(json.dumps(saved))
+        with pytest.raises(ArtifactError, match=f"unknown option '{name}'"):
+            artifact.build(artifact.read(tmp_path / "judge.json"))
+
+
+@pytest.mark.parametrize("part", [*judges.parts().values(), *metrics.parts().values()], ids=lambda part: part.__name__)
+def test_a_part_says_what_it_is_and_what_its_options_mean(part: Any) -> None:
+    assert part.about and "\n" not in part.about and not part.about.endswith(".")
+    for told in describe(part.Options):
+        assert len(told.help) > 10 and told.help.rstrip(".") != told.name
+
+
+@pytest.mark.parametrize("part", judges.parts().values(), ids=lambda part: part.kind)
+def test_how_it_is_made_can_be_read(part: type[Judge]) -> None:
+    shown = inspect.signature(part).parameters
+    assert set(part.Options.model_fields) <= set(shown)
+    assert {"task", "criteria", "lm", "scale"} <= set(shown)
+    assert not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in shown.values())
+
+
+def test_an_attribute_is_the_option_and_assigning_checks_it() -> None:
+    judge = DirectScorer("fluency")
+    copy = judge.copy_for(reading="said")
+    assert (judge.reading, copy.reading) == ("auto", "said")
+    with pytest.raises(
+        OptionError, match="DirectScorer, reading: Input should be 'said', 'expected' or 'auto'; got 'guessed'"
+    ):
+        judge.reading = "guessed"
+    judge.reading = "expected"
+    assert judge.settings() == {"kind": "direct", "aspect": "fluency", "reading": "expected"}
+    with pytest.raises(OptionError, match=r"no option 'readin' \(did you mean 'reading'\?\)"):
+        DirectScorer("fluency", readin="said")
+    with pytest.raises(AttributeError, match="no attribute 'beam'"):
+        judge.beam  # noqa: B018
+    # Together they make sense, one after the other they would not.
+    critic = ActiveCritic("fine", combine="mean", criteria=[CLARITY])
+    assert critic.copy_for(variant="coarse", combine="os-e").variant == "coarse"
+    with pytest.raises(OptionError, match="only the fine variant"):
+        critic.variant = "coarse"
+
+
+# From a command line or a settings file ------------------------------------------------------------------------------
+
+
+def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words(tmp_path: Path) -> None:
+    by_name = DirectScorer.from_options({}, labels_aspect="fluency")
+    assert by_name.aspect == "fluency"
+    assert DirectScorer.from_options({}, labels_aspect="human_score").aspect == "overall"
+    named = OpeNLGauge.from_options({"rules": "no"}, labels_aspect="score", library_aspect="summarization/coherence")
+    known = aspects().find("summarization/coherence")
+    assert (named.aspect, named.low, named.rules) == ("coherence", known.low, False)
+    own = DirectScorer.from_options({}, labels_aspect="score", criteria=[CLARITY], task="Answers are judged.")
+    assert (own.aspect, own.knowledge.criteria, own.knowledge.description) == (
+        "Clarity", (CLARITY,), "Answers are judged."
+    )  # fmt: skip
+    file = tmp_path / "aspects.yaml"
+    file.write_text(
+        "tasks: {general: {aspects: {wit: {definition: It is funny., low: it is dull, high: it is funny}}}}"
+    )
+    assert DirectScorer.from_options({}, labels_aspect="wit", aspect_file=file).aspect == "wit"
+
+
+@pytest.mark.parametrize(
+    ("method", "given", "said"),
+    [
+        ("direct", {"labels_aspect": None}, "which aspect is judged"),
+        ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
+        ("direct", {"labels_aspect": None, "criteria": [CLARITY, TRUTH]}, "one aspect is judged at a time"),
+        ("pairs", {"labels_aspect": None, "criteria": [CLARITY], "library_aspect": "fluency"}, "give one"),
+        ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as and --aspects"),
+        ("active-critic", {"labels_aspect": None}, "say what is judged"),
+    ],
+)
+def test_what_a_method_cannot_be_told_is_said(method: str, given: dict[str, Any], said: str) -> None:
+    with pytest.raises(OptionError, match=said):
+        judges.get(method).from_options({}, **given)
+
+
+def test_without_labels_the_fine_variant_needs_criteria() -> None:
+    with pytest.raises(OptionError, match="give --criteria FILE"):
+        ActiveCritic.from_options({"variant": "fine"}, labels_aspect=None, task="Summaries are judged.")
+    made = ActiveCritic.from_options({"variant": "fine"}, labels_aspect=None, criteria=[CLARITY])
+    assert made.calls_per_row() == 2
+
+
+# What compiling asks -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", [p for p in judges.parts().values() if issubclass(p, OneAspectJudge)])
+def test_a_judge_of_one_aspect_leaves_nothing_to_infer_or_to_choose(part: type[Judge]) -> None:
+    judge = part("fluency")
+    assert not judge.infers() and not judge.may_leave_out()
+    assert judge.forms(logprobs=True) == judge.search_space(variants=("fine",)) == []
+    assert judge.most_calls_per_row(variants=("fine",)) == judge.calls_per_row()
+
+
+def test_forms_come_in_the_order_of_preference() -> None:
+    def forms(**options: Any) -> list[tuple[str, str]]:
+        found = ActiveCritic(**options).forms(logprobs=options.get("reading") != "said")
+        return [(form.values["explain"], form.values["reading"]) for form in found]
+
+    assert forms() == [("before", "expected"), ("after", "expected"), ("before", "said")]
+    assert forms(explain="none") == [("none", "expected"), ("none", "said")]
+    assert forms(reading="said") == [("before", "said"), ("after", "said")]
+    assert [form.values["reading"] for form in ActiveCritic().forms(logprobs=False)] == ["said", "said"]
+    with pytest.raises(OptionError, match="no log-probabilities"):
+        ActiveCritic(reading="expected").forms(logprobs=False)
+
+
+CRITICS = st.tuples(
+    st.sampled_from(["vanilla", "coarse", "fine"]),
+    st.sampled_from(["", "Summaries are judged."]),
+    st.sampled_from([(), (CLARITY,), (CLARITY, TRUTH)]),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+@given(CRITICS, st.sets(st.sampled_from(["vanilla", "coarse", "fine"])), st.data())
+def test_whatever_a_search_chooses_is_a_judge(drawn: Any, variants: set[str], data: st.DataObject) -> None:
+    variant, task, criteria, use_task, use_criteria = drawn
+    critic = ActiveCritic(
+        variant, task=task, criteria=criteria, use_task=use_task, use_criteria=use_criteria or variant == "fine"
+    )
+    made: dict[str, Any] = {}
+    space = critic.search_space(variants=sorted(variants))
+    for choice in space:
+        if choice.open(made):
+            made[choice.name] = data.draw(st.sampled_from(choice.values))
+    chosen = critic.with_choices(made)
+    assert chosen is not critic and chosen.calls_per_row() <= critic.most_calls_per_row(variants=sorted(variants))
+    assert chosen.variant == made.get("variant", critic.variant)
+    if critic.knowledge.criteria:
+        assert chosen.knowledge.criteria and set(chosen.knowledge.criteria) <= set(critic.knowledge.criteria)
+    if made.get("use_task") is False:
+        assert not chosen.known().task
+    # The judge's own values stand first: chosen throughout, nothing changes.
+    own = critic.with_choices({choice.name: choice.values[0] for choice in space})
+    assert own.settings() == critic.settings() and own.knowledge.criteria == critic.knowledge.criteria
+
+
+def test_a_choice_is_open_where_the_others_give_it_an_effect() -> None:
+    choice = Choice("criterion 1", (True, False), {"variant": ("coarse", "fine"), "use_criteria": (True,)})
+    assert choice.open({}) and choice.open({"variant": "fine"}) and choice.open({"use_criteria": True})
+    assert not choice.open({"variant": "vanilla"}) and not choice.open({"variant": "fine", "use_criteria": False})
+
+
+def test_what_was_fitted_comes_back_as_numbers() -> None:
+    judge = OpeNLGauge("fluency", annotators=["openai/a", Member("openai/b", 0.5, 0.25)])
+    assert judge.refiners() == ("ensemble",) and OpeNLGauge("fluency").refiners() == ()
+    fitted = json.loads(json.dumps(judge.fitted()))
+    fitted["ensemble"][0]["weight"] = 0.75
+    judge.load_fitted("ensemble", fitted["ensemble"])
+    assert [m.weight for m in judge.members] == [0.75, 0.25]
+    for part in judges.parts().values():
+        with pytest.raises(OptionError, match="takes no horoscope"):
+            part(criteria=[CLARITY], aspect="Clarity").load_fitted("horoscope", {})

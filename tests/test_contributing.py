@@ -1,0 +1,125 @@
+"""The examples of CONTRIBUTING.md, as they stand there: built into a wheel, installed beside the project, and run."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from judgesmith.testing.server import Server, judging, make_rows, own_environment, running_server
+
+pytestmark = pytest.mark.xdist_group("contributing")
+TEXT = (Path(__file__).resolve().parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+#: File name -> its text, for every block that names its file in the first line.
+FILES: dict[str, str] = dict(re.findall(r"```\w+\n# (\S+)\n(.*?)```", TEXT, re.DOTALL))
+COMMAND = "import sys; from judgesmith.cli.main import main; sys.argv[0] = 'judgesmith'; main()"
+
+
+def python(*arguments: str | Path, folder: Path, site: Path | None = None) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([*([str(site)] if site else []), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.run(
+        [sys.executable, *map(str, arguments)], cwd=folder, env=os.environ | {"PYTHONPATH": path},
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which a wheel of the examples was installed."""
+    pytest.importorskip("setuptools", minversion="77")
+    package, target = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("site")
+    for name, body in FILES.items():
+        if not name.startswith("test_"):
+            (package / name).write_text(body, encoding="utf-8")
+    done = python(
+        "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target", target,
+        package, folder=package,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert {path.name for path in target.glob("*.py")} == {"readers.py", "shortest.py", "echo.py"}
+    return target
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    own_environment(monkeypatch, tmp_path)
+    with running_server() as made:
+        made.answer = judging(lambda ask: int(ask.mark[1:]) * 37 % 101)
+        yield made
+
+
+@pytest.fixture
+def labels(tmp_path: Path) -> Path:
+    """24 labelled rows, which the server scores as people did."""
+    rows = [
+        {"id": r.id, "source": r.source, "output": r.output, "doc_id": r.doc_id, "score": r.scores["overall"]}
+        for r in make_rows(12, 2, lambda n: n * 37 % 101)
+    ]
+    path = tmp_path / "labels.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def test_every_example_is_here_and_short() -> None:
+    assert list(FILES) == ["pyproject.toml", "readers.py", "shortest.py", "echo.py", "test_parts_of_mine.py"]
+    assert max(len(body.splitlines()) for body in FILES.values()) < 40
+    assert max(len(line) for line in TEXT.splitlines()) <= 130
+
+
+def test_the_judge_and_the_optimizer_compile_and_score(
+    site: Path, server: Server, labels: Path, tmp_path: Path
+) -> None:
+    done = python(
+        "-c", COMMAND, "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
+        "--method", "readers", "--set", "readers=a lawyer,a child,a poet", "--optimizer", "shortest",
+        "-o", tmp_path / "judge.json", "--json", folder=tmp_path, site=site,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    saved = json.loads((tmp_path / "judge.json").read_text(encoding="utf-8"))
+    assert saved["program"]["kind"] == "readers"
+    assert "a poet" in json.dumps(saved["program"])
+    assert saved["provenance"]["optimizer"]["name"] == "shortest"
+    assert {c["candidate"] for c in saved["provenance"]["candidates"]} == {"zero-shot", "shortest"}
+    assert any("You are a poet." in ask.text for ask in server.judged)
+    assert any(ask.shown for ask in server.judged)
+
+    done = python(
+        "-c", COMMAND, "score", labels, "--judge", tmp_path / "judge.json", "--api-base", server.base,
+        "-o", tmp_path / "scored.jsonl", folder=tmp_path, site=site,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    scored = [json.loads(line) for line in (tmp_path / "scored.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(scored) == 24
+
+
+def test_without_the_package_its_names_are_unknown(labels: Path, tmp_path: Path) -> None:
+    done = python("-c", COMMAND, "compile", labels, "--method", "readers", "--dry-run", folder=tmp_path)
+    assert done.returncode == 2
+    assert "'readers'" in done.stderr
+
+
+def test_texts_are_perturbed_by_the_example(site: Path, server: Server, labels: Path, tmp_path: Path) -> None:
+    from judgesmith.programs.active_critic.critic import ActiveCritic
+    from judgesmith.programs.models.lm import Connection, language_model
+
+    lm = language_model("openai/fake", connection=Connection(server.base))
+    ActiveCritic("vanilla", explain="before", reading="said", lm=lm).save(tmp_path / "judge.json")
+    done = python(
+        "-c", COMMAND, "discern", tmp_path / "judge.json", labels, "--perturb", "echo", "--api-base", server.base,
+        "-o", tmp_path / "pairs.jsonl", folder=tmp_path, site=site,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert any(re.search(r"\b(\w+) \1\b", ask.judged.replace("again again", "")) for ask in server.judged)
+    assert "echo" in (tmp_path / "pairs.jsonl").read_text(encoding="utf-8")
+
+
+def test_the_examples_pass_the_contract_suites(site: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_parts_of_mine.py").write_text(FILES["test_parts_of_mine.py"], encoding="utf-8")
+    done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", tmp_path, folder=tmp_path, site=site)
+    assert done.returncode == 0, done.stdout[-3000:]
+    passed = re.search(r"(\d+) passed", done.stdout)
+    assert passed is not None and int(passed[1]) > 40
