@@ -98,8 +98,8 @@ def _tell(summary: ScoreSummary, target: Path) -> None:
         )
     if summary.suspicious:
         out.print(
-            f"note: the texts of {summary.suspicious} rows address a judge (`suspicious` in the output); they were judged "
-            "without those sentences",
+            f"note: the texts of {summary.suspicious} rows address a judge (`suspicious` in the output); they were "
+            "judged without those sentences",
             style="yellow",
         )
     for identity, reason in summary.failures[:10]:

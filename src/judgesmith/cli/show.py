@@ -62,6 +62,7 @@ def _messages(judge: Judge, rows: Path, columns: Sequence[str]) -> Mapping[str, 
     """What the first row would send, by the step that sends it."""
     from ..datasets.loading import iter_rows
     from ..experiments.opening import column_roles
+    from ..programs.prompting.suspicion import guarded
     from ..signatures.values import Item
 
     row, _ = next(iter_rows(rows, columns=column_roles(columns)), (None, None))
