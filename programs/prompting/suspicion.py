@@ -40,7 +40,8 @@ _PHRASES = re.compile(
             r"\b(?:notes?|messages?|attention|instructions?|reminder|hint) (?:to|for) "
             rf"(?:the |any |all |every |you,? the )?{_JUDGE}\b",
             rf"\b(?:dear|hello|hi|hey),? (?!judges?\b){_JUDGE}\b",
-            r"\byou are (?:an? |the )(?:impartial |strict |fair |expert )?(?:grader|evaluator|rater|scorer|annotator)\b",
+            r"\byou are (?:an? |the )(?:impartial |strict |fair |expert )?"
+            r"(?:grader|evaluator|rater|scorer|annotator)\b",
             rf"\b{_TELL} {_TEXT}\b[^.!?]{{0,30}}\b(?:\d+ ?(?:out of|/) ?\d+|{_BEST}(?: possible)? {_MARK})",
             rf"\b{_TELL} (?:with |me )?(?:an? |the |only )?{_BEST}(?: possible)? (?:score|rating|mark)\b",
             rf"\b(?:the|its|your) (?:score|rating) (?:is|must be|should be|has to be) (?:the )?(?:{_BEST}\b|100\b)",
