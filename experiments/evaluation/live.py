@@ -16,7 +16,7 @@ from ...programs.judge import Judge
 from ...programs.models.lm import Connection
 from ...signatures.values import Item, Scale, Usage, Verdict
 from ..console import Watch, duration
-from ..runs import open_judge, quiet
+from ..opening import open_judge, quiet
 from ..scoring import ScoreSummary
 from .sources import Judged, LiveJudge, some
 
