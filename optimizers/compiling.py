@@ -31,7 +31,7 @@ from .augmentation import people_only, try_augmentation, with_copies
 from .budget import BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
-from .fitting.ensemble import form_committee, refuse_committee
+from .fitting.ensemble import form_ensemble, refuse_ensemble
 from .fitting.refinement import refine
 from .progress import Progress, Silent
 from .registry import build_optimizer
@@ -184,7 +184,7 @@ class Compiler:
     def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
         """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
         if self.options.ensemble_top is not None:
-            refuse_committee(self.options.ensemble_top, judge, self._optimizer)
+            refuse_ensemble(self.options.ensemble_top, judge, self._optimizer)
         split, folds = self.splits(labels)
         parts = [split] if split is not None else folds
         train = [len(p.train) for p in parts] + ([len(labels)] if folds else [])
@@ -249,21 +249,21 @@ class Compiler:
         program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
         assert search.record is not None
         record = people_only(search.record, len(examples))
-        committee = refined = None
+        ensemble = refined = None
         if self.options.ensemble_top is not None:
-            several, committee = form_committee(
+            several, ensemble = form_ensemble(
                 record, examples, self.options.ensemble_top, search.choose, level=level, seed=seed
             )
             program = several or program
         if search.searches:
             refined = refine(program, record, examples, level=level, seed=seed)
-        found = refined or committee
+        found = refined or ensemble
         percents = record.scored.percents if found is None else found.percents
         program.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
-        return Fitted(program, zero_shot, record, inferred, forms, refined, committee=committee)
+        return Fitted(program, zero_shot, record, inferred, forms, refined, ensemble=ensemble)
 
     def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
         order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))

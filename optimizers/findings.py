@@ -156,7 +156,7 @@ class Findings:
             },
             "candidates": said["candidates"],
             "augmentation": None if final.augmentation is None else final.augmentation.to_dict(),
-            **({} if final.committee is None else {final.committee.name: final.committee.details}),
+            **({} if final.ensemble is None else {final.ensemble.name: final.ensemble.details}),
             **({} if final.refined is None else {final.refined.name: final.refined.details}),
             "selected": report.selected,
             "heldout": said["heldout"] | {"cross_validated": self._crossed, "folds": self._folds},
@@ -171,8 +171,8 @@ class Findings:
 
     def _selected(self) -> dict[str, Any]:
         """What the judge is, with its Q on the training rows."""
-        if self.final.committee is not None and self.final.committee.changed is not None:
-            details = self.final.committee.details
+        if self.final.ensemble is not None and self.final.ensemble.changed is not None:
+            details = self.final.ensemble.details
             return {
                 "candidate": f"the mean of {', '.join(details['members'])}",
                 "demos": details["demos"],

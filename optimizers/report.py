@@ -70,7 +70,7 @@ class FormTrial:
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """One pass of task inference, form and search over some training rows. refined: what was fitted to the chosen
-    program's answers. augmentation, committee: whether damaged copies, or the mean of several candidates, helped, where
+    program's answers. augmentation, ensemble: whether damaged copies, or the mean of several candidates, helped, where
     that was tried."""
 
     judge: Judge
@@ -80,12 +80,12 @@ class Fitted:
     forms: tuple[FormTrial, ...]
     refined: Refinement | None = None
     augmentation: AugmentationTrial | None = None
-    committee: Refinement | None = None
+    ensemble: Refinement | None = None
 
     def tried(self) -> list[str]:
         """What came of that which was tried beside the search, a sentence each."""
         said = [] if self.augmentation is None else [self.augmentation.reason]
-        for one in (self.committee, self.refined):
+        for one in (self.ensemble, self.refined):
             if one is not None and (outcome := one.reason or one.changed):
                 said.append(f"{one.name}: {outcome}")
         return said

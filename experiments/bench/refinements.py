@@ -20,7 +20,7 @@ import numpy as np
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
 from judgesmith.optimizers.examples import Scored, Vector, agreement
 from judgesmith.optimizers.fitting.combiner import choose
-from judgesmith.optimizers.fitting.ensemble import form_committee
+from judgesmith.optimizers.fitting.ensemble import form_ensemble
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -109,7 +109,7 @@ def committee(name: str, labels: int, seed: int) -> tuple[float, bool]:
     record = SearchRecord(
         tuple(t.candidate for t in tried), single.candidate, single.scored, tried[0].scored, tried=tried
     )
-    made, found = form_committee(record, examples, TOP, rule.choose, level="pooled", seed=seed)
+    made, found = form_ensemble(record, examples, TOP, rule.choose, level="pooled", seed=seed)
     if made is None:
         return 0.0, False
     members = [said[int(i)] for i in found.details["members"]]

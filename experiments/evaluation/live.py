@@ -16,7 +16,7 @@ from ...programs.judge import Judge
 from ...programs.models.lm import Connection
 from ...signatures.values import Item, Scale, Usage, Verdict
 from ..console import Watch, duration
-from ..runs import open_judge, quiet
+from ..opening import open_judge, quiet
 from ..scoring import ScoreSummary
 from .sources import Judged, LiveJudge, some
 
@@ -88,7 +88,7 @@ def _judge_rows(
     items = [Item(row.output, row.source, row.context, row.reference, row.group or None) for row in asked]
     for i, verdict in zip(rows, judge.score_many(items), strict=True):
         verdicts[i] = verdict
-        summary.count(joined.rows[i].id, verdict.failure, verdict.repaired, i in joined.seen)
+        summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
         watch.step()
     usage = judge.lm.meter.usage - before
     summary.calls, summary.cached_calls, summary.seconds = usage.calls, usage.cached, time.monotonic() - started

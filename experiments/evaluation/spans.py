@@ -1,4 +1,4 @@
-"""`judgesmith evaluate --spans`: does a judge mark the errors that people marked?"""
+"""`judgesmith spans`: does a judge mark the errors that people marked?"""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from ...optimizers.fitting.annotators import SubsetAgreement, subsets
 from ...programs.openlgauge.judge import OpeNLGauge
 from ...signatures.values import Scale
 from ..console import Watch
-from ..runs import open_model, quiet
+from ..opening import open_model, quiet
 from ..scoring import score_file
 
 #: The paper's ablations: overall scale, severities, rules.

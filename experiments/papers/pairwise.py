@@ -41,7 +41,7 @@ from ...programs.pointwise.direct import DirectScorer
 from ...programs.pointwise.geval import GEval
 from ...signatures.values import Item
 from ..console import Watch
-from ..runs import open_model, quiet
+from ..opening import open_model, quiet
 
 
 def arms(

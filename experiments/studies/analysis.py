@@ -290,4 +290,6 @@ def training_leads(records: Iterable[Mapping[str, Any]]) -> list[float]:
 def _left_out(record: Mapping[str, Any], line: Line, config: StudyConfig) -> bool:
     form = record.get("form") or {}
     settings = {**config.settings, **config.arm(line.arm).settings}
-    return form.get("variant") == "coarse" and not form.get("use_task", True) and "task" not in settings["without"]
+    return (
+        form.get("variant") == "coarse" and not form.get("use_task", True) and "task" not in settings.get("without", ())
+    )

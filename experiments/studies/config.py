@@ -50,7 +50,7 @@ ABLATION = (
     "fine", "coarse", "vanilla", "fine+no-task", "fine+no-os-e", "fine+no-explanations", "coarse+no-explanations",
     "fine+no-search", "coarse+no-search", "fine+no-search+one-batch", "coarse+no-search+one-batch",
 )  # fmt: skip
-#: From the cheapest to the dearest; those that `optimizer_by_name` does not know are left out.
+#: From the cheapest to the dearest; those that are not registered are left out.
 OPTIMIZERS = (
     "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "zepo", "mipro", "gepa",
     "simba",

@@ -2,7 +2,7 @@
 
 What the candidates said of the training rows is there already. The highest Qs among them are too high (winner's curse),
 so that both ways are measured on rows that neither chose by: for each fold of whole groups, candidates are ranked, and
-one is chosen, by the other folds alone. The one stays unless the mean clearly beats it, since a committee costs as many
+one is chosen, by the other folds alone. The one stays unless the mean clearly beats it, since an ensemble costs as many
 times the calls as it has members.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...errors import OptionError
-from ...programs.ensemble import FEWEST, LEAST_SD, MOST, Committee, Norm
+from ...programs.ensemble import FEWEST, LEAST_SD, MOST, Ensemble, Norm
 from ...programs.judge import Judge
 from ..agreement.correlation import CorrelationSum, Level
 from ..examples import (
@@ -44,10 +44,10 @@ FOLDS = 5
 FEWEST_GROUPS = 5
 
 
-def refuse_committee(top: int, judge: Judge, search: DemonstrationSearch) -> None:
-    """Raises OptionError where the best candidates of this search cannot become a committee."""
+def refuse_ensemble(top: int, judge: Judge, search: DemonstrationSearch) -> None:
+    """Raises OptionError where the best candidates of this search cannot become an ensemble."""
     if not FEWEST <= top <= MOST:
-        raise OptionError(f"ensemble_top is {top}; a committee has {FEWEST} to {MOST} members")
+        raise OptionError(f"ensemble_top is {top}; an ensemble has {FEWEST} to {MOST} members")
     if (why := search.no_ensemble()) is not None:
         raise OptionError(f"ensemble_top (--ensemble-top) does not go with the optimizer {search.name}: {why}")
     if judge.whole_documents:
@@ -57,7 +57,7 @@ def refuse_committee(top: int, judge: Judge, search: DemonstrationSearch) -> Non
         )
 
 
-def form_committee(
+def form_ensemble(
     record: SearchRecord,
     examples: Sequence[dspy.Example],
     top: int,
@@ -66,13 +66,13 @@ def form_committee(
     level: Level = "pooled",
     seed: int = 0,
     sure: float = 0.7,
-) -> tuple[Committee | None, Refinement]:
-    """A committee of the `top` candidates with the highest Q if it clearly beats the chosen one out of fold, else None;
+) -> tuple[Ensemble | None, Refinement]:
+    """An ensemble of the `top` candidates with the highest Q if it clearly beats the chosen one out of fold, else None;
     and what was found, with the training scores of what is kept.
 
     record: of the search; candidates that were dropped, failed too often or say the same of every row are left out.
     examples: the rows that people scored (damaged copies may come after them in the record). sure: the share of paired
-    resamples of whole groups in which the committee must win. The same seed gives the same answer. Racing looked at all
+    resamples of whole groups in which the ensemble must win. The same seed gives the same answer. Racing looked at all
     rows before it dropped candidates; that much, both ways have seen of the rows they are measured on.
     """
     whole = [t for t in record.tried if t.candidate.dropped is None]
@@ -96,18 +96,18 @@ def form_committee(
     # Six digits are what an artifact keeps.
     norms = [Norm(round(float(np.nanmean(p)), 6), round(float(np.nanstd(p)), 6)) for p in percents]
     programs = [whole[i].program for i in best]
-    committee = Committee(programs, norms, lm=programs[0]._language_model, scale=programs[0].scale)
+    ensemble = Ensemble(programs, norms, lm=programs[0].own_lm, scale=programs[0].scale)
     z = np.stack([(p - norm.mean) / norm.sd for p, norm in zip(percents, norms, strict=True)], axis=1)
     scores = np.clip(norms[0].mean + norms[0].sd * weighted_mean(z, np.ones(len(best))), 0.0, 100.0)
     changed = (
         f"the mean of {len(best)} candidates ({', '.join(names)}) takes the place of a single one: {measured}; "
-        f"scoring takes {committee.calls_per_row()} calls a row"
+        f"scoring takes {ensemble.calls_per_row()} calls a row"
     )
     details = _told(names, found, single, None) | {
         "demos": sum(whole[i].candidate.demos for i in best),
         "training_q": agreement(scores, examples, level=level, seed=seed, rounds=500).to_dict()["q"],
     }
-    return committee, Refinement("committee", scores, details, changed=changed)
+    return ensemble, Refinement("committee", scores, details, changed=changed)
 
 
 def _told(
@@ -155,18 +155,18 @@ def _out_of_fold(
     level: Level,
     folds: NDArray[np.intp],
 ) -> tuple[Vector, Vector]:
-    """Scores of each fold by the committee, and by the one, that the other folds would have chosen; z-scores by the
+    """Scores of each fold by the ensemble, and by the one, that the other folds would have chosen; z-scores by the
     other folds' means and standard deviations, so that folds can be pooled."""
-    committee, single = (np.full(len(examples), math.nan) for _ in range(2))
+    ensemble, single = (np.full(len(examples), math.nan) for _ in range(2))
     for fold in np.unique(folds):
         rest, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         known = _on(tried, examples, rest, level)
         chosen, _ = choose(known, [examples[i] for i in rest.tolist()])
         alone = next(i for i, t in enumerate(known) if t is chosen)
         members = [_standardised(tried[i].scored.percents, rest, out) for i in _best(known, top) or [alone]]
-        committee[out] = weighted_mean(np.stack(members, axis=1), np.ones(len(members)))
+        ensemble[out] = weighted_mean(np.stack(members, axis=1), np.ones(len(members)))
         single[out] = _standardised(tried[alone].scored.percents, rest, out)
-    return committee, single
+    return ensemble, single
 
 
 def _standardised(percents: Vector, rest: NDArray[np.intp], out: NDArray[np.intp]) -> Vector:

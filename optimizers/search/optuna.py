@@ -123,6 +123,7 @@ class OptunaSearch(DemonstrationSearch):
     # -- the study
 
     def explore(self, context: SearchContext) -> str | None:
+        self.study = None
         if not self.trials:
             return None
         kinds = self._kinds(context.answers())

@@ -30,12 +30,12 @@ from ..prompting.answers import token_at
 from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Answer, JudgePredict, Unreadable
 
-Form = Literal["better-worse", "yes-no"]
+Question = Literal["better-worse", "yes-no"]
 Order = Literal["other-first", "output-first", "both"]
-Reading = Literal["auto", "probabilities", "samples"]
+Evidence = Literal["auto", "probabilities", "samples"]
 SAMPLES = "Answers drawn where log-probabilities are not read."
 #: Words that answer, in the order (second is better, second is worse, similar).
-WORDS: dict[Form, tuple[str, ...]] = {"better-worse": ("Better", "Worse", "Similar"), "yes-no": ("Yes", "No")}
+WORDS: dict[Question, tuple[str, ...]] = {"better-worse": ("Better", "Worse", "Similar"), "yes-no": ("Yes", "No")}
 #: A share of probability on the words below which a reader is told.
 LOW_SHARE = 0.5
 #: Below this share the words were hardly thought of, and their proportions mean nothing.
@@ -49,7 +49,7 @@ TIE = 10.0
 class Drawing(Options):
     """Options of judges that read the probabilities of words or digits, or draw answers and count them."""
 
-    reading: Reading = option(
+    reading: Evidence = option(
         "auto",
         "The probabilities of the answer, or samples: answers that are drawn; auto draws only where the model gives no "
         "log-probabilities.",
@@ -61,7 +61,7 @@ class Drawing(Options):
 class Comparing(Drawing):
     """Options of judges that compare two outputs."""
 
-    form: Form = option(
+    form: Question = option(
         "better-worse",
         "The question of a comparison: Better, Worse or Similar; or whether it is better, Yes or No, which small "
         "models answer with less regard to the order.",
@@ -175,9 +175,9 @@ class ComparisonLayout(Layout):
     share all that stands before the outputs.
     """
 
-    def __init__(self, form: Form = "better-worse", *, sampled: bool = False) -> None:
+    def __init__(self, form: Question = "better-worse", *, sampled: bool = False) -> None:
         super().__init__()
-        self.form: Form = form
+        self.form: Question = form
         self.sampled = sampled
         self.words = WORDS[form]
         self.wants_logprobs = not sampled
@@ -273,7 +273,12 @@ class PairwiseComparer(dspy.Module):  # type: ignore[misc]
     """
 
     def __init__(
-        self, form: Form = "better-worse", *, order: Order = "other-first", samples: int = 0, temperature: float = 1.0
+        self,
+        form: Question = "better-worse",
+        *,
+        order: Order = "other-first",
+        samples: int = 0,
+        temperature: float = 1.0,
     ) -> None:
         super().__init__()
         if form not in WORDS:
@@ -282,13 +287,13 @@ class PairwiseComparer(dspy.Module):  # type: ignore[misc]
             raise OptionError(f"order {order!r} is none of {', '.join(get_args(Order))}")
         if not 0 <= samples <= 1000:
             raise OptionError(f"samples must lie between 0 (log-probabilities) and 1000; got {samples}")
-        self.form: Form = form
+        self.form: Question = form
         self.order: Order = order
         self.samples = samples
         self.temperature = temperature
         self.predict = ComparisonPredict(CompareOutputs, ComparisonLayout(form, sampled=samples > 0))
 
-    async def prepare(self, lm: LanguageModel, reading: Reading, samples: int) -> Reading:
+    async def prepare(self, lm: LanguageModel, reading: Evidence, samples: int) -> Evidence:
         """Read log-probabilities or count `samples` answers, as `reading` asks for and the model can; "auto" counts
         only where it gives none. Returns the reading, settled."""
         able = await lm.capabilities()

@@ -18,7 +18,7 @@ from ..active_critic.scoring import material
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting.answers import share_of_words
-from ..prompting.layouts import SENTENCE, Layout, Read, disarm
+from ..prompting.layouts import SENTENCE, Layout, Read, Reading, disarm
 from ..prompting.predict import Answer, JudgePredict
 from ..prompting.structured import read_structured
 from .text import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
@@ -27,7 +27,6 @@ from .text import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_f
 FORCED_MOST = 4
 Overall = Literal["labels", "integers"]
 Severity = Literal["integers", "categories"]
-Labels = Literal["said", "expected"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ class AnnotationLayout(Layout):
 
     def __init__(
         self,
-        reading: Labels = "said",
+        reading: Reading = "said",
         *,
         overall: Overall = "labels",
         severity: Severity = "integers",

@@ -25,9 +25,10 @@ from ..models.lm import Connection, LanguageModel, Sampling, language_model
 from ..models.names import ListedName
 from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
+from ..prompting.layouts import Reading
 from ..prompting.predict import Answer, JudgePredict
 from ..registry import judges
-from .annotation import AnnotationLayout, Annotator, Focus, Labels, Overall, Severity, Supervisor, error_list
+from .annotation import AnnotationLayout, Annotator, Focus, Overall, Severity, Supervisor, error_list
 from .grounding import ground_errors
 from .merging import MOST, check_merged, lost_reports, merge_errors, outliers
 from .text import Annotation
@@ -96,7 +97,7 @@ class OpeNLGauge(OneAspectJudge):
         supervisor: Literal["lm", "none"] = option(
             "lm", "Who merges the annotators' errors: lm, the judge's own model; none, overlap and similarity."
         )
-        reading: Literal[Labels, "auto"] = option(
+        reading: Literal[Reading, "auto"] = option(
             "auto",
             "The label said, or its expectation under the model's probabilities, which tells equal labels apart; auto "
             "takes the expectation where the models give log-probabilities.",
@@ -147,7 +148,7 @@ class OpeNLGauge(OneAspectJudge):
     def supervised(self) -> str:
         return str(self.chosen.supervisor)  # type: ignore[attr-defined]  # the step has the option's name
 
-    def _layout(self, reading: Labels) -> AnnotationLayout:
+    def _layout(self, reading: Reading) -> AnnotationLayout:
         return AnnotationLayout(reading, overall=self.overall, severity=self.severity, rules=self.rules)
 
     def options(self) -> dict[str, Any]:
@@ -196,7 +197,7 @@ class OpeNLGauge(OneAspectJudge):
     async def prepare(self, lm: LanguageModel) -> None:
         models = [self._model(m, lm) for m in self.members] or [lm]
         able = [await model.capabilities() for model in models]
-        reading: Labels = "said" if self.reading == "said" else "expected"
+        reading: Reading = "said" if self.reading == "said" else "expected"
         if self.reading == "auto" and not all(a.logprobs for a in able):
             reading = "said"  # one way of reading for all, or their mean would mix two kinds of numbers
         self.choose(reading=reading)

@@ -160,7 +160,7 @@ def _check_output(run: CompileRun) -> None:
 
 def _draw_study(report: CompileReport, folder: Path | None) -> list[str]:
     """Optuna's plots of the last search, where they were asked for; the files drawn."""
-    study = report.record and report.record.study
+    study = None if report.record is None else report.record.study
     if folder is None or study is None:
         return []
     from ..experiments.optuna_plots import draw

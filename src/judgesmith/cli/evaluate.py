@@ -150,8 +150,8 @@ def evaluate(
         typer.Option(
             "--spans",
             metavar="FILE|bench/NAME",
-            help="Compare error spans with those that people marked instead of scores: one scored .jsonl against this.",
-            rich_help_panel="Error spans",
+            help="`judgesmith spans` in older versions: compare error spans instead of scores.",
+            hidden=True,
         ),
     ] = None,
     unlisted_clean: Annotated[
@@ -159,7 +159,7 @@ def evaluate(
         typer.Option(
             "--unlisted-clean",
             help="With --spans: outputs that the file does not list were read and are without errors.",
-            rich_help_panel="Error spans",
+            hidden=True,
         ),
     ] = False,
     ungrounded_against: Annotated[
@@ -167,7 +167,7 @@ def evaluate(
         typer.Option(
             "--ungrounded-against",
             help="With --spans: errors that were not found in the text count against precision.",
-            rich_help_panel="Error spans",
+            hidden=True,
         ),
     ] = False,
     scale: Annotated[
@@ -272,20 +272,17 @@ def evaluate(
     from ..optimizers.agreement.meta.evaluation import meta_evaluate
 
     if spans is not None:
-        from ..experiments.evaluation.spans import evaluate_spans
+        from .spans import spans as compare_spans
 
         if len(sources) != 1:
             raise OptionError(f"--spans compares one scored file with people's spans; got {len(sources)} files")
         if fail_under or output or csv_file or latex:
             raise OptionError("--spans prints a table or --json; --fail-under, -o, --csv and --latex are for scores")
-        report = evaluate_spans(
-            sources[0], spans, unlisted="clean" if unlisted_clean else None, ungrounded_against=ungrounded_against,
-            rounds=rounds, confidence=confidence, seed=seed,
+        err.print("note: this is `judgesmith spans ROWS TRUTH` now", style="dim", markup=False)
+        compare_spans(
+            sources[0], spans, unlisted_clean=unlisted_clean, ungrounded_against=ungrounded_against, rounds=rounds,
+            confidence=confidence, seed=seed, as_json=as_json,
         )  # fmt: skip
-        if as_json:
-            print_json(report.to_dict())
-        else:
-            report.show()
         raise typer.Exit(0)
     gate = Gate.parse(fail_under) if fail_under else None
     asked = [

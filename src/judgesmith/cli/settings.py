@@ -28,11 +28,13 @@ class SettingsCommand(TyperCommand):
     variant=fine`), and so is a line of its --config file that is none of its options."""
 
     catalogue: ClassVar[Callable[[Mapping[str, Any]], Catalogue]]
+    #: Whether its --config file is read here, and not by the command itself.
+    reads_file: ClassVar[bool] = True
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
             args = list(_as_settings(args, self._known(), type(self).catalogue, ctx))
-            if file := _value_of("--config", args):
+            if self.reads_file and (file := _value_of("--config", args)):
                 self._read(Path(file), ctx)
         rest: list[str] = super().parse_args(ctx, args)
         return rest
@@ -60,9 +62,12 @@ class SettingsCommand(TyperCommand):
         ctx.meta[FROM_FILE] = settings
 
 
-def with_settings(catalogue: Callable[[Mapping[str, Any]], Catalogue]) -> type[SettingsCommand]:
+def with_settings(
+    catalogue: Callable[[Mapping[str, Any]], Catalogue], *, reads_file: bool = True
+) -> type[SettingsCommand]:
     """The class of a command with these settings; they are asked for where a command line names some."""
-    return type("SettingsCommand", (SettingsCommand,), {"catalogue": staticmethod(catalogue)})
+    own = {"catalogue": staticmethod(catalogue), "reads_file": reads_file}
+    return type("SettingsCommand", (SettingsCommand,), own)
 
 
 def settings_of(ctx: typer.Context, given: Sequence[str] | None) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:

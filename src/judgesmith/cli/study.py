@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..errors import OptionError
+from ..experiments.settings import Catalogue, pairs_of
 from .options import ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from .settings import with_settings
 
 if TYPE_CHECKING:
     from ..experiments.studies.config import Given
@@ -51,8 +53,9 @@ panel = {
 def register(app: typer.Typer) -> None:
     """Add `study optimizers`, `ablation`, `labels` and `models` to the command line."""
     group = typer.Typer(no_args_is_help=True, help="Compare optimizers, variants, numbers of labels or models.")
+    settings = with_settings(_catalogue, reads_file=False)
     for kind, text in HELP.items():
-        group.command(name=kind, help="\n\n".join((text, *MORE)))(study)
+        group.command(name=kind, cls=settings, help="\n\n".join((text, *MORE)))(study)
     app.add_typer(group, name="study")
 
 
@@ -131,35 +134,21 @@ def study(
         typer.Option(help="Level of agreement.", rich_help_panel=panel["data"]),
     ] = None,
     method: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    variant: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    explain: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    reading: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    task: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    criteria: Annotated[Path | None, typer.Option(rich_help_panel=panel["judge"])] = None,
     library_aspect: Annotated[
         str | None, typer.Option("--as", metavar="[TASK/]ASPECT", rich_help_panel=panel["judge"])
     ] = None,
-    aspect_file: Annotated[Path | None, typer.Option("--aspects", rich_help_panel=panel["judge"])] = None,
     optimizer: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    candidates: Annotated[int | None, typer.Option(min=0, rich_help_panel=panel["judge"])] = None,
-    demos: Annotated[int | None, typer.Option(min=1, rich_help_panel=panel["judge"])] = None,
-    batches: Annotated[int | None, typer.Option(min=1, rich_help_panel=panel["judge"])] = None,
-    keep: Annotated[int | None, typer.Option(min=1, rich_help_panel=panel["judge"])] = None,
-    teacher: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
     option: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="OPTION=VALUE",
-            help="Any other option of `judgesmith compile`; repeatable.",
+            help="Any other option of `judgesmith compile`, for the arms that have it; `--name value` means the same. "
+            "Repeatable.",
             rich_help_panel=panel["judge"],
         ),
     ] = None,
     api_base: ApiBase = None,
-    temperature: Annotated[float | None, typer.Option(rich_help_panel=panel["lm"])] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option(help="Cap on the length of answers.", rich_help_panel=panel["lm"])
-    ] = None,
     timeout: Timeout = 120.0,
     concurrency: Concurrency = None,
     rpm: Rpm = None,
@@ -175,11 +164,8 @@ def study(
     flags = {
         "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": seeds,
         "train": ",".join(train) if train else None, "heldout": heldout, "max_calls": max_calls, "aspect": aspect,
-        "scale": scale, "columns": columns, "level": level, "method": method, "variant": variant, "explain": explain,
-        "reading": reading, "task": task, "criteria": text(criteria), "library_aspect": library_aspect,
-        "aspect_file": text(aspect_file), "optimizer": optimizer, "candidates": candidates, "demos": demos,
-        "batches": batches, "keep": keep, "teacher": teacher, "temperature": temperature, "max_tokens": max_tokens,
-        **_pairs(option or []),
+        "scale": scale, "columns": columns, "level": level, "method": method, "library_aspect": library_aspect,
+        "optimizer": optimizer, **_pairs(option or []),
     }  # fmt: skip
     kind: Any = context.info_name
     given = Given.read(kind, config, flags)
@@ -193,11 +179,18 @@ def study(
 
 
 def _pairs(given: list[str]) -> dict[str, str]:
-    pairs = [option.partition("=") for option in given]
-    for (name, equals, _), option in zip(pairs, given, strict=True):
-        if not equals or not name:
-            raise OptionError(f"--set {option!r} is not of the form OPTION=VALUE, for example --set anchor=gold")
-    return {name.strip().replace("-", "_"): value.strip() for name, _, value in pairs}
+    """The settings by name; what is given several times, one after the other."""
+    found: dict[str, str] = {}
+    for name, value in pairs_of(given):
+        known = name.replace("-", "_")
+        found[known] = f"{found[known]},{value}" if known in found else value
+    return found
+
+
+def _catalogue(given: Mapping[str, Any]) -> Catalogue:
+    from ..experiments.compile_run import Setup
+
+    return Setup().catalogue()
 
 
 def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:

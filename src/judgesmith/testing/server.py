@@ -80,7 +80,7 @@ class Ask:
         """The output to be judged."""
         turns = [m["content"] for m in self.body["messages"] if m["role"] == "user"]
         material = turns[-2] if self.again else turns[-1]
-        return material.split("<output>\n", 1)[1].rsplit("\n</output>", 1)[0]
+        return str(material.split("<output>\n", 1)[1].rsplit("\n</output>", 1)[0])
 
     @property
     def mark(self) -> str:

@@ -17,7 +17,8 @@ from judgesmith.errors import LabelsError
 from judgesmith.parts import Registry
 
 ROWS = [
-    {"id": str(n), "source": "s", "output": f"o {n}", "doc_id": f"d{n // 2}", "scores": {"tone": n}} for n in range(8)
+    {"id": str(n), "source": f"s{n}" * 9, "output": f"o {n}", "doc_id": f"d{n // 2}", "scores": {"tone": n}}
+    for n in range(8)
 ]
 CARD = BenchmarkCard(
     name="bench/letters",

@@ -1,4 +1,4 @@
-"""Committees of a search's best candidates: when they take the place of a single one, and when they do not."""
+"""Ensembles of a search's best candidates: when they take the place of a single one, and when they do not."""
 
 import json
 import math
@@ -20,12 +20,12 @@ from judgesmith.errors import BudgetError, OptionError
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import Scored, agreement, examples_of, score_rows
-from judgesmith.optimizers.fitting.ensemble import form_committee
+from judgesmith.optimizers.fitting.ensemble import form_ensemble
 from judgesmith.optimizers.fitting.refinement import Refinement
 from judgesmith.optimizers.progress import Silent
 from judgesmith.optimizers.report import Budget
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, unfit
-from judgesmith.programs.ensemble import Committee
+from judgesmith.programs.ensemble import Ensemble
 
 Table = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ def record_of(table: Table, examples: Sequence[dspy.Example], **changes: dict[st
 
 
 def formed(record: SearchRecord, examples: Sequence[dspy.Example], top: int, **given_: Any) -> Any:
-    return form_committee(record, examples, top, js.CorrelationRandomSearch(sure=0.0).choose, **given_)
+    return form_ensemble(record, examples, top, js.CorrelationRandomSearch(sure=0.0).choose, **given_)
 
 
 def noisy(human: Table, count: int, spread: float, rng: np.random.Generator) -> Table:
@@ -77,7 +77,7 @@ def test_two_that_err_in_opposite_ways_by_hand() -> None:
     table = np.stack([np.full(20, 50.0), 50 + (human - 38 + error) / 2, 30 + (human - 38 - error) / 4])
     examples = rows(human)
     judge, found = formed(record_of(table, examples), examples, 2)
-    assert isinstance(judge, Committee)
+    assert isinstance(judge, Ensemble)
     first, second = judge.norms
     assert set(found.details["members"]) == {"c1", "c2"}  # zero-shot says the same of every row
     one, two = (table[1], table[2]) if found.details["members"][0] == "c1" else (table[2], table[1])
@@ -99,7 +99,7 @@ def test_candidates_that_err_independently_are_averaged() -> None:
     examples = rows(human)
     record = record_of(noisy(human, 6, 40, rng), examples)
     judge, found = formed(record, examples, 4)
-    assert isinstance(judge, Committee)
+    assert isinstance(judge, Ensemble)
     assert len(judge.members) == 4
     assert found.details["q"] > found.details["single_q"] + 0.2
     again, same = formed(record, examples, 4)
@@ -244,13 +244,13 @@ def independent(labels: Labels, fake: Any) -> Any:
     return fake.judging(lambda ask: min(100, max(0, 25 + human.get(ask.mark, 50) / 2 + 30 * noise_of(ask))))
 
 
-def test_a_committee_is_compiled_where_candidates_err_independently(
+def test_an_ensemble_is_compiled_where_candidates_err_independently(
     server: Any, fake: Any, compiled: Callable[..., js.Judge], labels: Labels, tmp_path: Path
 ) -> None:
     server.answer = independent(labels, fake)
     judge = compiled(labels, ensemble_top=4)
     report, told = judge.report, judge.provenance["committee"]
-    assert isinstance(judge, Committee)
+    assert isinstance(judge, Ensemble)
     assert len(judge.members) == 4
     assert report.heldout.q > report.zero_shot.q + 0.2
     assert report.heldout.objective.failed == 0
@@ -272,18 +272,18 @@ def test_a_committee_is_compiled_where_candidates_err_independently(
     assert verdict.spread > 0
 
 
-def test_the_training_scores_are_those_of_the_committee(
+def test_the_training_scores_are_those_of_the_ensemble(
     server: Any, fake: Any, labels: Labels
 ) -> None:  # so that the calibration fits
     server.answer = independent(labels, fake)
     lm = js.language_model("openai/fake", connection=js.Connection(api_base=server.base))
     compiler = Compiler(search=js.CorrelationRandomSearch(candidates=5), ensemble_top=3)
     fitted = compiler.fit(js.ActiveCritic("vanilla", explain="before", reading="said"), labels, lm)
-    assert fitted.committee is not None
-    assert isinstance(fitted.judge, Committee)
+    assert fitted.ensemble is not None
+    assert isinstance(fitted.judge, Ensemble)
     server.forget()
     scored = score_rows(fitted.judge, examples_of(labels), Silent())
-    np.testing.assert_allclose(scored.percents, fitted.committee.percents, atol=1e-4)
+    np.testing.assert_allclose(scored.percents, fitted.ensemble.percents, atol=1e-4)
     # No row was judged with its own document among the demonstrations, by any member.
     documents = {row.id: row.doc_id for row in labels.rows}
     assert all(documents[ask.mark] not in {documents[m] for m in ask.shown} for ask in server.judged)
@@ -304,7 +304,7 @@ def test_a_single_candidate_stays_where_demonstrations_do_harm(
     assert "does not clearly beat a single one" in note
 
 
-def test_copying_labels_does_not_pay_in_a_committee_either(
+def test_copying_labels_does_not_pay_in_an_ensemble_either(
     server: Any, fake: Any, compiled: Callable[..., js.Judge], labels_of: Any
 ) -> None:
     # Rows of a document have nearly the same label: who saw one would know the others.
@@ -325,7 +325,7 @@ def test_copying_labels_does_not_pay_in_a_committee_either(
     assert abs(judge.report.heldout.q) < 0.6
 
 
-def test_the_plan_knows_what_a_committee_costs(
+def test_the_plan_knows_what_an_ensemble_costs(
     server: Any, fake: Any, compiled: Callable[..., js.Judge], labels: Labels
 ) -> None:
     search = js.CorrelationRandomSearch(candidates=9)
@@ -358,7 +358,7 @@ def test_held_out_rows_are_paid_for_before_the_search(
             compiled(labels, ensemble_top=8, **options)
         return
     judge = compiled(labels, ensemble_top=8, **options)
-    assert isinstance(judge, Committee)
+    assert isinstance(judge, Ensemble)
     assert judge.report.stopped is not None
     assert judge.report.heldout.objective.failed == 0
     assert len(server.asks) <= calls
@@ -367,7 +367,7 @@ def test_held_out_rows_are_paid_for_before_the_search(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"ensemble_top": 1}, "ensemble_top is 1; a committee has 2 to 8 members"),
+        ({"ensemble_top": 1}, "ensemble_top is 1; an ensemble has 2 to 8 members"),
         ({"ensemble_top": 9}, "ensemble_top is 9"),
         ({"optimizer": "knn"}, "optimizer knn: its candidates show more or fewer rows of the same pool"),
         ({"optimizer": "none"}, "optimizer none: it tries nothing but"),
@@ -379,7 +379,7 @@ def test_held_out_rows_are_paid_for_before_the_search(
         ({"judge": js.PairS("fluency")}, "does not go with pairs"),
     ],
 )
-def test_what_cannot_become_a_committee_is_refused_before_a_call(
+def test_what_cannot_become_an_ensemble_is_refused_before_a_call(
     options: dict[str, Any], said: str, server: Any, compiled: Callable[..., js.Judge], labels: Labels
 ) -> None:
     given_ = {"ensemble_top": 3, **options}
@@ -388,12 +388,12 @@ def test_what_cannot_become_a_committee_is_refused_before_a_call(
     assert server.asks == []
 
 
-def test_a_committee_is_not_compiled_again(
+def test_an_ensemble_is_not_compiled_again(
     server: Any, fake: Any, compiled: Callable[..., js.Judge], labels: Labels
 ) -> None:
     server.answer = independent(labels, fake)
     judge = compiled(labels, ensemble_top=2)
-    assert isinstance(judge, Committee)
+    assert isinstance(judge, Ensemble)
     server.forget()
     with pytest.raises(OptionError, match="give one of its members"):
         compiled(labels, judge)
@@ -413,5 +413,5 @@ def test_it_goes_with_the_other_ways_of_compiling(
     plan = Compiler(search=search, ensemble_top=5, **options).plan(student, labels, None)
     judge = compiled(labels, optimizer=search, ensemble_top=5, **options)
     assert judge.provenance["cost"]["calls"] <= plan.calls
-    assert isinstance(judge, Committee) == (judge.provenance["committee"]["reason"] is None)
+    assert isinstance(judge, Ensemble) == (judge.provenance["committee"]["reason"] is None)
     assert judge.report.heldout.objective.failed == 0
