@@ -23,6 +23,8 @@ from .opening import column_roles, connection_of
 from .settings import Catalogue, JudgeInWords, ModelOptions, Owner
 
 METHOD, OPTIMIZER = "active-critic", "random-search"
+#: Options of the run that only a method which infers its task has a use for.
+OF_INFERENCE = ("batches", "batch_size", "keep")
 
 
 class RunOptions(JudgeInWords, CompileOptions):
@@ -69,6 +71,12 @@ class Setup:
             owners += [search, Owner("run", "the run", RunOptions), model]
             who, more = f"{who} and {search.where}", f"{more} and `judgesmith optimizers {self.optimizer}`"
         return Catalogue(tuple(owners), who, every_part, more)
+
+    def takes(self, name: str) -> bool:
+        """Whether an option of that name does something with this method and this optimizer."""
+        if name in OF_INFERENCE and judges.get(self.method).infer is Judge.infer:
+            return False
+        return self.catalogue().takes(name)
 
     def resolve(self, *layers: Iterable[tuple[str, Any]], source: str = "--set") -> dict[str, dict[str, Any]]:
         return self.catalogue().resolve(*layers, source=source)

@@ -97,6 +97,9 @@ def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] =
             if name in OF_STUDY and value in (None, False):  # in folders of older versions
                 continue
             raise OptionError(f"{where}: there is no option {key!r}{_nearest(name, [*types, *beside])}")
+        if value is None:  # not given; folders of older versions say so
+            found[name] = None
+            continue
         if (name, value) == ("augment", "dhp"):  # of older versions
             value = True
         found[name] = _checked(types.get(name, [Any]), value, f"{where}, {key}")
@@ -271,8 +274,8 @@ class StudyConfig(BaseModel):
     def shared(self, arm: Arm) -> dict[str, Any]:
         """The settings of the study that mean something to an arm: the others are for other arms, perhaps of a later
         run of the same folder."""
-        catalogue = self.setup(arm).catalogue()
-        return {name: value for name, value in self.settings.items() if catalogue.takes(name)}
+        setup = self.setup(arm)
+        return {name: value for name, value in self.settings.items() if setup.takes(name)}
 
     def files(self) -> dict[str, str]:
         """The files that settings name, with the beginnings of their hashes."""

@@ -583,3 +583,24 @@ def test_sizes_double_up_to_all(rows_file: Any) -> None:
     made = Study.prepare(Given("labels", flags=flags))
     assert made.config.train == (10, 20, 40, "all")  # of 72
     assert math.isclose(len(made.parts[0].heldout), 24)
+
+
+def test_a_folder_of_an_older_version_is_the_same_study() -> None:
+    """Its config.yaml holds every option of `compile` of that time at its default, for whatever method."""
+    defaults = {
+        "method": "active-critic", "variant": "coarse", "explain": "auto", "reading": "auto", "task": None,
+        "criteria": None, "without": [], "library_aspect": None, "aspect_file": None, "annotators": [],
+        "supervisor": "lm", "references": 5, "writer": None, "form": None, "order": None, "optimizer": "random-search",
+        "candidates": 8, "demos": 4, "anchor": "auto", "teacher": None, "batches": 25, "keep": 5, "racing": False,
+        "augment": None, "ensemble_top": None, "mlflow": None, "try_variants": [], "try_temperatures": [],
+        "parallel": 1,
+    }  # fmt: skip
+    own = {"labels": "x.csv", "lm": ["m"]}
+    arms = [{"name": "none", "optimizer": "none"}, {"name": "a", "augment": "dhp", "without": ["task"]}, "direct"]
+    old = Given("optimizers", {**own, **defaults, "arms": arms}).config()
+    new = Given("optimizers", {**own, "arms": ["none", {"name": "a", "augment": True, "without": "task"}, "direct"]})
+    assert changes(old, new.config()) == []
+    for config in (old, new.config()):
+        for arm in config.arms:
+            assert "supervisor" not in config.shared(arm)
+            config.setup(arm).resolve(config.shared(arm).items())
