@@ -1,19 +1,22 @@
 """Active-Critic's search for demonstrations: random sets, judged by a set-level objective, without a leak.
 
 DSPy's `BootstrapFewShotWithRandomSearch` averages a per-example metric and validates on rows whose own labels stand in
-the prompt. `CorrelationRandomSearch` keeps its idea (zero-shot, labels only, bootstrapped, then random
+the prompt. `CorrelationRandomSearch` keeps its place and its idea (zero-shot, labels only, bootstrapped, then random
 candidates) and changes what it measures: Q over the whole validation vector, each row judged without its own group
 among the demonstrations, failures imputed and counted, undefined correlations never winning.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import logging
 from collections.abc import Sequence
 from typing import Any
 
 import dspy
 import numpy as np
+from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
 from ...errors import BudgetError
 from ...programs.judge import Judge
@@ -37,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 @optimizers.register
-class CorrelationRandomSearch(DemonstrationSearch):
+class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSearch):  # type: ignore[misc]
     """Random search over demonstration sets under Q = r + rho + tau-b (Active-Critic §4.2, eq. 3–4).
 
     candidates: random sets tried beside zero-shot, labels only and bootstrapped. A teacher writes the bootstrapped
@@ -52,7 +55,15 @@ class CorrelationRandomSearch(DemonstrationSearch):
         pass
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+        DemonstrationSearch.__init__(self, **given)
+        with contextlib.redirect_stdout(io.StringIO()):  # DSPy prints its settings
+            BootstrapFewShotWithRandomSearch.__init__(
+                self,
+                metric=None,
+                max_bootstrapped_demos=self.max_demos,
+                max_labeled_demos=self.max_demos,
+                num_candidate_programs=self.candidates,
+            )
         self._restrict: Sequence[int] | None = None
 
     def evaluations(self) -> int:
@@ -66,6 +77,7 @@ class CorrelationRandomSearch(DemonstrationSearch):
         trainset: Sequence[dspy.Example],
         valset: Sequence[dspy.Example] | None = None,
         restrict: Sequence[int] | None = None,
+        labeled_sample: bool = True,
     ) -> Judge:
         """As `DemonstrationSearch.compile`. restrict: candidate numbers to try (-3 zero-shot, -2 labels only, -1
         bootstrapped, 0… random); zero-shot is always measured."""
