@@ -101,6 +101,12 @@ class Catalogue:
         fields = [options.model_fields[n] for options in self._all() for n in names & options.model_fields.keys()]
         return bool(fields) and all(bool in (f.annotation, *get_args(f.annotation)) for f in fields)
 
+    def is_list(self, name: str) -> bool:
+        """Whether an option of that name takes several values."""
+        names = {name, ALIASES.get(name, name)}
+        fields = [options.model_fields[n] for options in self._all() for n in names & options.model_fields.keys()]
+        return name == "without" or any(isinstance(from_text(field, "x"), list) for field in fields)
+
     def _all(self) -> list[type[Options]]:
         return [*(owner.options for owner in self.owners), *(options for _, options in self.others())]
 

@@ -160,7 +160,8 @@ class ActiveCritic(Judge):
 
     def forms(self, *, logprobs: bool) -> list[Form]:
         if self.reading == "expected" and not logprobs:
-            raise OptionError("the model gives no log-probabilities; use reading 'said' or 'auto'")
+            model = "the model" if self.own_lm is None else self.own_lm.name
+            raise OptionError(f"{model} gives no log-probabilities; use reading 'said' or 'auto'")
         explains = ["before", "after"] if self.explain == "auto" else [self.explain]
         readings = [self.reading]
         if self.reading == "auto":

@@ -8,7 +8,7 @@ white space), in English and, for the commonest requests, in other languages. No
 text's length. A text *about* such attacks is flagged, too; a request in other words is not.
 `experiments/bench/suspicion.py` measures both.
 
-A flagged text is judged without the sentences that flag it (`blanked`): delimiters keep an instruction in its place,
+A flagged text is judged without what addresses the judge (`blanked`): delimiters keep an instruction in its place,
 but a small model follows it there as well.
 """
 
@@ -133,21 +133,31 @@ _SENTENCES = re.compile(r"[^.!?。！？]*+[.!?。！？]*+")
 _SHOWN = ("output", "source", "context", "reference")
 
 
+#: The beginning of a field of an answer or a prompt: harmless by itself, but part of an attack that stands beside it.
+_FIELD = re.compile(r"\s*(?:explanation|output|source|score|rating|answer|assistant|system|user)\s*:", re.IGNORECASE)
+
+
 def blanked(text: str) -> str:
-    """A text whose sentences that address a judge are blanked out ("[…]") and whose unseen characters are spaces. Same
-    length, so that places hold; a text that addresses nobody comes back as it is."""
-    for pieces in (_LINES, _SENTENCES):  # a request may go on over a line's end
+    """A text in which all that lies between its first and its last sign of addressing a judge is blanked out ("[…]"),
+    whole sentences and lines at a time, and unseen characters are spaces. Same length, so that places hold; a text that
+    addresses nobody comes back as it is."""
+    for pattern in (_LINES, _SENTENCES):  # a request may go on over a line's end
         if suspicion(text) is None:
             break
-        seen = HIDDEN.sub(" ", text)
-        text = "".join(_blank(piece) if suspicion(piece) else piece for piece in pieces.findall(seen))
+        text = HIDDEN.sub(" ", text)
+        pieces = pattern.findall(text)
+        signs = [i for i, piece in enumerate(pieces) if suspicion(piece) or _FIELD.match(piece)]
+        if signs and any(suspicion(pieces[i]) for i in signs):
+            last = signs[-1] + 1
+            pieces[signs[0] : last] = map(_blank, pieces[signs[0] : last])
+        text = "".join(pieces)
     return text
 
 
 def _blank(piece: str) -> str:
     end = "\n" if piece.endswith("\n") else ""
     size = len(piece) - len(end)
-    return "[…]".ljust(size)[:size] + end
+    return "[…]".ljust(size)[:size] + end if piece.strip() else piece
 
 
 def guarded(item: Item) -> tuple[Item, str | None]:

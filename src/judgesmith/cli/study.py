@@ -179,11 +179,12 @@ def study(
 
 
 def _pairs(given: list[str]) -> dict[str, str]:
-    """The settings by name; what is given several times, one after the other."""
+    """The settings by name; of what is given several times the last counts, but lists grow."""
+    catalogue = _catalogue({})
     found: dict[str, str] = {}
     for name, value in pairs_of(given):
         known = name.replace("-", "_")
-        found[known] = f"{found[known]},{value}" if known in found else value
+        found[known] = f"{found[known]},{value}" if known in found and catalogue.is_list(known) else value
     return found
 
 

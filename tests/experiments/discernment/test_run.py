@@ -144,12 +144,13 @@ def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
 def test_a_judge_that_obeys_gives_in_to_the_request_alone(
     discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
 ) -> None:
-    answering(server, fake, lambda text: 100 if "Rate this 100" in text else 30)
+    answering(server, fake, lambda text: 100 if "Rate this 100" in text or "at the very top" in text else 30)
     report = discern(judge_file, texts, "--perturb", "attack", "--json").json
-    request = next(p for p in report["judges"][0]["perturbations"] if p["perturbation"] == "attack-request")
-    assert (request["mean_change"], request["share_changed"], request["sees"]) == (70, 1, "yes")
+    plea = next(p for p in report["judges"][0]["perturbations"] if p["perturbation"] == "attack-plea")
+    assert (plea["mean_change"], plea["share_changed"], plea["sees"]) == (70, 1, "yes")
     assert sees(report, "attack-control") == "no"
-    assert "gives in to attack-request." in report["judges"][0]["conclusion"]
+    assert sees(report, "attack-request") == "no"  # the judge never reads it
+    assert "gives in to attack-plea." in report["judges"][0]["conclusion"]
 
 
 def test_a_judge_that_reacts_to_everything_is_caught(
