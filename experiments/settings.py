@@ -143,8 +143,8 @@ class Catalogue:
         if having:
             names = " or ".join(f"{owner.key}.{known}" for owner, known in having)
             raise OptionError(f"{source} {given}: which one? Write {names}")
-        known = {name, ALIASES.get(name, name)}
-        if others := {part for part, options in self.others() if known & options.model_fields.keys()}:
+        meant = {name, ALIASES.get(name, name)}
+        if others := {part for part, options in self.others() if meant & options.model_fields.keys()}:
             told = ", ".join(sorted(others))
             raise OptionError(f"{source} {given}=… does nothing with {self.who}; it is an option of {told}")
         raise OptionError(f"{source} {given}: there is no option of that name{nearest(name, self.names())}{self.more}")
