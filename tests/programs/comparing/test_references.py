@@ -135,7 +135,7 @@ def test_a_claim_of_a_process_that_died_runs_out(store: ReferenceStore, monkeypa
 
 CHILD = """
 import asyncio, sys
-from judgesmith.programs import engine
+from judgesmith.programs.models import engine
 from judgesmith.programs.comparing.references import ReferenceKey, ReferenceStore
 from judgesmith.programs.comparing.synthesis import ReferenceSet
 from judgesmith.signatures.values import Usage

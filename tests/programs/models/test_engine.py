@@ -315,7 +315,7 @@ def test_several_threads_may_map_at_once() -> None:
 
 CTRL_C = """
 import asyncio
-from judgesmith.programs import engine
+from judgesmith.programs.models import engine
 async def work(item):
     if item == 0:
         print("started", flush=True)
@@ -327,7 +327,7 @@ for _ in engine.ordered_map(work, range(100), in_flight=8):
 
 AT_EXIT = """
 import asyncio
-from judgesmith.programs import engine
+from judgesmith.programs.models import engine
 async def work(item):
     try:
         await asyncio.sleep(60 if item else 0)
@@ -345,7 +345,7 @@ sys.modules["keep"] = keep  # outlives the atexit functions
 
 FORK = """
 import asyncio, os, sys
-from judgesmith.programs import engine
+from judgesmith.programs.models import engine
 async def work(item):
     await asyncio.sleep(0.001)
     return item

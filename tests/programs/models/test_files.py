@@ -283,7 +283,7 @@ def test_a_models_folder_that_cannot_be_made_is_said(
 
 CHILD = """
 import sys
-from judgesmith.programs import model_files
+from judgesmith.programs.models import files as model_files
 from judgesmith.programs.models.files import HubFile, LocalModel
 model_files.CATALOG["tiny"] = LocalModel(
     "tiny", "tiny.gguf", "CC0-1.0", int(sys.argv[1]), sys.argv[2], (HubFile("acme/good", "tiny.gguf"),))
