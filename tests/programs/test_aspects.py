@@ -64,7 +64,7 @@ def test_bad_things_are_marked_and_say_what_a_score_means() -> None:
 
 
 def test_the_benchmarks_names_of_aspects_are_found() -> None:
-    cards = tomllib.loads(files("judgesmith.datasets").joinpath("cards.toml").read_text(encoding="utf-8"))
+    cards = tomllib.loads(files("judgesmith.datasets.benchmarks").joinpath("cards.toml").read_text(encoding="utf-8"))
     missing = []
     for key, card in cards.items():
         for name in card["aspects"]:
