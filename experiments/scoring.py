@@ -242,10 +242,19 @@ def _cell(value: Any) -> Any:
 
 
 def _csv_header(path: Path) -> list[str] | None:
-    """The names in the first line; None where there is no whole first line."""
+    """The names in the first row, which may go over several lines; None where there is no whole first row."""
+    read: list[str] = []
+
+    def kept(line: str) -> str:
+        read.append(line)
+        return line
+
     with path.open(encoding="utf-8", newline="", errors="replace") as file:
-        first = file.readline()
-    return next(csv.reader([first]), None) if first.endswith("\n") else None
+        try:
+            names = next(csv.reader(map(kept, file)), None)
+        except csv.Error:  # no CSV at all
+            return None
+    return names if read and read[-1].endswith("\n") else None
 
 
 def _drop_half_row(path: Path) -> None:
