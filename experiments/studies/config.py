@@ -88,7 +88,8 @@ def _nearest(name: str, known: Iterable[str]) -> str:
 def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] = ()) -> dict[str, Any]:
     """Settings by the names of options, as JSON values. Raises OptionError for unknown ones and wrong values.
     beside: other names that one may have meant there."""
-    types, found = setting_types(), {}
+    types = setting_types()
+    found: dict[str, Any] = {}
     for key, value in given.items():
         name = key.replace("-", "_")
         name = "library_aspect" if name == "as" else name

@@ -38,19 +38,9 @@ _TOKENS = re.compile(
     r"\[\s?/?\s?(?:inst|system_prompt|available_tools|tool_(?:calls|results|content)|gmask)\s?\]",
 )
 _JUDGES = (
-    "grader",
-    "judge",
-    "evaluator",
-    "rater",
-    "scorer",
-    "annotator",
-    "assessor",
-    "assistant",
-    "chatbot",
-    "llm",
-    " ai",
-)
-_JUDGES += ("language model",)
+    "grader", "judge", "evaluator", "rater", "scorer", "annotator", "assessor", "assistant", "chatbot", "llm", " ai",
+    "language model",
+)  # fmt: skip
 _NOTE = r"notes?|messages?|attention|instructions?|reminder|hint"
 _FORGET = r"ignore[zr]?|ignora|ignori|oublie[zr]?|olvida|dimentica|esqueça|negeer"
 _GRANT = r"donne[zr]?|attribue[zr]?|asigna|otorga|dale|assegna|atribua"
