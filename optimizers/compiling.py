@@ -19,6 +19,7 @@ from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
 from ..parts import Options, option, read_options
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
+from ..programs.aspects import OVERALL
 from ..programs.calibration import Calibration
 from ..programs.judge import Form, Judge
 from ..programs.models import engine
@@ -42,8 +43,6 @@ from .search.random import CorrelationRandomSearch
 
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30
-#: Names of a score that say nothing of what is scored.
-OVERALL = ("overall", "score", "rating", "quality", "label", "human", "human_score", "gold")
 FOLDS = 4
 #: Calls at most to find out what a model can do.
 PROBES = 5

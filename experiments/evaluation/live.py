@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizers.compiling import OVERALL as GENERAL
+from ...programs.aspects import OVERALL as GENERAL
 from ...programs.judge import Judge
 from ...programs.models.lm import Connection
 from ...signatures.values import Item, Scale, Usage, Verdict
