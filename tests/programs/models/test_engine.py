@@ -326,15 +326,21 @@ for _ in engine.ordered_map(work, range(100), in_flight=8):
 """
 
 AT_EXIT = """
-import asyncio
+import asyncio, threading
 from judgesmith.programs.models import engine
+begun = threading.Event()
+left = [3]
 async def work(item):
+    left[0] -= 1
+    if not left[0]:
+        begun.set()
     try:
         await asyncio.sleep(60 if item else 0)
     finally:
         print("ended", flush=True)
 results = engine.ordered_map(work, range(3), in_flight=8)
 next(results)
+begun.wait(30)
 async def closer():
     print("closed", flush=True)
 engine.at_exit(closer)
