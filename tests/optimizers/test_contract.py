@@ -88,22 +88,6 @@ def test_senseless_settings_are_refused() -> None:
             wrong()
 
 
-@pytest.mark.parametrize("name", [*NAMES, "raced optuna"])
-def test_every_optimizer_compiles_within_its_plan(name: str, server: Any, labels: Labels, tmp_path: Path) -> None:
-    optimizer: Any = OptunaSearch(trials=4, racing=True) if name == "raced optuna" else build_optimizer(name)
-    judge = ActiveCritic("coarse", explain="before")
-    plan = Compiler(search=optimizer).plan(judge, labels, "openai/fake")
-    assert server.asks == []
-    connection = Connection(api_base=server.base)
-    made = js.compile(judge, labels, lm="openai/fake", optimizer=optimizer, connection=connection)
-    assert made.provenance["cost"]["calls"] <= plan.calls
-    assert made.provenance["optimizer"]["name"] == optimizer.name
-    assert len(made.provenance["candidates"]) <= optimizer.evaluations()
-    made.save(tmp_path / "judge.json")
-    loaded = js.load(tmp_path / "judge.json", connection=connection)
-    assert loaded.score("A notice.", "A summary.").to_dict() == made.score("A notice.", "A summary.").to_dict()
-
-
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("knn", "none")])
 def test_the_best_candidates_of_every_search_can_judge_together(
     name: str, server: Any, fake: Any, labels: Labels, tmp_path: Path
