@@ -11,18 +11,21 @@ from typing import Any
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels
 from ..errors import OptionError
-from ..optimizers.compiling import CompileOptions, Compiler
+from ..optimizers.compiling import CompileOptions, Compiler, default_optimizer
 from ..optimizers.registry import build_optimizer, optimizers
 from ..parts import Options, option
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling
 from ..programs.prompting.answers import read_criteria_list
+from ..programs.readings.opening import readable
 from ..programs.registry import judges
 from ..signatures.values import Criterion
 from .opening import column_roles, connection_of
 from .settings import Catalogue, JudgeInWords, ModelOptions, Owner
 
 METHOD, OPTIMIZER = "active-critic", "random-search"
+#: The method that is taken where none is asked for and the model can be read.
+READ = "readings"
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
 
@@ -58,6 +61,20 @@ class Setup:
 
     method: str = METHOD
     optimizer: str | None = OPTIMIZER
+
+    @classmethod
+    def choose(
+        cls, method: str | None, optimizer: str | None, lm: str | None = None, options: Iterable[str] = ()
+    ) -> Setup:
+        """What was asked for, and else what is best for the model: its readings are weighed where it can be read or a
+        reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an unknown
+        method."""
+        if method is None:
+            names = [name.strip().replace("-", "_") for name in options]
+            read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
+            able = "reader" in names or (lm is not None and readable(lm))
+            method = READ if able and all(map(read.takes, names)) else METHOD
+        return cls(method, optimizer or default_optimizer(judges.get(method)))
 
     def catalogue(self) -> Catalogue:
         """What can be set of them. Raises OptionError for an unknown method or optimizer."""

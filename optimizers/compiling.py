@@ -217,7 +217,7 @@ class Compiler:
         # References are written once a document, whatever the number of passes.
         written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
         calls = scoring + infer + proposed + written + PROBES
-        steps = judged + 2 * heldout + infer
+        steps = judged + 2 * heldout + infer + (sum(train) if judge.fitted_always else 0)
         name = lm if lm is None or isinstance(lm, str) else lm.name
         cost = None if name is None else price(name, Reply("", None, prompt, completion))
         return Plan(len(labels), sum(train), heldout, len(folds), calls, judging, steps, prompt, completion, cost)
@@ -254,8 +254,8 @@ class Compiler:
                 record, examples, self.options.ensemble_top, search.choose, level=level, seed=seed
             )
             program = several or program
-        if search.searches:
-            refined = refine(program, record, examples, level=level, seed=seed)
+        if search.searches or program.fitted_always:
+            refined = refine(program, record, examples, level=level, seed=seed, progress=self.progress)
         found = refined or ensemble
         percents = record.scored.percents if found is None else found.percents
         program.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
@@ -383,6 +383,11 @@ def _refuse_unscored(labels: Labels) -> None:
         raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
 
 
+def default_optimizer(judge: type[Judge]) -> str:
+    """The name of the optimizer that a kind of judge is compiled by where none is asked for."""
+    return NoSearch.name if judge.fitted_always else CorrelationRandomSearch.name
+
+
 def compile(
     judge: Judge,
     labels: Labels,
@@ -391,7 +396,7 @@ def compile(
     teacher: str | LanguageModel | Any | None = None,
     heldout: float | Labels = 0.25,
     cv: int | None = None,
-    optimizer: DemonstrationSearch | str = "random-search",
+    optimizer: DemonstrationSearch | str | None = None,
     inference: TaskInference | None = None,
     augment: bool = False,
     ensemble_top: int | None = None,
@@ -406,13 +411,15 @@ def compile(
 
     heldout: share of rows (whole groups) that the search never sees, or other labels to hold out. optimizer: a
     `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith optimizers`
-    lists them). teacher: a model that writes what a search has written. level and seed hold for the optimizer, too,
-    whatever its own. The others: see `CompileOptions`. The same seed, labels and cache give the same judge.
+    lists them); by default none for a judge that weighs readings, random search for others. teacher: a model that
+    writes what a search has written. level and seed hold for the optimizer, too, whatever its own. The others: see
+    `CompileOptions`. The same seed, labels and cache give the same judge.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
     """
     model = language_model(lm, sampling=sampling, connection=connection)
+    optimizer = optimizer or default_optimizer(type(judge))
     settings = Compiler(
         heldout=heldout,
         search=build_optimizer(optimizer) if isinstance(optimizer, str) else optimizer,
@@ -431,4 +438,4 @@ def compile(
     return made
 
 
-__all__ = ["Budget", "CompileOptions", "CompileReport", "Compiler", "Plan", "compile"]
+__all__ = ["Budget", "CompileOptions", "CompileReport", "Compiler", "Plan", "compile", "default_optimizer"]

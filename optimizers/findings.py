@@ -17,6 +17,7 @@ from ..programs.models.lm import Capabilities
 from ..signatures.values import Scale, Usage, Verdict
 from .agreement.correlation import Level
 from .examples import Agreement, Scored, agreement, difference, examples_of
+from .fitting.readings import surface_percents
 from .report import CompileReport, Fitted, FormTrial, json_number
 from .seen import marks
 
@@ -87,6 +88,10 @@ class Findings:
         found = agreement(compiled, examples, level=self.level, seed=self.seed)
         zero = agreement(plain, examples, level=self.level, seed=self.seed)
         gap = difference(compiled, plain, examples, level=self.level, seed=self.seed)
+        counted = np.concatenate(
+            [surface_percents(examples_of(p.split.train), examples_of(p.split.heldout)) for p in self.parts]
+        )
+        surface = agreement(counted, examples, level=self.level, seed=self.seed)
         mapped = np.array([v.score for v in self._verdicts], float)
         linear = np.array([scale.from_percent(p) for p in compiled.tolist()], float)
         record = self.final.record
@@ -94,12 +99,14 @@ class Findings:
             heldout=found,
             zero_shot=zero,
             difference=(gap.value, gap.low, gap.high, gap.p),
+            surface=surface,
+            readings=self._readings,
             folds=self._folds,
             train_rows=len(self._seen),
             heldout_rows=len(examples),
             selected=self._selected(),
             candidates=tuple(c.to_dict() for c in record.candidates),
-            notes=tuple(self._notes(found, zero)),
+            notes=tuple(self._notes(found, zero, surface)),
             usage=usage,
             seconds=seconds,
             calibrated_error=_mean_error(mapped, human),
@@ -162,6 +169,7 @@ class Findings:
             "heldout": said["heldout"] | {"cross_validated": self._crossed, "folds": self._folds},
             "zero_shot": said["zero_shot"],
             "difference": said["difference"],
+            "surface": said["surface"],
             "mean_absolute_error": said["mean_absolute_error"],
             "notes": said["notes"],
             "capabilities": asdict(capabilities),
@@ -180,7 +188,15 @@ class Findings:
                 "q": details["training_q"],
                 "q_corrected": None,
             }
-        record = self.final.record
+        record, refined = self.final.record, self.final.refined
+        if refined is not None and refined.changed is not None and refined.name == "readings":
+            return {
+                "candidate": "readings",
+                "demos": record.selected.demos,
+                "kind": "readings",
+                "q": refined.details["q"],
+                "q_corrected": None,
+            }
         return {
             "candidate": record.selected.name,
             "demos": record.selected.demos,
@@ -189,7 +205,13 @@ class Findings:
             "q_corrected": None if record.corrected is None else json_number(record.corrected.value),
         }
 
-    def _notes(self, found: Agreement, zero_shot: Agreement) -> list[str]:
+    @property
+    def _readings(self) -> tuple[dict[str, Any], ...]:
+        """What the readings weigh in the judge; nothing for judges without."""
+        refined = self.final.refined
+        return tuple(refined.details.get("readings", ())) if refined is not None else ()
+
+    def _notes(self, found: Agreement, zero_shot: Agreement, surface: Agreement) -> list[str]:
         final, verdicts = self.final, self._verdicts
         notes = list(self.labels.warnings)
         if self._crossed:
@@ -216,6 +238,11 @@ class Findings:
             notes.append(
                 "the interval of the held-out agreement reaches 0: this judge cannot be told from one that guesses; do "
                 "not rely on it (a stronger model, your own --task and --criteria, or more labels may help)"
+            )
+        if surface.q >= found.q and not surface.objective.reason:
+            notes.append(
+                f"length, overlap with the source and repetition alone, weighed by the same labels without any model, "
+                f"reach Q {_span(surface)} on the held-out rows: the judge is no better than that"
             )
         # Nothing was chosen for the zero-shot prompt's sake, so that both parts of the rows speak of it alike.
         training = final.record.candidates[0].agreement

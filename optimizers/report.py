@@ -94,12 +94,14 @@ class Fitted:
 @dataclass(frozen=True, slots=True)
 class CompileReport:
     """What `compile` found. heldout and zero_shot are on the same rows, which the search never saw; difference is
-    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups). record: of the search
-    that the judge comes from."""
+    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups). surface: of length,
+    overlap and repetition alone, on the same rows. readings: name, weight and Q on training rows (out of fold) of what
+    the judge is made of, where it weighs readings. record: of the search that the judge comes from."""
 
     heldout: Agreement
     zero_shot: Agreement
     difference: tuple[float, float, float, float]
+    surface: Agreement
     folds: int
     train_rows: int
     heldout_rows: int
@@ -110,6 +112,7 @@ class CompileReport:
     seconds: float
     calibrated_error: float
     uncalibrated_error: float
+    readings: tuple[dict[str, Any], ...] = ()
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     record: SearchRecord | None = field(default=None, repr=False, compare=False)
@@ -125,6 +128,8 @@ class CompileReport:
                 "high": json_number(high),
                 "p": json_number(p),
             },
+            "surface": self.surface.to_dict(),
+            "readings": list(self.readings),
             "cross_validated": self.folds > 0,
             "folds": self.folds,
             "train_rows": self.train_rows,

@@ -48,6 +48,17 @@ class Choice:
         return all(name not in made or made[name] in values for name, values in self.when.items())
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What is judged, in the user's words, before anything is learnt; see `Judge.from_options`."""
+
+    labels_aspect: str | None
+    library_aspect: str | None = None
+    aspect_file: Path | None = None
+    criteria: tuple[Criterion, ...] = ()
+    task: str = ""
+
+
 class Judge(dspy.Module):  # type: ignore[misc]
     """Base of all judges. A subclass declares itself (`kind`, `about`, `paper`, `Options`), registers with
     `@judges.register` and says how one output is judged (`ajudge`).
@@ -76,6 +87,8 @@ class Judge(dspy.Module):  # type: ignore[misc]
     #: Whether an output's score depends on the other outputs of its document: then all of them go into one
     #: `score_many`.
     whole_documents: ClassVar[bool] = False
+    #: Whether what `refiners` names is fitted without a search, too.
+    fitted_always: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -156,12 +169,17 @@ class Judge(dspy.Module):  # type: ignore[misc]
         library_aspect, aspect_file: which aspect of the library is judged, and a file that changes the library.
         criteria, task: the user's own words. Raises OptionError for what this method does not take.
         """
-        if library_aspect or aspect_file:
+        return cls.in_words(given, Words(labels_aspect, library_aspect, aspect_file, tuple(criteria), task))
+
+    @classmethod
+    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        """`from_options`, for a method that takes other words. Raises OptionError."""
+        if words.library_aspect or words.aspect_file:
             raise OptionError(
                 f"--as and --aspects go with methods that judge one aspect of the library; {cls.kind} takes --criteria"
             )
         parts.read_options(cls.Options, given, f"--method {cls.kind}")
-        return cls(task=task, criteria=criteria, **given)
+        return cls(task=words.task, criteria=words.criteria, **given)
 
     # -- what compiling asks
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Self
 
 from ..errors import OptionError
 from ..parts import option, read_options
 from ..signatures.values import Criterion
 from .aspects import OVERALL, Aspect, AspectLibrary, Task, aspects, known_aspect
-from .judge import Judge
+from .judge import Judge, Words
 
 
 class OneAspectJudge(Judge):
@@ -56,28 +55,20 @@ class OneAspectJudge(Judge):
         return True  # answers of a word or a digit: embedded models take such rows one at a time
 
     @classmethod
-    def from_options(
-        cls,
-        given: Mapping[str, Any],
-        *,
-        labels_aspect: str | None,
-        library_aspect: str | None = None,
-        aspect_file: Path | None = None,
-        criteria: Sequence[Criterion] = (),
-        task: str = "",
-    ) -> Self:
+    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         read_options(cls.Options, given, f"--method {cls.kind}")
         own = {name: value for name, value in given.items() if name != "aspect"}
-        if criteria:
-            if library_aspect or aspect_file:
+        if words.criteria:
+            if words.library_aspect or words.aspect_file:
                 raise OptionError(
                     "--criteria says the aspect in your words, --as and --aspects take it from a library; give one"
                 )
-            if len(criteria) > 1:
-                raise OptionError(f"one aspect is judged at a time; leave one of {len(criteria)} in --criteria")
-            return cls(given.get("aspect") or criteria[0].name, criteria=criteria, task=task, **own)
-        library = aspects(aspect_file)
-        name = library_aspect or given.get("aspect") or ("overall" if labels_aspect in OVERALL else labels_aspect)
+            if len(words.criteria) > 1:
+                raise OptionError(f"one aspect is judged at a time; leave one of {len(words.criteria)} in --criteria")
+            return cls(given.get("aspect") or words.criteria[0].name, criteria=words.criteria, task=words.task, **own)
+        library = aspects(words.aspect_file)
+        named = "overall" if words.labels_aspect in OVERALL else words.labels_aspect
+        name = words.library_aspect or given.get("aspect") or named
         if name is None:
             raise OptionError("which aspect is judged? Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria")
         try:
@@ -86,4 +77,4 @@ class OneAspectJudge(Judge):
             raise OptionError(
                 f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria FILE"
             ) from None
-        return cls(found, library=library, task=task, **own)
+        return cls(found, library=library, task=words.task, **own)

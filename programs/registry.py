@@ -1,5 +1,5 @@
-"""The judge methods, the judges made of judges, and the reference metrics that there are, those of other packages
-included."""
+"""The judge methods, the judges made of judges, the readings and the reference metrics that there are, those of other
+packages included."""
 
 from __future__ import annotations
 
@@ -17,3 +17,7 @@ ensembles: Registry[type[Any]] = Registry(
 )
 #: Metrics that compare an output with a text, by name.
 metrics: Registry[type[Any]] = Registry("metric", packages=("judgesmith.programs.metrics",), group="judgesmith.metrics")
+#: What a model knows of a row, by `kind`. Subclasses of `programs.readings.kinds.Reading` register themselves.
+readings: Registry[type[Any]] = Registry(
+    "reading", packages=("judgesmith.programs.readings",), group="judgesmith.readings", key="kind"
+)

@@ -40,6 +40,7 @@ INSIDE = {
         "openlgauge": {"", "models", "prompting", "active_critic"},
         "comparing": {"", "models", "prompting"},
         "pointwise": {"", "models", "prompting", "active_critic", "comparing"},
+        "readings": {"", "models", "pointwise"},
     },
     "optimizers": {
         "agreement": set(),

@@ -269,7 +269,7 @@ def draw(found: Analysis, folder: Path) -> list[Path]:
         _against_calls(axes, found)
     else:
         _dots(axes, found)
-    axes.set_title(_literal(heading(found)), fontsize=8, wrap=True)
+    axes.set_title(literal(heading(found)), fontsize=8, wrap=True)
     paths = [folder / "figure.png", folder / "figure.svg"]
     for path in paths:
         write_figure(path, figure)
@@ -283,7 +283,7 @@ def _curve(axes: Any, found: Analysis) -> None:
         lines.sort(key=lambda line: line.mean("labels"))
         places = [line.mean("labels") for line in lines]
         ticks |= {round(place) for place in places}
-        (drawn,) = axes.plot(places, [line.q for line in lines], "o-", label=_literal(name))
+        (drawn,) = axes.plot(places, [line.q for line in lines], "o-", label=literal(name))
         axes.fill_between(
             places, [line.low for line in lines], [line.high for line in lines], color=drawn.get_color(), alpha=0.13,
             linewidth=0,
@@ -303,7 +303,7 @@ def _against_calls(axes: Any, found: Analysis) -> None:
         if line.records:
             axes.errorbar(
                 [max(1.0, line.mean("calls"))], [line.q], yerr=_bars([line]), fmt="o", capsize=3,
-                label=_literal(line.name),
+                label=literal(line.name),
             )  # fmt: skip
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -318,7 +318,7 @@ def _against_calls(axes: Any, found: Analysis) -> None:
 def _dots(axes: Any, found: Analysis) -> None:
     lines = [line for line in found.lines if line.records][::-1]
     axes.errorbar([line.q for line in lines], range(len(lines)), xerr=_bars(lines), fmt="o", capsize=3)
-    axes.set_yticks(range(len(lines)), [_literal(line.name) for line in lines], fontsize=8)
+    axes.set_yticks(range(len(lines)), [literal(line.name) for line in lines], fontsize=8)
     axes.set_xlabel("Q on held-out rows")
     base = next((line.q for line in lines if line.arm == found.config.baseline), math.nan)
     if not math.isnan(base):
@@ -331,6 +331,6 @@ def _bars(lines: Sequence[Line]) -> list[list[float]]:
     return [[0.0 if math.isnan(p[side]) else max(0.0, p[side]) for p in pairs] for side in (0, 1)]
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """A name of unknown origin, not read as mathematics by matplotlib."""
     return clean(text).replace("$", r"\$")

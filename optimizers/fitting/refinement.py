@@ -17,10 +17,12 @@ import numpy as np
 from ...programs.judge import Judge
 from ..agreement.correlation import Level
 from ..examples import Vector
+from ..progress import Progress, Silent
 from ..search.base import SearchRecord
 from .annotators import opinion_matrix, weigh, weighted_mean
 from .combiner import choose
 from .levels import fit_levels, lead_matrix, weighted_percents
+from .readings import weigh_readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,22 +39,28 @@ class Refinement:
     changed: str | None = None
 
 
-#: (program, record, training rows, level, seed) -> what was fitted, for a judge that names the refiner. The record's
-#: `scored` holds the program's verdicts on those rows, each judged without its group in the prompt.
-Refiner = Callable[[Judge, SearchRecord, Sequence[dspy.Example], Level, int], Refinement]
+#: (program, record, training rows, level, seed, progress) -> what was fitted, for a judge that names the refiner. The
+#: record's `scored` holds the program's verdicts on those rows, each judged without its group in the prompt.
+Refiner = Callable[[Judge, SearchRecord, Sequence[dspy.Example], Level, int, Progress], Refinement]
 
 
 def refine(
-    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], *, level: Level, seed: int
+    program: Judge,
+    record: SearchRecord,
+    examples: Sequence[dspy.Example],
+    *,
+    level: Level,
+    seed: int,
+    progress: Progress | None = None,
 ) -> Refinement | None:
     """Fit what there is to fit for this judge (`Judge.refiners`), in place; None where there is nothing."""
     for name in program.refiners():
-        return REFINERS[name](program, record, examples, level, seed)
+        return REFINERS[name](program, record, examples, level, seed, progress or Silent())
     return None
 
 
 def annotator_weights(
-    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int, _: Progress
 ) -> Refinement:
     """Weights for the annotators of an ensemble."""
     names = [m.name for m in program.members]
@@ -72,7 +80,7 @@ def annotator_weights(
 
 
 def level_weights(
-    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int, _: Progress
 ) -> Refinement:
     """Weights for the levels that a pairwise scorer compares with."""
     found = fit_levels(record.scored.verdicts, examples, program.weights(), level=level, seed=seed)
@@ -90,7 +98,7 @@ def level_weights(
 
 
 def criterion_weights(
-    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int, _: Progress
 ) -> Refinement:
     """Weights for the criteria of a fine Active-Critic, in OS-E's place or beside it."""
     overall, verdicts = program.combine == "os-e", record.scored.verdicts
@@ -109,9 +117,31 @@ def criterion_weights(
     return Refinement("combination", np.array(percents, dtype=float), found.to_dict(), changed=changed)
 
 
+def reading_weights(
+    program: Judge,
+    record: SearchRecord,
+    examples: Sequence[dspy.Example],
+    level: Level,
+    seed: int,
+    progress: Progress,
+) -> Refinement:
+    """Weights for what the model knows of a row, beside its own score."""
+    found = weigh_readings(program, examples, record.scored.percents, seed=seed, progress=progress)
+    if isinstance(found, str):
+        return Refinement("readings", record.scored.percents, {}, found)
+    told = ", ".join(f"{name} {points:.1f}" for name, points in found.influence.items())
+    changed = (
+        f"Q {found.q:.2f} on training rows by weights that were learnt without them, against "
+        f"{found.choice.trials[0].q:.2f} for the direct score alone; they move a score by so many percent (standard "
+        f"deviation): {told}"
+    )
+    return Refinement("readings", found.percents, found.to_dict(), changed=changed)
+
+
 #: By the name that a judge gives in `refiners`.
 REFINERS: Mapping[str, Refiner] = {
     "ensemble": annotator_weights,
     "levels": level_weights,
     "combination": criterion_weights,
+    "readings": reading_weights,
 }

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, cast
 
 from pydantic import model_validator
 
 from ...errors import CallError, OptionError
 from ...parts import option
-from ...signatures.values import Criterion, CriterionScore, Item, Usage, Verdict
-from ..judge import Choice, Form, Judge
+from ...signatures.values import CriterionScore, Item, Usage, Verdict
+from ..judge import Choice, Form, Judge, Words
 from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..prompting.layouts import Explain, OverallLayout, Reading
@@ -84,27 +83,18 @@ class ActiveCritic(Judge):
         self._build()
 
     @classmethod
-    def from_options(
-        cls,
-        given: Mapping[str, Any],
-        *,
-        labels_aspect: str | None,
-        library_aspect: str | None = None,
-        aspect_file: Path | None = None,
-        criteria: Sequence[Criterion] = (),
-        task: str = "",
-    ) -> Self:
-        if library_aspect or aspect_file:
+    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        if words.library_aspect or words.aspect_file:
             raise OptionError(
                 "--as and --aspects go with the other methods; active-critic infers criteria (--criteria)"
             )
-        if labels_aspect is None and not (task or criteria):
+        if words.labels_aspect is None and not (words.task or words.criteria):
             raise OptionError("without labels to learn it from, say what is judged: --task, --criteria or both")
-        if labels_aspect is None and given.get("variant") == "fine" and not criteria:
+        if words.labels_aspect is None and given.get("variant") == "fine" and not words.criteria:
             raise OptionError(
                 "the fine variant scores criteria; without labels to infer them from, give --criteria FILE"
             )
-        return super().from_options(given, labels_aspect=labels_aspect, criteria=criteria, task=task)
+        return super().in_words(given, words)
 
     def _build(self) -> None:
         explain: Explain = "before" if self.explain == "auto" else self.explain

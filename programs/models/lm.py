@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -101,7 +102,8 @@ class LanguageModel:
     """A model that judges call. Make one with `language_model(name)`.
 
     name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash), or a
-    function that says so at every call; part of the cache key, never saved. All coroutines run on the engine's loop.
+    function that says so at every call; part of the cache key, never saved. weights: the model's file, where it runs
+    inside this process. All coroutines run on the engine's loop.
     """
 
     def __init__(
@@ -117,6 +119,7 @@ class LanguageModel:
         cache: CallCache | None = None,
     ) -> None:
         self.name = name
+        self.weights: Path | None = None
         self._identity = identity
         self.sampling = sampling or Sampling()
         self.connection = connection or Connection()
@@ -485,7 +488,7 @@ def _address(provider: str, connection: Connection) -> str | None:
 
 
 def _embedded(name: str, sampling: Sampling | None, connection: Connection) -> LanguageModel:
-    from .local import embedded
+    from .local import embedded, model_file
 
     endpoint = embedded(name)
     style = OpenAIStyle(
@@ -497,7 +500,7 @@ def _embedded(name: str, sampling: Sampling | None, connection: Connection) -> L
     )
     # An artifact names the model, not a path of this machine.
     shown = name if name.startswith("local/") else "gguf:" + re.split(r"[\\/]", name)[-1]
-    return LanguageModel(
+    made = LanguageModel(
         shown,
         style,
         identity=endpoint.model_id,
@@ -506,3 +509,5 @@ def _embedded(name: str, sampling: Sampling | None, connection: Connection) -> L
         default_concurrency=4,
         knows_grammar=True,
     )
+    made.weights = model_file(name)[0]
+    return made

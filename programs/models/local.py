@@ -173,7 +173,7 @@ def embedded(
     """
     options = options or EmbeddedOptions()
     _xllamacpp()  # before a download that would be for nothing
-    path, label = _resolve(spec, progress)
+    path, label = model_file(spec, progress)
     try:
         digest = file_sha256(path)
     except OSError as error:
@@ -337,8 +337,9 @@ def _hang_up(port: int) -> None:
                         connection.shutdown(socket.SHUT_RDWR)
 
 
-def _resolve(spec: str, progress: Progress | None) -> tuple[Path, str]:
-    """The model's file, and the part of its id that people read: no folder of this machine in it."""
+def model_file(spec: str, progress: Progress | None = None) -> tuple[Path, str]:
+    """The model's file (fetched first if it is not here), and the part of its id that people read: no folder of this
+    machine in it. Raises: ModelError."""
     if spec.startswith("local/"):
         name = find_model(spec).name
         return model_path(name, progress=progress).resolve(), f"local/{name}"

@@ -37,6 +37,7 @@ from .programs.openlgauge.judge import Member as Member
 from .programs.openlgauge.judge import OpeNLGauge as OpeNLGauge
 from .programs.pointwise.direct import DirectScorer as DirectScorer
 from .programs.pointwise.geval import GEval as GEval
+from .programs.readings.judge import ReadingsJudge as ReadingsJudge
 from .signatures.values import Criterion as Criterion
 from .signatures.values import ErrorSpan as ErrorSpan
 from .signatures.values import Scale as Scale

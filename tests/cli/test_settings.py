@@ -64,7 +64,7 @@ def another(options: type[Options], name: str) -> Any:
         [0.5],
         ["fine"],
     ]
-    tried += [[0.1, 0.2, 0.3, 0.4, 0.5], ["openai/other"]]
+    tried += [[0.1, 0.2, 0.3, 0.4, 0.5], ["openai/other"], ["tags", "bare"]]
     for value in [*choices_of(options, name), *tried]:
         try:
             given = str(value) if not isinstance(value, list) else value

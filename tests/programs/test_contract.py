@@ -12,6 +12,7 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.pointwise.geval import GEval
+from judgesmith.programs.readings.judge import ReadingsJudge
 from judgesmith.programs.registry import judges
 from judgesmith.signatures.values import Criterion
 from judgesmith.testing import JudgeContract
@@ -26,6 +27,7 @@ JUDGES: dict[str, Make] = {
     "pairwise-direct": lambda **given: PairwiseDirectScorer("fluency", levels=2, samples=1, **given),
     "g-eval": lambda **given: GEval("fluency", samples=1, **given),
     "direct": lambda **given: DirectScorer("fluency", **given),
+    "readings": lambda **given: ReadingsJudge("fluency", **given),
     "pairs": lambda **given: PairS("fluency", samples=1, **given),
     "committee": lambda **given: Committee([DirectScorer("fluency")] * 2, [Norm(40, 10), Norm(60, 20)], **given),
 }

@@ -40,9 +40,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    from ..experiments.compile_run import METHOD, OPTIMIZER, Setup
+    from ..experiments.compile_run import Setup
 
-    return Setup(given.get("method") or METHOD, given.get("optimizer") or OPTIMIZER).catalogue()
+    return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm")).catalogue()
 
 
 def compile(
@@ -56,9 +56,9 @@ def compile(
     ] = None,
     columns: Columns = None,
     heldout: Annotated[str, typer.Option(help="Share of rows held out, or a file of other labels.")] = "0.25",
-    method: Method = "active-critic",
+    method: Method = None,
     library_aspect: LibraryAspect = None,
-    optimizer: Optimizer = "random-search",
+    optimizer: Optimizer = None,
     settings: Settings = None,
     config: Config = None,
     seed: Annotated[int, typer.Option(help="Decides splits and candidates.")] = 0,
@@ -77,11 +77,12 @@ def compile(
     """
     from ..experiments.compile_run import CompileRun, Setup
 
-    setup = Setup(method, optimizer)
+    layers = settings_of(context, settings)
+    setup = Setup.choose(method, optimizer, lm, (name for layer in layers for name, _ in layer))
     share, file = _heldout(heldout)
     everyday = [("run.seed", seed), ("run.max_calls", max_calls), ("run.heldout", share)]
     run = CompileRun.of(
-        setup, setup.resolve(everyday, *settings_of(context, settings)), labels=labels, lm=lm, output=output,
+        setup, setup.resolve(everyday, *layers), labels=labels, lm=lm, output=output,
         aspect=aspect, scale=scale, columns=columns or (), heldout_file=file, library_aspect=library_aspect,
         api_base=api_base,
     )  # fmt: skip

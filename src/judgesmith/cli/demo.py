@@ -26,9 +26,8 @@ def demo(
     """See it work: compile a judge from 48 labelled sentences on a small model inside this process, then score."""
     from importlib.resources import as_file, files
 
-    from ..experiments.compile_run import CompileRun, Setup
+    from ..experiments.compile_run import READ, CompileRun, Setup
     from ..experiments.console import out
-    from ..programs.models.lm import is_local
     from .compile import compile_judge
 
     with as_file(files("judgesmith.datasets.demo")) as folder:
@@ -37,12 +36,13 @@ def demo(
                 "[bold]48 simplified sentences[/bold], written and rated 1-5 (is the meaning kept?) by the makers of "
                 "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
             )
-        # Half of the documents held out: an interval over six would say nothing. The form with log-probabilities is
-        # taken as given where it is sure to be there, to stay within a few minutes on two cores.
-        reading = "expected" if is_local(lm) else "auto"
-        chosen = {"heldout": 0.5, "reading": reading, "candidates": 2, "max_demos": 4, "keep": 1}
-        found = Setup().resolve(chosen.items())
-        run = CompileRun.of(Setup(), found, labels=folder / "labels.jsonl", lm=lm, output=output, scale=(1, 5))
+        # Half of the documents held out: an interval over six would say nothing.
+        setup = Setup.choose(None, None, lm)
+        found = setup.resolve({"heldout": 0.5}.items())
+        run = CompileRun.of(
+            setup, found, labels=folder / "labels.jsonl", lm=lm, output=output, scale=(1, 5),
+            library_aspect="simplification/meaning" if setup.method == READ else None,
+        )  # fmt: skip
         code = compile_judge(run, as_json=as_json)
         if as_json or code:
             raise typer.Exit(code)

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
+#: What needs no labels to tell good from bad.
+COMPARING = "pairwise-direct"
+
 
 def register(app: typer.Typer) -> None:
     """Add `new` to the command line."""
@@ -24,9 +27,9 @@ def register(app: typer.Typer) -> None:
 
 
 def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    from ..experiments.compile_run import METHOD, Setup
+    from ..experiments.compile_run import Setup
 
-    return Setup(given.get("method") or METHOD, None).catalogue()
+    return Setup(given.get("method") or COMPARING, None).catalogue()
 
 
 def new(
@@ -36,7 +39,7 @@ def new(
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score; 0 to 100 if not given.")
     ] = None,
-    method: Method = "pairwise-direct",
+    method: Method = COMPARING,
     library_aspect: LibraryAspect = None,
     settings: Settings = None,
     config: Config = None,
@@ -53,6 +56,7 @@ def new(
     from ..programs.models.names import check_listed
     from ..signatures.values import Scale
 
+    method = method or COMPARING
     found = Setup(method, None).resolve(*settings_of(context, settings))
     words = JudgeInWords(**found["run"])
     with quiet():

@@ -54,11 +54,21 @@ def _optimizers(incomplete: str) -> list[tuple[str, str]]:
 
 
 Method = Annotated[
-    str, typer.Option(metavar="NAME", help="How it judges: see `judgesmith methods`.", autocompletion=_methods)
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How it judges: see `judgesmith methods`. Default: readings where the model can be read (local/…, "
+        "gguf:…, or --set reader=…), else active-critic.",
+        autocompletion=_methods,
+    ),
 ]
 Optimizer = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="How it is compiled: see `judgesmith optimizers`.", autocompletion=_optimizers),
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="How it is compiled: see `judgesmith optimizers`. Default: none for readings, else random-search.",
+        autocompletion=_optimizers,
+    ),
 ]
 LibraryAspect = Annotated[
     str | None,

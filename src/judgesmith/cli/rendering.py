@@ -38,7 +38,8 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     table = Table(title=f"Agreement with people on {report.heldout_rows} rows ({how})")
     for name in ("judge", "Q", "95 % interval", "Pearson", "Spearman", "Kendall", "failed"):
         table.add_column(name, justify="left" if name == "judge" else "right")
-    for name, found in (("zero-shot", report.zero_shot), ("compiled", report.heldout)):
+    lines = (("no model: surface", report.surface), ("zero-shot", report.zero_shot), ("compiled", report.heldout))
+    for name, found in lines:
         o = found.objective
         table.add_row(
             name,

@@ -13,6 +13,7 @@ import typer
 
 from ..errors import OptionError
 from ..experiments.settings import Catalogue, pairs_of
+from . import study_readings
 from .options import ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 from .settings import with_settings
 
@@ -51,11 +52,14 @@ panel = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add `study optimizers`, `ablation`, `labels` and `models` to the command line."""
-    group = typer.Typer(no_args_is_help=True, help="Compare optimizers, variants, numbers of labels or models.")
+    """Add `study optimizers`, `ablation`, `labels`, `models` and `readings` to the command line."""
+    group = typer.Typer(
+        no_args_is_help=True, help="Compare optimizers, variants, numbers of labels, models or readings."
+    )
     settings = with_settings(_catalogue, reads_file=False)
     for kind, text in HELP.items():
         group.command(name=kind, cls=settings, help="\n\n".join((text, *MORE)))(study)
+    study_readings.register(group)
     app.add_typer(group, name="study")
 
 

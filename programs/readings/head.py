@@ -1,0 +1,156 @@
+"""A fitted head: how the readings of a row become its score. Plain numbers, linear in every reading."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from ... import parts
+from ...errors import OptionError
+
+__all__ = ["HeadData", "LinearHead", "Matrix", "Readings", "Vector"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Number = Annotated[float, Field(ge=-1e100, le=1e100)]
+
+
+@dataclass(frozen=True)
+class Readings:
+    """A table: one row for each judged text.
+
+    values: rows x names; NaN where a reading is missing. states: block -> rows x width, without gaps. groups: rows of
+    equal group are never used to check what was fitted on one of them.
+
+    Raises: OptionError where shapes do not agree, or a block has gaps.
+    """
+
+    names: tuple[str, ...]
+    values: Matrix
+    groups: tuple[Hashable, ...]
+    states: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.values.shape != (len(self.groups), len(self.names)):
+            raise OptionError(
+                f"readings of {len(self.groups)} rows and {len(self.names)} names need an array of that shape, not "
+                f"{self.values.shape}"
+            )
+        for block, states in self.states.items():
+            if len(states) != len(self.groups):
+                raise OptionError(f"states {block!r} have {len(states)} rows, the table {len(self.groups)}")
+            if not np.isfinite(states).all():
+                raise OptionError(f"states {block!r} have gaps; leave out the rows that could not be read")
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    def rows(self, index: Iterable[int] | NDArray[Any]) -> Readings:
+        """The table of some of its rows."""
+        at = np.asarray(index, dtype=np.intp)
+        states = {block: states[at] for block, states in self.states.items()}
+        return Readings(self.names, self.values[at], tuple(self.groups[i] for i in at), states)
+
+    def columns(self, names: Sequence[str]) -> Matrix:
+        """Some readings, in the order of `names`. Raises: OptionError for one that the table does not have."""
+        missing = [name for name in names if name not in self.names]
+        if missing:
+            raise OptionError(f"the table has no reading {missing[0]!r}; it has {', '.join(self.names)}")
+        return self.values[:, [self.names.index(name) for name in names]]
+
+
+class StateWeights(parts.Options):
+    """Weights of a block's dimensions, and what is taken off their sum."""
+
+    offset: Number
+    weights: Annotated[tuple[Number, ...], Field(min_length=1, max_length=20_000)]
+
+
+class HeadData(parts.Options):
+    """A head as a saved judge holds it. model: SHA-256 of the file (or the name of the served model) whose readings it
+    was fitted to. weights: reading -> (its mean among the training rows, points of percent for each unit above it)."""
+
+    model: Annotated[str, Field(max_length=400)]
+    base: Number
+    weights: Annotated[dict[str, tuple[Number, Number]], Field(max_length=2_000)]
+    states: Annotated[dict[str, StateWeights], Field(max_length=64)]
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """base + the sum over readings of weight x (reading - mean) + the sum over blocks of states x weights - offset.
+
+    weights: name -> (mean, weight). states: block -> (offset, weights), one weight a dimension. A reading that is
+    missing in a row counts as its mean, so that it adds nothing.
+    """
+
+    base: float
+    weights: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    states: Mapping[str, tuple[float, Vector]] = field(default_factory=dict)
+
+    def __call__(self, table: Readings) -> Vector:
+        """A score for each row. Raises: OptionError if the table lacks a reading that has a weight."""
+        parts = self.contributions(table)
+        return np.asarray(sum(parts.values(), np.full(len(table), self.base)))
+
+    def contributions(self, table: Readings) -> dict[str, Vector]:
+        """What each reading adds to each row's score; the head's base is what they add to."""
+        found: dict[str, Vector] = {}
+        if self.weights:
+            values = table.columns(list(self.weights))
+            for column, (name, (mean, weight)) in zip(values.T, self.weights.items(), strict=True):
+                found[name] = weight * np.where(np.isnan(column), 0.0, column - mean)
+        for block, (offset, weights) in self.states.items():
+            if block not in table.states:
+                raise OptionError(f"the table has no states {block!r}; it has {', '.join(table.states) or 'none'}")
+            found[block] = table.states[block].astype(np.float64) @ weights - offset
+        return found
+
+    def scaled(self, factor: float, shift: float = 0.0) -> LinearHead:
+        """factor x this head + shift."""
+        return LinearHead(
+            self.base * factor + shift,
+            {name: (mean, weight * factor) for name, (mean, weight) in self.weights.items()},
+            {block: (offset * factor, weights * factor) for block, (offset, weights) in self.states.items()},
+        )
+
+    def __add__(self, other: LinearHead) -> LinearHead:
+        # The means of one reading agree where both were fitted on the same rows; else the base takes the difference.
+        base = self.base + other.base
+        weights = dict(self.weights)
+        for name, (mean, weight) in other.weights.items():
+            first, so_far = weights.get(name, (mean, 0.0))
+            base += weight * (first - mean)
+            weights[name] = (first, so_far + weight)
+        states = dict(self.states)
+        for block, (offset, slope) in other.states.items():
+            before, sloped = states.get(block, (0.0, np.zeros_like(slope)))
+            states[block] = (before + offset, sloped + slope)
+        return LinearHead(base, weights, states)
+
+    def data(self, model: str) -> HeadData:
+        """The head as a saved judge holds it, with seven significant digits."""
+        return HeadData(
+            model=model,
+            base=_short(self.base),
+            weights={name: (_short(mean), _short(weight)) for name, (mean, weight) in self.weights.items()},
+            states={
+                block: StateWeights(offset=_short(offset), weights=tuple(_short(x) for x in weights))
+                for block, (offset, weights) in self.states.items()
+            },
+        )
+
+    @classmethod
+    def of(cls, data: HeadData) -> Self:
+        """The head that `data` wrote down."""
+        states = {block: (held.offset, np.array(held.weights)) for block, held in data.states.items()}
+        return cls(data.base, data.weights, states)
+
+
+def _short(number: float) -> float:
+    return float(f"{float(number):.7g}")

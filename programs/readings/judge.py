@@ -1,0 +1,250 @@
+"""The judge that reads: what a model knows of a row (how likely it finds the text, its hidden states), and what it says
+when asked for a score, weighed by the labels.
+
+Source: GPTScore (Fu et al. 2023) and BARTScore (Yuan et al. 2021) for likelihoods; BoRP and INSPECTOR for hidden
+states; LLM-Rubric (Hashemi et al. 2024) for a fitted combination. The weighing is ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Self
+
+import numpy as np
+from pydantic import Field
+
+from ... import parts
+from ...errors import CallError, ModelError, OptionError
+from ...parts import option
+from ...signatures.values import Criterion, Details, Item, Verdict
+from ..aspects import Aspect, Task
+from ..judge import Words
+from ..models.lm import LanguageModel
+from ..pointwise.direct import DirectScorer
+from ..registry import judges
+from .forms import INSTRUCTIONS, Text
+from .head import HeadData, LinearHead, Readings
+from .kinds import Form, Likelihood, Reading, States, Surface
+from .opening import Opened, open_reader
+from .panel import Panel, RowReadings
+
+__all__ = ["DIRECT", "Contributions", "ReadingsJudge", "table_of"]
+
+#: The reading that is the model's own answer when it is asked for a score.
+DIRECT = "direct"
+#: What a reading's name begins with, and what people call it.
+_SAID = {DIRECT: "direct score", "surface": "surface", "bare": "likelihood"}
+_WORDS_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Contributions(Details):
+    """How a score came about. base: the mean training row's score on the user's scale. readings: what each group of
+    readings adds to it, in points of that scale, before the score is held to the scale and calibrated. improbable: the
+    words that the model expected least, with their surprise in nats (-log p)."""
+
+    base: float
+    readings: Mapping[str, float]
+    improbable: tuple[tuple[str, float], ...]
+
+
+@judges.register
+class ReadingsJudge(DirectScorer):
+    """What the model knows of a row, weighed by labels; until it is compiled, the plain direct score.
+
+    Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction, and one
+    over the output alone. See `Options`.
+    """
+
+    kind: ClassVar[str] = "readings"
+    about: ClassVar[str] = "likelihoods, hidden states and the model's own score, weighed by the labels"
+    paper: ClassVar[str] = "GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024)"
+    fitted_always: ClassVar[bool] = True
+
+    class Options(DirectScorer.Options):
+        reader: str = option(
+            "",
+            "Model that reads the rows: local/NAME or gguf:PATH; empty: the judge's own, where it can be read.",
+            max_length=400,
+        )
+        instruction: str = option(
+            "",
+            "What the judged systems were asked to do, as one would ask an assistant; empty: the task's, from the "
+            "aspect library.",
+            max_length=2000,
+        )
+        read_forms: Annotated[tuple[Form, ...], Field(min_length=1)] = option(
+            ("assistant", "bare"), "Forms in which likelihoods are read: assistant, tags, plain, bare, reverse."
+        )
+        layers: int = option(3, "Middle layers whose hidden states are read; 0: none.", ge=0, le=9)
+        surface: bool = option(True, "Length, overlap and repetition may have a weight, too; their share is shown.")
+
+    class Fitted(DirectScorer.Fitted):
+        head: HeadData | None = None
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.head: LinearHead | None = None
+        self.head_model = ""
+        #: Whether what was read is kept on disk: while compiling, never where rows are scored by the million.
+        self.keeps = False
+
+    @classmethod
+    def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
+        said = INSTRUCTIONS.get(task.name) if task else None
+        return {**super().told(known, task), **({"instruction": said} if said else {})}
+
+    @classmethod
+    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        """As for judges of one aspect; but where the library does not know the labels' aspect, its name has to do:
+        labels say the rest."""
+        try:
+            return super().in_words(given, words)
+        except OptionError:
+            aspect = words.labels_aspect
+            if words.criteria or words.library_aspect or words.aspect_file or given.get("aspect") or not aspect:
+                raise
+            named = Criterion(aspect[:80], "")
+            return super().in_words(given, replace(words, criteria=(named,)))
+
+    # -- reading
+
+    def readings(self, ability_layers: int) -> list[Reading]:
+        """The readings that its options ask for. ability_layers: layers whose states the reader gives."""
+        found: list[Reading] = [Likelihood(forms=self.read_forms)]
+        if self.layers and ability_layers:
+            found.append(States(form=self.read_forms[0], layers=self.layers))
+        return [*found, Surface()] if self.surface else found
+
+    def calls_per_row(self) -> int:
+        return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
+
+    def models(self) -> tuple[str, ...]:
+        return (self.reader,) if self.reader else ()
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        await super().prepare(lm)
+        if self.head is not None:
+            self._fits(await asyncio.to_thread(open_reader, self.reader, lm))
+
+    def _fits(self, opened: Opened) -> None:
+        if self.head is not None and opened.model != self.head_model:
+            raise ModelError(
+                f"this judge was fitted to the readings of another model (its SHA-256 begins {self.head_model[:12]}) "
+                f"than {opened.reader.name} ({opened.model[:12]}); use that model (--set reader=…), or compile again"
+            )
+
+    def opened(self, lm: LanguageModel) -> Opened:
+        """The reader of its rows. Raises ModelError."""
+        opened = open_reader(self.reader, lm)
+        self._fits(opened)
+        return opened
+
+    def read(self, item: Item, lm: LanguageModel) -> RowReadings:
+        """What the model knows of one row, without its direct score. Raises CallError for a row that cannot be read,
+        ModelError for a model that cannot."""
+        opened = self.opened(lm)
+        reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
+        panel = Panel(self.readings(reader.ability.layers), reader)
+        instruction = self.instruction or INSTRUCTIONS["general"]
+        try:
+            return panel.read(Text(item.source or "", item.output, item.context or "", instruction))
+        except OptionError as error:
+            raise CallError(str(error)) from None
+
+    def read_many(
+        self, items: Sequence[Item], lm: LanguageModel, progress: Callable[[], None]
+    ) -> list[RowReadings | None]:
+        """`read` of each row, None for one that cannot be read."""
+        found: list[RowReadings | None] = []
+        for item in items:
+            try:
+                found.append(self.read(item, lm))
+            except CallError:
+                found.append(None)
+            progress()
+        return found
+
+    # -- judging
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        if self.head is None:
+            return await super().ajudge(item, lm)
+        asked = await super().ajudge(item, lm) if DIRECT in self.head.weights else None
+        row = await asyncio.to_thread(self.read, item, lm)
+        table = table_of([row], [math.nan if asked is None else asked.percent], [0])
+        added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
+        percent = min(100.0, max(0.0, self.head.base + sum(added.values())))
+        details = self._details(added, row, item)
+        verdict = Verdict(score=math.nan, percent=percent, explanation=_explained(details), details=details)
+        if asked is None:
+            return verdict
+        return replace(verdict, usage=asked.usage, raw=asked.raw, repaired=asked.repaired, notes=asked.notes)
+
+    def _details(self, added: Mapping[str, float], row: RowReadings, item: Item) -> Contributions:
+        assert self.head is not None
+        points = (self.scale.high - self.scale.low) / 100
+        groups: dict[str, float] = {}
+        for name, percent in added.items():
+            group = group_of(name)
+            groups[group] = groups.get(group, 0.0) + percent * points
+        words = sorted(row.surprise(item.output), key=lambda pair: -pair[1])[:_WORDS_SHOWN]
+        return Contributions(
+            round(self.scale.low + self.head.base * points, 4),
+            {name: round(value, 4) for name, value in sorted(groups.items(), key=lambda pair: -abs(pair[1]))},
+            tuple((word.strip(), round(nats, 2)) for word, nats in words),
+        )
+
+    # -- what compiling fits
+
+    def meet(self, aspect: str, outputs: Sequence[str]) -> None:
+        super().meet(aspect, outputs)
+        self.opened(self.lm)  # a model that cannot be read is known before anything is spent
+
+    def refiners(self) -> tuple[str, ...]:
+        return ("readings",)
+
+    def take(self, head: LinearHead, model: str) -> None:
+        """Score by this head from now on. model: whose readings it was fitted to (`Opened.model`)."""
+        self.load_fitted("head", head.data(model).model_dump(mode="json"))
+
+    def fitted(self) -> dict[str, Any]:
+        return {} if self.head is None else {"head": self.head.data(self.head_model).model_dump(mode="json")}
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        if name != "head":
+            super().load_fitted(name, data)
+        held = parts.read_options(HeadData, data, "the head")
+        self.head, self.head_model = LinearHead.of(held), held.model
+
+    def facts(self) -> dict[str, str]:
+        """Its readings: what each group's weights move a score by is in the verdicts (`details`)."""
+        if self.head is None:
+            return super().facts()
+        groups = dict.fromkeys(group_of(name) for name in (*self.head.weights, *self.head.states))
+        return {**super().facts(), "readings": ", ".join(groups)}
+
+
+def group_of(name: str) -> str:
+    """What people call a reading: "likelihood", "hidden states", "surface", "direct score"."""
+    first, _, rest = name.partition(".")
+    if rest.startswith(("mean", "last")) and rest[4:].isdigit():
+        return "hidden states"
+    return _SAID.get(first, "likelihood")
+
+
+def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Sequence[Any]) -> Readings:
+    """Rows' readings as a table, with the model's own score (percent, NaN where it gave none) as the first."""
+    names = tuple(rows[0].numbers)
+    values = np.array([[said, *(row.numbers[name] for name in names)] for row, said in zip(rows, direct, strict=True)])
+    states = {block: np.stack([row.states[block] for row in rows]) for block in rows[0].states}
+    return Readings((DIRECT, *names), values, tuple(groups), states)
+
+
+def _explained(details: Contributions) -> str:
+    parts = ", ".join(f"{name} {value:+.2f}" for name, value in details.readings.items())
+    words = ", ".join(f'"{word}"' for word, _ in details.improbable if word)
+    return f"{details.base:.2f} on average; {parts}." + (f" Least expected: {words}." if words else "")

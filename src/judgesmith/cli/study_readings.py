@@ -1,0 +1,109 @@
+"""`judgesmith study readings`: which readings carry people's scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import LM, ApiBase, Columns, Json
+
+if TYPE_CHECKING:
+    from ..experiments.studies.readings import Found, SetFound
+
+__all__ = ["register"]
+
+SHOWN = 12
+
+
+def register(group: typer.Typer) -> None:
+    """Add `readings` to the studies."""
+    group.command(name="readings")(readings)
+
+
+def readings(
+    labels: Annotated[
+        list[Path], typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet; several are sets.")
+    ],
+    lm: LM = None,
+    aspect: Annotated[list[str] | None, typer.Option(help="Which score, where rows have several. Repeatable.")] = None,
+    library_aspect: Annotated[
+        str | None, typer.Option("--as", metavar="[TASK/]ASPECT", help="As in `judgesmith compile`.")
+    ] = None,
+    reader: Annotated[str, typer.Option(help="A local model that reads in the place of --lm.")] = "",
+    instruction: Annotated[str, typer.Option(help="What the judged systems were asked to do.")] = "",
+    size: Annotated[list[int] | None, typer.Option(help="Numbers of labels. Repeatable. Default: 20, 40, 80.")] = None,
+    draws: Annotated[int, typer.Option(help="Draws of labels for each number.", min=1)] = 50,
+    rows: Annotated[int | None, typer.Option(help="Rows at most, whole groups in a random order.", min=20)] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the plot is written.")] = Path(
+        "study-readings"
+    ),
+    columns: Columns = None,
+    api_base: ApiBase = None,
+    as_json: Json = False,
+) -> None:
+    """Which of a model's readings carry your labels, and what do 40 labels gain over the zero-shot score?
+
+    Rows are read once and kept on disk: after Ctrl-C the same command goes on where it stopped. Labels are then drawn
+    many times (whole groups), weighed as `judgesmith compile` weighs them, and tested on all other groups.
+    """
+    from ..experiments.console import Watch, out, print_json
+    from ..experiments.opening import column_roles, open_model, quiet
+    from ..experiments.studies.readings import Found, gather, read_table, study_table
+    from ..programs.models.lm import Connection
+    from ..programs.readings.judge import ReadingsJudge
+
+    found: list[SetFound] = []
+    with quiet():
+        sets = gather(labels, aspect or [], columns=column_roles(columns or ()), rows=rows)
+        model = open_model(lm, Connection(api_base=api_base))
+        options = {"reader": reader, "instruction": instruction}
+        given = {name: value for name, value in options.items() if value}
+        judges = [
+            ReadingsJudge.from_options(given, labels_aspect=one.aspect, library_aspect=library_aspect)
+            for _, one in sets
+        ]
+        with Watch("reading", 2 * sum(len(one) for _, one in sets)) as watch:
+            for (name, one), judge in zip(sets, judges, strict=True):
+                table, scores, failed = read_table(judge, one, model, watch)
+                if failed and not as_json:
+                    out.print(f"note: {failed} rows of {name} could not be read", style="yellow", markup=False)
+                found.append(study_table(name, table, scores, sizes=size or (20, 40, 80), draws=draws))
+        whole = Found(tuple(found), model.name)
+        written = whole.write(output)
+    if as_json:
+        print_json(whole.to_dict() | {"files": [str(path) for path in written]})
+    else:
+        _show(whole)
+        out.print(f"Wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
+
+
+def _show(found: Found) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    from ..experiments.console import number, wide
+
+    out = wide()
+
+    for one in found.sets:
+        table = Table(title=f"{escape(one.name)}: {one.rows} rows of {one.groups} groups, {escape(found.model)}")
+        for name in ("reading, without labels", "Q", "Pearson within groups"):
+            table.add_column(name, justify="left" if name.startswith("reading") else "right")
+        for name in sorted(one.alone, key=lambda n: -abs(one.alone[n]))[:SHOWN]:
+            table.add_row(name, number(one.alone[name]), number(one.within[name]))
+        out.print(table)
+        drawn = Table(title="Q on the rows that the labels were not drawn from (mean and sd over draws)")
+        for name in ("labels", "zero-shot", "weighed", "sd", "below zero-shot", "difference", "p", "within groups",
+                     "without length"):  # fmt: skip
+            drawn.add_column(name, justify="right")
+        for size in one.draws:
+            drawn.add_row(
+                str(size.labels), number(float(size.zero_shot.mean())), number(float(size.chosen.mean())),
+                number(float(size.chosen.std())), f"{size.below:.0%}",
+                f"{number(size.gap.value)} ({number(size.gap.low)} to {number(size.gap.high)})",
+                number(size.gap.p, 3), " → ".join(map(number, size.within)),
+                " → ".join(map(number, size.without_length)),
+            )  # fmt: skip
+        out.print(drawn)

@@ -1,0 +1,127 @@
+"""Readings weighed by labels: a judge compiled with a reader that knows what the labels follow from."""
+
+import json
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planted import PlantedReader, guessing, planted_labels
+
+import judgesmith as js
+from judgesmith.datasets.records import Labels
+from judgesmith.optimizers.fitting.heads import Directed, Ridge
+from judgesmith.optimizers.fitting.validation import agreement, choose, nested
+from judgesmith.programs import artifact
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.readings import opening
+from judgesmith.programs.readings.head import Readings
+from judgesmith.programs.readings.judge import ReadingsJudge
+from judgesmith.programs.readings.opening import Opened
+from judgesmith.testing.scripted import MakeScripted, scripted_models
+
+MODEL = "a1b2" * 16
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Any:
+    """The judge, compiled once from 72 rows of 24 documents."""
+    with scripted_models() as make, pytest.MonkeyPatch.context() as patch:
+        patch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), MODEL))
+        yield js.compile(ReadingsJudge("fluency"), planted_labels(), lm=make(guessing())[0], heldout=0.4)
+
+
+def test_labels_pay_where_a_reading_knows_what_they_follow_from(compiled: ReadingsJudge) -> None:
+    report = compiled.report
+    assert abs(report.zero_shot.q) < 1 < 2.5 < report.heldout.q
+    assert report.difference[1] > 0
+    assert report.surface.q < 1
+    assert not any("no better than that" in note for note in report.notes)
+    assert compiled.head is not None and compiled.head_model == MODEL
+
+
+def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
+    said = compiled.report.to_dict()
+    json.dumps(said, allow_nan=False)
+    assert said["selected"]["candidate"] == said["selected"]["kind"] == "readings"
+    assert said["selected"]["q"] > 2.5  # of left-out training rows
+    by_name = {one["name"]: one for one in said["readings"]}
+    assert sum(one["weight"] for one in by_name.values()) == pytest.approx(1, abs=1e-3)
+    assert by_name["assistant.mean"]["q"] > 2.5 > 1 > by_name["zero-shot"]["q"]
+    assert by_name["zero-shot"]["weight"] < by_name["assistant.mean"]["weight"]
+    assert set(said["surface"]) == set(said["heldout"])
+    assert compiled.provenance["surface"] == said["surface"]
+
+
+def test_a_compiled_judge_is_saved_whole(compiled: ReadingsJudge, tmp_path: Path) -> None:
+    path = tmp_path / "judge.json"
+    compiled.save(path)
+    again = artifact.build(artifact.read(path))
+    assert isinstance(again, ReadingsJudge)
+    assert again.fitted() == compiled.fitted() != {}
+    again.set_lm(compiled.lm)
+    rows = [{"source": r.source, "output": r.output} for r in planted_labels(2).rows]
+    assert [v.score for v in again.score_many(rows)] == [v.score for v in compiled.score_many(rows)]
+
+
+@pytest.fixture
+def lm(scripted: MakeScripted, monkeypatch: pytest.MonkeyPatch) -> js.LanguageModel:
+    monkeypatch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), MODEL))
+    return scripted(guessing())[0]
+
+
+@pytest.fixture
+def scripted() -> Any:
+    with scripted_models() as make:
+        yield make
+
+
+def fewer(documents: int, per_document: int) -> tuple[Labels, Labels]:
+    """Labels, and others to hold out."""
+    every = planted_labels(documents + 10, per_document)
+    known = {f"d{d:03d}" for d in range(documents)}
+    train, rest = ([r for r in every.rows if (r.doc_id in known) is side] for side in (True, False))
+    return replace(every, rows=tuple(train)), replace(every, rows=tuple(rest))
+
+
+@pytest.mark.parametrize(("documents", "per_document"), [(7, 1), (3, 5)], ids=["rows", "groups"])
+def test_too_few_labels_keep_the_direct_score_and_say_so(documents: int, per_document: int, lm: Any) -> None:
+    train, heldout = fewer(documents, per_document)
+    judge = js.compile(ReadingsJudge("fluency"), train, lm=lm, heldout=heldout)
+    assert judge.fitted() == {}
+    assert judge.report.readings == ()
+    assert judge.report.selected["candidate"] != "readings"
+    note = f"{documents * per_document} rows of {documents} groups could be read"
+    assert any(note in said and "the direct score stays" in said for said in judge.report.notes)
+
+
+def test_just_enough_labels_are_weighed(lm: Any) -> None:
+    train, heldout = fewer(4, 2)
+    assert "head" in js.compile(ReadingsJudge("fluency"), train, lm=lm, heldout=heldout).fitted()
+
+
+def test_a_judge_that_is_no_better_than_counting_words_says_so(lm: Any) -> None:
+    plain = planted_labels()
+    rows = [
+        replace(row, output=" ".join(row.output.split() * (1 + n % 5)), scores={"overall": 20.0 * (n % 5)})
+        for n, row in enumerate(plain.rows)
+    ]
+    judge = js.compile(DirectScorer("fluency"), replace(plain, rows=tuple(rows)), lm=lm, optimizer="none", heldout=0.4)
+    assert judge.report.surface.q > 2 > judge.report.heldout.q
+    assert any("the judge is no better than that" in note for note in judge.report.notes)
+
+
+def test_shuffled_labels_give_no_agreement() -> None:
+    chooser = partial(choose, (Directed("zero-shot", {"a": 1}), Ridge("all", ("a", "b", "c"))))
+    found = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        y = rng.normal(size=60)
+        table = Readings(("a", "b", "c"), y[:, None] + rng.normal(size=(60, 3)), tuple(i // 2 for i in range(60)))
+        shuffled = rng.permutation(y)
+        found.append(agreement(nested(chooser, table, shuffled, seed=seed), shuffled))
+        if not seed:
+            assert agreement(nested(chooser, table, y), y) > 1.5  # there is something to be learnt
+    assert abs(float(np.mean(found))) < 0.1

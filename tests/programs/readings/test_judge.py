@@ -1,0 +1,213 @@
+"""The judge that reads, with a reader whose every answer is known."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from planted import PlantedReader, guessing
+
+from judgesmith.errors import ArtifactError, ModelError, OptionError
+from judgesmith.experiments.compile_run import Setup
+from judgesmith.programs import artifact
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.readings import opening
+from judgesmith.programs.readings.head import LinearHead
+from judgesmith.programs.readings.judge import Contributions, ReadingsJudge, group_of
+from judgesmith.programs.readings.opening import Opened
+from judgesmith.signatures.values import Scale
+from judgesmith.testing import JudgeContract
+from judgesmith.testing.scripted import MakeScripted
+from judgesmith.testing.server import own_environment
+
+MODEL = "a1b2" * 16
+#: 5 nats more likely a word (all words against none): from 30 to 80 percent; the direct score moves a little.
+HEAD = LinearHead(50.0, {"assistant.mean": (-3.0, 10.0), "direct": (50.0, 0.1)})
+ROWS = [{"source": "A source.", "output": output} for output in ("w1 w2 w3 w4", "w1 w2 x3 x4", "x1 x2 x3 x4")]
+
+
+@pytest.fixture(autouse=True)
+def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlantedReader:
+    """The reader of the scripted model."""
+    own_environment(monkeypatch, tmp_path)
+    reader = PlantedReader()
+    monkeypatch.setitem(opening._opened, "test/model at None", Opened(reader, MODEL))
+    return reader
+
+
+def fitted(head: LinearHead = HEAD, model: str = MODEL, **given: Any) -> ReadingsJudge:
+    judge = ReadingsJudge("fluency", **given)
+    judge.take(head, model)
+    return judge
+
+
+class TestFittedReadings(JudgeContract):
+    @pytest.fixture
+    def make(self) -> Callable[..., Judge]:
+        return fitted
+
+
+def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, planted: PlantedReader) -> None:
+    first, second = (scripted(guessing())[0] for _ in range(2))
+    plain = DirectScorer("fluency", lm=first).score_many(ROWS)
+    ours = ReadingsJudge("fluency", lm=second).score_many(ROWS)
+    assert [v.percent for v in ours] == [v.percent for v in plain]
+    assert planted.reads == 0
+
+
+def test_a_score_is_the_heads(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    found = list(fitted(lm=lm).score_many(ROWS))
+    # 50 + 10 (mean - -3) + .1 (60 - 50); means are -1, -3.5 and -6
+    assert [v.percent for v in found] == pytest.approx([71.0, 46.0, 21.0])
+
+
+def test_without_a_weight_for_the_direct_score_nothing_is_asked(scripted: MakeScripted) -> None:
+    lm, transport = scripted(lambda _: "Score: 60")
+    (found,) = fitted(LinearHead(50.0, {"assistant.mean": (-3.0, 10.0)}), lm=lm).score_many(ROWS[:1])
+    assert found.percent == pytest.approx(70.0)
+    assert (transport.requests, found.usage.calls) == ([], 0)
+
+
+def test_contributions_add_up_in_points_of_the_users_scale(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    (found,) = fitted(lm=lm, scale=Scale(1, 5)).score_many(ROWS[1:2])
+    details = found.details
+    assert isinstance(details, Contributions)
+    assert details.base == 3.0  # the middle of 1 to 5
+    assert details.readings == {"likelihood": -0.2, "direct score": 0.04}  # -5 and 1 percent of four points
+    assert 1 + 4 * found.percent / 100 == pytest.approx(details.base + sum(details.readings.values()))
+    assert details.improbable == (("x3", 6.0), ("x4", 6.0), ("w1", 1.0))
+    assert found.explanation.startswith("3.00 on average; likelihood -0.20, direct score +0.04.")
+    assert '"x3"' in found.explanation
+
+
+def test_a_score_outside_the_scale_is_held_to_it(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    found = fitted(LinearHead(50.0, {"assistant.mean": (-3.0, 100.0)}), lm=lm).score_many(ROWS)
+    assert [v.percent for v in found] == [100.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("direct", "direct score"),
+        ("surface.words", "surface"),
+        ("assistant.mean", "likelihood"),
+        ("assistant.lift", "likelihood"),
+        ("bare.sum", "likelihood"),
+        ("assistant.mean12", "hidden states"),
+        ("tags.last3", "hidden states"),
+    ],
+)
+def test_what_a_reading_is_called(name: str, said: str) -> None:
+    assert group_of(name) == said
+
+
+def test_a_row_that_cannot_be_read_is_a_failed_verdict(
+    scripted: MakeScripted, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = planted.read
+
+    def refusing(passage: Any, **given: Any) -> Any:
+        if "x4" in passage.pieces[passage.target].text:
+            raise OptionError("the row is longer than the model's window")
+        return read(passage, **given)
+
+    monkeypatch.setattr(planted, "read", refusing)
+    lm, _ = scripted(lambda _: "Score: 60")
+    good, *bad = fitted(lm=lm).score_many(ROWS)
+    assert good.failure is None
+    assert all(v.score != v.score and "longer than the model's window" in (v.failure or "") for v in bad)
+
+
+def test_a_head_of_another_model_is_refused(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    with pytest.raises(ModelError, match=r"another model \(its SHA-256 begins ffffffffffff\).*--set reader=.*compile"):
+        list(fitted(model="f" * 64, lm=lm).score_many(ROWS))
+
+
+def test_a_reader_that_is_no_embedded_model_is_refused(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    with pytest.raises(OptionError, match="local/NAME or gguf:PATH"):
+        list(fitted(lm=lm, reader="openai/gpt-4o").score_many(ROWS))
+
+
+def test_a_model_that_cannot_be_read_says_who_could(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "Score: 60", name="openai/other")
+    with pytest.raises(ModelError, match="--set reader=local/"):
+        list(fitted(lm=lm).score_many(ROWS))
+
+
+# Saved judges
+
+
+def test_a_saved_judge_gives_the_same_scores(scripted: MakeScripted, tmp_path: Path) -> None:
+    states = {"assistant.mean6": (0.5, np.array([1.0, -2.0, 3.0, 0.5, 0.25, -1.0]))}
+    judge = fitted(replace(HEAD, states=states))
+    path = tmp_path / "judge.json"
+    judge.save(path)
+    loaded = artifact.build(artifact.read(path))
+    assert artifact.fingerprint(loaded) == artifact.fingerprint(judge) != artifact.fingerprint(fitted())
+    scores = []
+    for one in (judge, loaded):
+        one.set_lm(scripted(guessing())[0])
+        scores.append([v.percent for v in one.score_many(ROWS)])
+    assert scores[0] == scores[1]
+    assert len(set(scores[0])) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"base": "50"},
+        {"base": 1e200},
+        {"base": None},
+        {"weights": {"direct": [1, "x"]}},
+        {"weights": {str(n): [0, 0] for n in range(3000)}},
+        {"states": {"assistant.mean6": {"offset": 0, "weights": [0] * 30_000}}},
+        {"pickle": "gASV"},
+    ],
+    ids=lambda change: str(change)[:40],
+)
+def test_an_artifact_with_what_is_no_head_is_refused(change: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "judge.json"
+    fitted().save(path)
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    artifact.read(path)
+    saved["head"] |= change
+    path.write_text(json.dumps(saved), encoding="utf-8")
+    with pytest.raises(ArtifactError, match="head"):
+        artifact.build(artifact.read(path))
+
+
+# The default
+
+
+@pytest.mark.parametrize(
+    ("lm", "options", "method"),
+    [
+        ("local/smollm2-135m", (), "readings"),
+        ("gguf:/models/a.gguf", ("surface", "read-forms"), "readings"),
+        ("local/smollm2-135m", ("variant",), "active-critic"),
+        ("openai/gpt-4o", (), "active-critic"),
+        ("openai/gpt-4o", ("reader",), "readings"),
+        (None, (), "active-critic"),
+    ],
+)
+def test_the_method_that_is_taken_where_none_is_asked_for(
+    lm: str | None, options: tuple[str, ...], method: str
+) -> None:
+    chosen = Setup.choose(None, None, lm, options)
+    assert (chosen.method, chosen.optimizer) == (method, "none" if method == "readings" else "random-search")
+
+
+def test_what_is_asked_for_is_taken() -> None:
+    assert Setup.choose("direct", "knn", "local/smollm2-135m") == Setup("direct", "knn")
+    assert Setup.choose(None, "knn", "local/smollm2-135m") == Setup("readings", "knn")
+    with pytest.raises(OptionError, match="nonsense"):
+        Setup.choose("nonsense", None)

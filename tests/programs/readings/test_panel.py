@@ -1,0 +1,184 @@
+"""Readings taken together, and kept: with a reader whose every answer is known, and that counts what it is asked."""
+
+import hashlib
+import sqlite3
+import stat
+from collections.abc import Sequence
+from pathlib import Path
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from judgesmith.errors import OptionError
+from judgesmith.programs.readings.forms import FORMS, Text
+from judgesmith.programs.readings.kinds import Asked, Form, Likelihood, Questions, Reading, States, Surface, middle
+from judgesmith.programs.readings.panel import Panel
+from judgesmith.programs.readings.passages import Passage, Question
+from judgesmith.programs.readings.reader import Ability, Floats, TokenReading
+from judgesmith.programs.readings.store import KeptReader
+from judgesmith.programs.readings.templates import PLAIN_TURNS, JinjaChat
+from judgesmith.programs.registry import readings
+
+TEXT = Text("The cat sat on the mat.", "A cat sat there.", instruction="Rewrite it.")
+
+
+class WordReader:
+    """Words are tokens; a word's log-probability follows from its letters and from nothing else."""
+
+    name = "words"
+
+    def __init__(self, layers: int = 24) -> None:
+        self.chat = JinjaChat(PLAIN_TURNS)
+        self.ability = Ability(layers=layers, spread=True)
+        self.asked: list[str] = []
+
+    def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
+        self.asked.append("read")
+        target = passage.pieces[passage.target].text
+        words = target.split(" ")
+        numbers = [int.from_bytes(hashlib.sha256(word.encode()).digest()[:2], "big") for word in words]
+        logp = -np.array(numbers, dtype=np.float32) / 2**15
+        ends = np.cumsum([len(word) + 1 for word in words])
+        ends[-1] = len(target)
+        states = {layer: np.full(4, layer + float(logp.mean()), dtype=np.float32) for layer in layers}
+        return TokenReading(tuple(numbers), logp, logp * 0 + 1, logp * 0, tuple(ends.tolist()), states, states)
+
+    def answer(self, question: Question) -> Floats:
+        self.asked.append(question.pieces[-2].text[-40:])
+        return np.log(np.arange(1, len(question.answers) + 1, dtype=np.float32) / 20)
+
+
+def panel(reader: WordReader | KeptReader) -> Panel:
+    digits = Questions(aspects={"fluency": "How it reads."}, checks={"true": "all of it is true"})
+    return Panel([Likelihood(), States(), States(of="last", layers=1), digits, Surface()], reader)
+
+
+def test_each_form_is_read_once_whatever_uses_it() -> None:
+    reader = WordReader()
+    found = panel(reader)
+    assert found.cost == {"passages": 2, "questions": 2}
+    row = found.read(TEXT)
+    assert reader.asked.count("read") == 2
+    assert {"assistant.mean", "bare.mean", "assistant.lift", "digit.fluency", "check.true"} <= set(row.numbers)
+    assert set(row.states) == {"assistant.mean10", "assistant.mean12", "assistant.mean14", "assistant.last12"}
+    assert row.numbers["digit.fluency"] == pytest.approx(55 / 15)  # weights 1 2 3 4 5: (1+4+9+16+25) / 15
+    assert row.numbers["check.true"] == pytest.approx(np.log(1 / 2))
+    assert row.numbers["assistant.lift"] == 0.0  # a word's probability does not depend on what stands before it
+
+
+def test_surprise_covers_the_text() -> None:
+    row = panel(WordReader()).read(TEXT)
+    words = row.surprise(TEXT.made)
+    assert "".join(word for word, _ in words) == TEXT.made
+    assert [word for word, _ in words] == ["A ", "cat ", "sat ", "there."]
+    assert np.mean([bits for _, bits in words]) == pytest.approx(-row.numbers["assistant.mean"], abs=1e-6)
+
+
+def test_a_table_has_a_row_for_each_text() -> None:
+    seen: list[int] = []
+    rows = panel(WordReader()).table([TEXT, Text("s", "o")], progress=seen.append)
+    assert (len(rows), seen) == (2, [1, 2])
+
+
+def test_what_a_panel_cannot_be() -> None:
+    with pytest.raises(OptionError, match="at least one"):
+        Panel([], WordReader())
+    with pytest.raises(OptionError, match="gives no hidden states"):
+        Panel([States()], WordReader(layers=0))
+    one, other = (Questions(aspects={"fluency": means}) for means in ("a", "b"))
+    with pytest.raises(OptionError, match="different questions under the name 'digit"):
+        Panel([one, other], WordReader())
+
+
+@pytest.mark.parametrize("kind", readings.names())
+def test_options_are_checked(kind: str) -> None:
+    part: type[Reading] = readings.get(kind)
+    with pytest.raises(OptionError, match=f"reading {kind} .*'nonsense'"):
+        part(nonsense=1)
+    assert part().options == part.Options()
+
+
+def test_every_form_can_be_named() -> None:
+    assert set(get_args(Form)) == set(FORMS)
+
+
+@pytest.mark.parametrize(
+    ("layers", "depth", "count", "found"),
+    [
+        (24, 0.5, 3, (10, 12, 14)),
+        (30, 0.5, 3, (13, 15, 17)),
+        (28, 0.5, 1, (14,)),
+        (4, 1.0, 3, (3, 4)),
+        (2, 0.1, 9, (1, 2)),
+    ],
+)
+def test_the_middle_of_a_model(layers: int, depth: float, count: int, found: tuple[int, ...]) -> None:
+    assert set(middle(layers, depth, count)) == set(found)
+
+
+def test_an_expected_digit_does_not_need_probabilities_that_sum_to_one() -> None:
+    asked = Asked("tags", "How good?")
+    logp = np.log(np.array([0.1, 0.0001, 0.0001, 0.0001, 0.1], dtype=np.float32))
+    assert asked.number(logp) == pytest.approx(3.0)
+    assert asked.number(logp - 500) == pytest.approx(3.0, abs=1e-4)
+
+
+# Keeping
+
+
+def test_nothing_is_read_twice_even_in_another_run(tmp_path: Path) -> None:
+    path = tmp_path / "kept" / "readings.sqlite"
+    first = WordReader()
+    kept = KeptReader(first, path, model="abc")
+    row = panel(kept).read(TEXT)
+    kept.close()
+    second = WordReader()
+    again = KeptReader(second, path, model="abc")
+    same = panel(again).read(TEXT)
+    assert second.asked == []
+    assert again.hits == 4
+    assert same.numbers == row.numbers
+    assert all(np.array_equal(same.states[block], state) for block, state in row.states.items())
+    assert same.surprise(TEXT.made) == row.surprise(TEXT.made)
+    again.close()
+
+
+def test_another_model_or_text_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "readings.sqlite"
+    for model, text, reads in (("a", TEXT, 2), ("b", TEXT, 2), ("a", Text(TEXT.source, "Other."), 2), ("a", TEXT, 0)):
+        reader = WordReader()
+        kept = KeptReader(reader, path, model=model)
+        panel(kept).read(text)
+        kept.close()
+        assert reader.asked.count("read") == reads
+
+
+def test_the_store_is_the_owners_and_holds_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "readings.sqlite"
+    kept = KeptReader(WordReader(), path, model="a")
+    panel(kept).read(TEXT)
+    kept.close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert b"cat" not in path.read_bytes()
+
+
+def test_a_torn_entry_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "readings.sqlite"
+    kept = KeptReader(WordReader(), path, model="a")
+    row = panel(kept).read(TEXT)
+    kept.close()
+    with sqlite3.connect(path) as store:
+        store.execute("UPDATE readings SET value = substr(value, 1, 40)")
+    reader = WordReader()
+    again = KeptReader(reader, path, model="a")
+    assert panel(again).read(TEXT).numbers == row.numbers
+    assert len(reader.asked) == 4
+    again.close()
+
+
+def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "letter.txt"
+    path.write_text("Dear Sir or Madam, " * 100)
+    with pytest.raises(OptionError, match=r"the store of readings .*letter\.txt cannot be used"):
+        KeptReader(WordReader(), path, model="a")

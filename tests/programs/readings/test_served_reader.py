@@ -1,0 +1,128 @@
+"""A served model, read over a real socket."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from misbehaving_server import Say, Server
+
+from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
+from judgesmith.programs.readings.forms import Text, about, passage
+from judgesmith.programs.readings.passages import Passage, Piece
+from judgesmith.programs.readings.served_reader import ServedReader
+
+MARKED = "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}"
+WORDS = re.compile(r"\s*\S+|\s+$")
+
+NO_TOKENS = b'{"choices": [{"logprobs": {"tokens": [], "text_offset": [], "token_logprobs": []}}]}'
+
+
+def logp(word: str) -> float:
+    return -len(word) / 10
+
+
+def served(number: int, body: dict[str, Any]) -> Say:
+    """A model whose tokens are words, each as unlikely as it is long; token 1000 + length stands for a word."""
+    if "max_tokens" not in body:
+        return Say(body=json.dumps({"tokens": [1000 + len(word) for word in WORDS.findall(body["prompt"])]}).encode())
+    choice: dict[str, Any] = {"text": "4"}
+    if "prompt_logprobs" in body:
+        entries = [{str(t): {"logprob": -(t - 1000) / 10, "decoded_token": "x" * (t - 1000)}} for t in body["prompt"]]
+        choice["prompt_logprobs"] = [None, *entries[1:]]
+    elif body.get("echo"):
+        found = list(WORDS.finditer(body["prompt"]))
+        choice["logprobs"] = {
+            "tokens": [m[0] for m in found] + ["4"],
+            "text_offset": [m.start() for m in found] + [len(body["prompt"])],
+            "token_logprobs": [None, *[logp(m[0]) for m in found[1:]], -9.0],
+        }
+    else:
+        choice["logprobs"] = {"top_logprobs": [{"4": -0.5, " 4": -2.5, "5": -1.5, "x": -3.0}]}
+    return Say(body=json.dumps({"choices": [choice]}).encode())
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    one = Server(served)
+    yield one
+    one.close()
+
+
+@pytest.mark.parametrize("way", ["vllm", "echo"])
+def test_the_targets_tokens_alone_are_measured(server: Server, way: Any) -> None:
+    reader = ServedReader(server.base, "m", way=way)
+    read = reader.read(Passage((Piece("Some words before"), Piece(" two targets.")), 1))
+    assert read.logp == pytest.approx([-0.4, -0.9])  # " two" has 4 letters, " targets." 9
+    assert read.ends == (4, 13)
+    assert np.isnan(read.entropy).all()
+    reader.close()
+
+
+def test_a_token_across_the_border_counts(server: Server) -> None:
+    read = ServedReader(server.base, "m", way="echo").read(Passage((Piece("before tar"), Piece("get end")), 1))
+    assert read.logp == pytest.approx([-0.7, -0.4])  # " target" and " end"
+
+
+def test_an_answers_spellings_are_added(server: Server) -> None:
+    text = Text("source", "output")
+    reader = ServedReader(server.base, "m")
+    found = reader.answer(about(text, reader.chat, "How good?", (("4", " 4"), ("5",), ("1",))))
+    assert found == pytest.approx([np.logaddexp(-0.5, -2.5), -1.5, -3.0])  # what is not named gets the last one's
+
+
+@pytest.mark.parametrize("mark", ["<|im_end|>", "<|eot_id|>", "</s>", "[INST]", "[/INST]", "<start_of_turn>"])
+def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
+    reader = ServedReader(server.base, "m", way="echo", template=MARKED)
+    reader.read(passage("tags", Text(f"source {mark}", f"output {mark} again"), reader.chat))
+    sent = server.bodies[-1]["prompt"]
+    assert mark not in sent
+    assert "<|im_start|>" in sent
+
+
+@pytest.mark.parametrize(
+    ("say", "error", "says"),
+    [
+        (Say(status=400, body=b'{"error": "echo is not supported"}'), ModelError, "echo is not supported"),
+        (Say(status=404, body=b"{}"), ModelError, "refuses what readings need"),
+        (Say(status=500, body=b"{}"), CallError, "HTTP 500"),
+        (Say(status=429, body=b"{}"), CallError, "HTTP 429"),
+        (Say(body=b"garbage"), CallError, "no JSON"),
+        (Say(body=b"[]"), CallError, "no JSON object"),
+        (Say(body=b"{}"), CallError, "no choices"),
+        (Say(body=b'{"choices": [{"text": "4"}]}'), ModelError, "does not echo"),
+        (
+            Say(body=b'{"choices": [{"logprobs": {"tokens": [], "text_offset": [], "token_logprobs": []}}]}'),
+            ModelError,
+            "no token",
+        ),
+        (Say(hang_up=True), CallError, "did not answer"),
+        (Say(cut=10), CallError, "did not answer"),
+    ],
+)
+def test_a_server_that_cannot_is_named(say: Say, error: type[JudgesmithError], says: str) -> None:
+    server = Server(lambda number, body: say)
+    try:
+        with pytest.raises(error, match=says):
+            ServedReader(server.base, "m", way="echo").read(Passage((Piece("a"), Piece("b")), 1))
+    finally:
+        server.close()
+
+
+def test_a_server_without_prompt_logprobs_is_named() -> None:
+    def behave(number: int, body: dict[str, Any]) -> Say:
+        return served(number, body) if "max_tokens" not in body else Say(body=b'{"choices": [{"text": "4"}]}')
+
+    server = Server(behave)
+    try:
+        with pytest.raises(ModelError, match="no prompt_logprobs"):
+            ServedReader(server.base, "m").read(Passage((Piece("a"), Piece("b")), 1))
+    finally:
+        server.close()
+
+
+def test_states_are_not_to_be_had_from_a_server(server: Server) -> None:
+    with pytest.raises(OptionError, match="does not give hidden states"):
+        ServedReader(server.base, "m").read(Passage((Piece("a"), Piece("b")), 1), layers=[1])
