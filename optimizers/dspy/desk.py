@@ -264,15 +264,17 @@ class Desk:
         """
         base = self.proposed[self.zero_shot].answers
 
-        def gain(entry: Proposed) -> float:
+        def gain(answers: Mapping[Item, Answer]) -> float:
             differences = [
                 self._value(item, answer) - self._value(item, base[item])
-                for item, answer in entry.answers.items()
+                for item, answer in answers.items()
                 if item in base and item in self.examples
             ]
             return math.fsum(differences) / (len(differences) + SHRINKAGE)
 
-        others = [(gain(p), key, p) for key, p in self.proposed.items() if key != self.zero_shot and p.answers]
+        with self._lock:  # threads of DSPy's may still be at work where a budget ended the search
+            known = [(key, p, dict(p.answers)) for key, p in self.proposed.items() if key != self.zero_shot]
+        others = [(gain(answers), key, p) for key, p, answers in known if answers]
         return [p for *_, p in sorted(others, key=lambda one: (-one[0], one[1]))]
 
     def _value(self, item: Item, answer: Answer) -> float:
