@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +22,19 @@ from ...errors import OptionError
 from ...optimizers.agreement.significance import Difference, holm, paired_bootstrap
 from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
 from ...optimizers.fitting.readings import weigh
-from ...optimizers.fitting.validation import agreement
+from ...optimizers.fitting.validation import agreement, nested
 from ...optimizers.progress import Progress
 from ...programs.models.lm import LanguageModel
 from ...programs.readings.head import Readings, Vector
 from ...programs.readings.judge import DIRECT, ReadingsJudge, table_of
 
-__all__ = ["Draws", "Found", "SetFound", "draw_labels", "gather", "read_table", "study_table"]
+__all__ = ["Draws", "Found", "Known", "SetFound", "Systems", "draw_labels", "gather", "read_table", "study_table"]
 
 #: Fewer rows to measure on say nothing.
 FEWEST_LEFT = 20
+#: Draws for which the nested Q, which takes five choices more, is computed, and draws of seen and unseen systems.
+NESTED_DRAWS = 10
+SYSTEM_DRAWS = 20
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,9 @@ class Draws:
     """Q on the rows that a draw left over, by draw. chosen: of the judge that compiling would make. each: of every head
     that it is made of. gap: Q of the mean of each row's scores over the draws that left it, less zero-shot's, with the
     paired bootstrap over groups. within, without_length: (zero-shot, chosen), the mean Pearson correlation within
-    groups, and that of what the number of words does not explain. below: share of draws below zero-shot."""
+    groups, and that of what the number of words does not explain. below: share of draws below zero-shot. told: the Q
+    that compiling would report from the labels alone (nested), less the one on the rows left over, by draw; of the
+    first draws only."""
 
     labels: int
     zero_shot: Vector
@@ -47,6 +53,7 @@ class Draws:
     gap: Difference
     within: tuple[float, float]
     without_length: tuple[float, float]
+    told: Vector
 
     @property
     def below(self) -> float:
@@ -65,14 +72,31 @@ class Draws:
             "difference": {name: _short(getattr(self.gap, name)) for name in ("value", "low", "high", "p")},
             "within_groups": [_short(r) for r in self.within],
             "without_length": [_short(r) for r in self.without_length],
+            "nested_less_fresh": told(self.told),
             "each": {name: told(values) for name, values in self.each.items()},
         }
 
 
 @dataclass(frozen=True)
+class Systems:
+    """Labels drawn from half of the systems: Q on other groups' outputs of these systems (seen), and of the other half
+    (unseen), of the weighed judge and of zero-shot on the unseen; means over draws."""
+
+    labels: int
+    seen: float
+    unseen: float
+    zero_shot: float
+
+    def to_dict(self) -> dict[str, Any]:
+        scores = {name: _short(getattr(self, name)) for name in ("seen", "unseen", "zero_shot")}
+        return {"labels": self.labels} | scores
+
+
+@dataclass(frozen=True)
 class SetFound:
     """What was found for one set of labels. alone: reading -> Q over all rows, without a label; NaN where it is
-    constant. within: the same within groups (the mean of the groups' Pearson correlations)."""
+    constant. within: the same within groups (the mean of the groups' Pearson correlations). systems: how it holds for
+    systems without a label; None where rows name too few systems."""
 
     name: str
     rows: int
@@ -80,6 +104,7 @@ class SetFound:
     alone: Mapping[str, float]
     within: Mapping[str, float]
     draws: tuple[Draws, ...]
+    systems: Systems | None = None
 
     def at(self, labels: int) -> Draws | None:
         return next((d for d in self.draws if d.labels == labels), None)
@@ -94,6 +119,7 @@ class SetFound:
             "groups": self.groups,
             "alone": {name: _short(q) for name, q in self.alone.items()},
             "within": {name: _short(q) for name, q in self.within.items()},
+            "systems": None if self.systems is None else self.systems.to_dict(),
             "sizes": [d.to_dict() for d in self.draws],
         }
 
@@ -127,10 +153,19 @@ class Found:
         return [path]
 
 
-def read_table(
-    judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress: Progress
-) -> tuple[Readings, Vector, int]:
-    """The table of readings of labelled rows, their human scores in percent, and how many rows could not be read."""
+@dataclass(frozen=True)
+class Known:
+    """Labelled rows as they were read: the table, human scores in percent, each row's system ("" where it has none),
+    and how many other rows could not be read."""
+
+    table: Readings
+    scores: Vector
+    systems: tuple[str, ...]
+    failed: int = 0
+
+
+def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress: Progress) -> Known:
+    """Read labelled rows, each once. Raises OptionError where none can be read."""
     examples = examples_of(labels)
     judge.set_lm(lm)
     judge.keeps = True
@@ -143,7 +178,8 @@ def read_table(
         raise OptionError(f"no row of {labels.origin} could be read by {judge.opened(lm).reader.name}")
     members = groups(examples)
     table = table_of([row for row in read if row is not None], direct[there].tolist(), [members[i] for i in there])
-    return table, humans(examples)[there], len(examples) - len(there)
+    systems = tuple(labels.rows[i].system or "" for i in there)
+    return Known(table, humans(examples)[there], systems, len(examples) - len(there))
 
 
 def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -161,8 +197,7 @@ def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray
 
 def study_table(
     name: str,
-    table: Readings,
-    scores: Vector,
+    known: Known,
     *,
     sizes: Sequence[int] = (20, 40, 80),
     draws: int = 50,
@@ -170,19 +205,22 @@ def study_table(
 ) -> SetFound:
     """Every reading alone, and what weighing them gains, for several numbers of labels. Sizes that leave too few rows
     are left out."""
+    table, scores = known.table, known.scores
     alone, within = {}, {}
     for column, reading in enumerate(table.names):
         values = np.nan_to_num(table.values[:, column])
         alone[reading] = agreement(values, scores)
         within[reading] = _within(values, scores, table.groups)
     measured = [_draws(table, scores, size, draws, step) for size in sizes]
+    done = tuple(one for one in measured if one is not None)
+    labels = min((one.labels for one in done), key=lambda size: abs(size - 40), default=40)
     return SetFound(
-        name, len(table), len(set(table.groups)), alone, within, tuple(one for one in measured if one is not None)
+        name, len(table), len(set(table.groups)), alone, within, done, _systems(known, labels, min(draws, SYSTEM_DRAWS))
     )
 
 
 def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Callable[[], None]) -> Draws | None:
-    zero_shot, chosen = [], []
+    zero_shot, chosen, told = [], [], []
     each: dict[str, list[float]] = {}
     total, times = np.zeros(len(table)), np.zeros(len(table))
     direct = np.nan_to_num(table.columns([DIRECT])[:, 0])
@@ -200,6 +238,9 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
         times[left] += 1
         zero_shot.append(agreement(direct[left], scores[left]))
         chosen.append(agreement(given, scores[left]))
+        if draw < NESTED_DRAWS:
+            own = nested(partial(weigh, seed=draw), known, scores[train], seed=draw)
+            told.append(agreement(own, scores[train]) - chosen[-1])
     seen = np.flatnonzero(times)
     mean, plain, human = total[seen] / times[seen], direct[seen], scores[seen]
     members = [str(table.groups[i]) for i in seen]
@@ -213,7 +254,33 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
         gap,
         (_within(plain, human, members), _within(mean, human, members)),
         (_without(plain, human, words), _without(mean, human, words)),
+        np.array(told),
     )
+
+
+def _systems(known: Known, labels: int, draws: int) -> Systems | None:
+    table, scores = known.table, known.scores
+    of_row = np.array(known.systems)
+    names = sorted(set(known.systems) - {""})
+    if len(names) < 4 or len(set(table.groups)) < 4:
+        return None
+    direct = np.nan_to_num(table.columns([DIRECT])[:, 0])
+    found = []
+    for draw in range(draws):
+        half = np.random.default_rng([draw, 9]).permutation(names)[: len(names) // 2]
+        seen = np.flatnonzero(np.isin(of_row, half))
+        train, left = draw_labels([table.groups[i] for i in seen], labels, draw)
+        train, left = seen[train], seen[left]
+        learnt_from = {table.groups[i] for i in train}
+        rest = [i for i, group in enumerate(table.groups) if of_row[i] not in half and group not in learnt_from]
+        if len(train) < min(labels, FEWEST_LEFT) or min(len(left), len(rest)) < FEWEST_LEFT:
+            continue
+        head = weigh(table.rows(train), scores[train], seed=draw).head
+        found.append(
+            [agreement(head(table.rows(rows)), scores[rows]) for rows in (left, np.array(rest))]
+            + [agreement(direct[rest], scores[rest])]
+        )
+    return Systems(labels, *np.mean(found, axis=0).tolist()) if found else None
 
 
 def _without(values: Vector, scores: Vector, words: Vector) -> float:

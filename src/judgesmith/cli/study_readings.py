@@ -55,6 +55,7 @@ def readings(
     from ..programs.readings.judge import ReadingsJudge
 
     found: list[SetFound] = []
+    sizes = size or (20, 40, 80)
     with quiet():
         sets = gather(labels, aspect or [], columns=column_roles(columns or ()), rows=rows)
         model = open_model(lm, Connection(api_base=api_base))
@@ -64,12 +65,13 @@ def readings(
             ReadingsJudge.from_options(given, labels_aspect=one.aspect, library_aspect=library_aspect)
             for _, one in sets
         ]
-        with Watch("reading", 2 * sum(len(one) for _, one in sets)) as watch:
+        with Watch("reading", sum(2 * len(one) + draws * len(sizes) for _, one in sets)) as watch:
             for (name, one), judge in zip(sets, judges, strict=True):
-                table, scores, failed = read_table(judge, one, model, watch)
-                if failed and not as_json:
-                    out.print(f"note: {failed} rows of {name} could not be read", style="yellow", markup=False)
-                found.append(study_table(name, table, scores, sizes=size or (20, 40, 80), draws=draws))
+                known = read_table(judge, one, model, watch)
+                if known.failed and not as_json:
+                    out.print(f"note: {known.failed} rows of {name} could not be read", style="yellow", markup=False)
+                watch.stage(f"{one.aspect}: draws of labels", draws * len(sizes))
+                found.append(study_table(name, known, sizes=sizes, draws=draws, step=watch.step))
         whole = Found(tuple(found), model.name)
         written = whole.write(output)
     if as_json:
@@ -107,3 +109,14 @@ def _show(found: Found) -> None:
                 " → ".join(map(number, size.without_length)),
             )  # fmt: skip
         out.print(drawn)
+        for size in one.draws:
+            if len(size.told):
+                out.print(
+                    f"  {size.labels} labels: the Q that compiling reports from them alone (nested) is "
+                    f"{size.told.mean():+.2f} beside the Q on the rows left over"
+                )
+        if one.systems is not None:
+            out.print(
+                f"  systems without a label: Q {one.systems.unseen:.2f} (zero-shot {one.systems.zero_shot:.2f}); the "
+                f"other half, {one.systems.labels} of whose outputs were labelled: {one.systems.seen:.2f}"
+            )
