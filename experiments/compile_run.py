@@ -64,7 +64,13 @@ class Setup:
 
     @classmethod
     def choose(
-        cls, method: str | None, optimizer: str | None, lm: str | None = None, options: Iterable[str] = ()
+        cls,
+        method: str | None,
+        optimizer: str | None,
+        lm: str | None = None,
+        options: Iterable[str] = (),
+        *,
+        api_base: str | None = None,
     ) -> Setup:
         """What was asked for, and else what is best for the model: its readings are weighed where it can be read or a
         reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an unknown
@@ -72,7 +78,7 @@ class Setup:
         if method is None:
             names = [name.strip().replace("-", "_") for name in options]
             read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
-            able = "reader" in names or (lm is not None and readable(lm))
+            able = "reader" in names or (lm is not None and readable(lm, api_base))
             method = READ if able and all(map(read.takes, names)) else METHOD
         return cls(method, optimizer or default_optimizer(judges.get(method)))
 

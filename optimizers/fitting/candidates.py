@@ -10,6 +10,9 @@ from .heads import Directed, Once, Recipe, Ridge, StateRidge, Together
 
 __all__ = ["candidates", "middle_layers"]
 
+#: What the names of questions begin with.
+ASKED = ("digit.", "check.")
+
 
 def middle_layers(blocks: Sequence[str], form: str) -> tuple[str, ...]:
     """The three blocks of token means around the middle of the model, which know most of a text's quality."""
@@ -34,9 +37,9 @@ def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
     found += [Directed(name, {name: 1}) for name in (*likely, *lifts)]
     if likely and zero_shot:
         found.append(Directed("zero-shot and likelihood", dict.fromkeys((zero_shot, likely[0]), 1)))
-    numbers = tuple(n for n in table.names if n != DIRECT and not n.startswith(("surface.", "digit.", "high.", "low.")))
+    numbers = tuple(n for n in table.names if n != DIRECT and not n.startswith(("surface.", *ASKED)))
     surface = tuple(n for n in table.names if n.startswith("surface."))
-    asked = tuple(n for n in table.names if n.startswith(("digit.", "high.", "low.")))
+    asked = tuple(n for n in table.names if n.startswith(ASKED))
     likelihood = Once(Ridge("likelihoods", numbers))
     layers = [
         Once(StateRidge(f"{form} layers", blocks))

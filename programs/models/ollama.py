@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,10 +18,23 @@ from ...errors import ModelError
 if TYPE_CHECKING:
     import ollama
 
-__all__ = ["DEFAULT_HOST", "OllamaModel", "check_ollama", "list_ollama", "ollama_host", "pull_ollama"]
+__all__ = [
+    "DEFAULT_HOST",
+    "OllamaModel",
+    "check_ollama",
+    "is_ollama",
+    "list_ollama",
+    "ollama_host",
+    "ollama_weights",
+    "pull_ollama",
+]
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
 """Where Ollama listens if nobody says otherwise."""
+
+_WEIGHTS = "application/vnd.ollama.image.model"
+_STORES = ("~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models")
+_NAME_PART = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 _ANSWER_WITHIN = 10.0  # seconds until the server starts to answer
 _STALLED_AFTER = 120.0  # seconds a pull may say nothing; checking a large layer's hash takes that long on a slow disk
@@ -120,6 +136,38 @@ def pull_ollama(
             f"ollama_chat/{name}` again, it goes on where it was"
         )
     return check_ollama(name, host)
+
+
+def is_ollama(model: str) -> bool:
+    """Whether a model's name says that an Ollama server runs it."""
+    return model.startswith(("ollama_chat/", "ollama/"))
+
+
+def ollama_weights(model: str, host: str | None = None) -> Path | None:
+    """The GGUF file of a model in the store of the Ollama server on this machine, found through the store's manifest;
+    None for a server elsewhere, and for a model or a store that is not there.
+
+    The store is `OLLAMA_MODELS`, else the server's usual folders. Nothing is asked of the server.
+    """
+    if not _is_loopback(ollama_host(host)):
+        return None
+    name, _, tag = _tagged(_bare(model)).rpartition(":")
+    parts = name.split("/")
+    if not all(_NAME_PART.fullmatch(part) for part in (*parts, tag)):
+        return None
+    parts = [*("registry.ollama.ai", "library")[: max(0, 3 - len(parts))], *parts]
+    own = os.environ.get("OLLAMA_MODELS")
+    for store in (own,) if own else _STORES:
+        folder = Path(store).expanduser()
+        try:
+            layers = json.loads((folder / "manifests").joinpath(*parts, tag).read_bytes())["layers"]
+            digest = next(str(layer["digest"]) for layer in layers if layer["mediaType"] == _WEIGHTS)
+            file = folder / "blobs" / f"sha256-{int(digest.removeprefix('sha256:'), 16):064x}"
+            if file.is_file():
+                return file
+        except (OSError, ValueError, LookupError, TypeError, StopIteration):
+            continue  # no such model in this store, or a manifest of a kind that is not known here
+    return None
 
 
 @contextmanager

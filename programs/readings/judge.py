@@ -27,7 +27,7 @@ from ..pointwise.direct import DirectScorer
 from ..registry import judges
 from .forms import INSTRUCTIONS, Text
 from .head import HeadData, LinearHead, Readings
-from .kinds import Form, Likelihood, Reading, States, Surface
+from .kinds import Form, Likelihood, Questions, Reading, States, Surface
 from .opening import Opened, open_reader
 from .panel import Panel, RowReadings
 
@@ -36,7 +36,8 @@ __all__ = ["DIRECT", "Contributions", "ReadingsJudge", "table_of"]
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
 #: What a reading's name begins with, and what people call it.
-_SAID = {DIRECT: "direct score", "surface": "surface", "bare": "likelihood"}
+_SAID = {DIRECT: "direct score", "surface": "surface", "bare": "likelihood", "check": "checks"}
+Check = Annotated[str, Field(min_length=3, max_length=300)]
 _WORDS_SHOWN = 3
 
 
@@ -67,7 +68,8 @@ class ReadingsJudge(DirectScorer):
     class Options(DirectScorer.Options):
         reader: str = option(
             "",
-            "Model that reads the rows: local/NAME or gguf:PATH; empty: the judge's own, where it can be read.",
+            "Model that reads the rows: local/NAME, gguf:PATH, or ollama/NAME from Ollama's store on this machine; "
+            "empty: the judge's own, where it can be read.",
             max_length=400,
         )
         instruction: str = option(
@@ -78,6 +80,9 @@ class ReadingsJudge(DirectScorer):
         )
         read_forms: Annotated[tuple[Form, ...], Field(min_length=1)] = option(
             ("assistant", "bare"), "Forms in which likelihoods are read: assistant, tags, plain, bare, reverse."
+        )
+        checks: Annotated[tuple[Check, ...], Field(max_length=24)] = option(
+            (), "Statements that a good output fulfils; the log-odds of Yes for each are readings, too."
         )
         layers: int = option(3, "Middle layers whose hidden states are read; 0: none.", ge=0, le=9)
         surface: bool = option(True, "Length, overlap and repetition may have a weight, too; their share is shown.")
@@ -117,6 +122,9 @@ class ReadingsJudge(DirectScorer):
         found: list[Reading] = [Likelihood(forms=self.read_forms)]
         if self.layers and ability_layers:
             found.append(States(form=self.read_forms[0], layers=self.layers))
+        if self.checks:
+            checks = {str(number): said for number, said in enumerate(self.checks, start=1)}
+            found.append(Questions(on="assistant", checks=checks))
         return [*found, Surface()] if self.surface else found
 
     def calls_per_row(self) -> int:

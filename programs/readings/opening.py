@@ -6,11 +6,14 @@ import atexit
 import threading
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
 
 from ...errors import CallError, MissingExtraError, ModelError, OptionError
 from ..models.files import file_sha256
 from ..models.lm import LanguageModel, is_local
 from ..models.local import model_file, thread_count
+from ..models.ollama import is_ollama, ollama_weights
 from .embedded_reader import EmbeddedReader
 from .passages import Passage, Piece
 from .reader import Reader
@@ -39,43 +42,66 @@ _opened: dict[str, Opened] = {}
 _lock = threading.Lock()
 
 
-def readable(name: str) -> bool:
-    """Whether a model of that name is sure to be readable, without asking it."""
-    return is_local(name)
+def readable(name: str, api_base: str | None = None) -> bool:
+    """Whether a model of that name is sure to be readable, without asking it: its weights are a file on this machine,
+    and llama.cpp is installed."""
+    return is_local(name) or (
+        is_ollama(name) and find_spec("xllamacpp") is not None and ollama_weights(name, api_base) is not None
+    )
 
 
 def open_reader(name: str, lm: LanguageModel) -> Opened:
-    """A reader by the name of an embedded model (`local/…`, `gguf:PATH`), or with no name for `lm` itself.
+    """A reader by the name of an embedded model (`local/…`, `gguf:PATH`) or of one in Ollama's store on this machine
+    (`ollama/NAME`), or with no name for `lm` itself.
 
     Raises: ModelError for a model that cannot be read; MissingExtraError without llama.cpp.
     """
-    if name and not is_local(name):
-        raise OptionError(f"reader={name!r}: rows are read by a model inside this process, local/NAME or gguf:PATH")
+    if name and not is_local(name) and not is_ollama(name):
+        raise OptionError(
+            f"reader={name!r}: rows are read by a model inside this process: local/NAME, gguf:PATH, or ollama/NAME for "
+            "the weights in Ollama's store"
+        )
     key = name or (str(lm.weights) if lm.weights else f"{lm.name} at {lm.connection.api_base}")
     with _lock:
         if key not in _opened:
-            _opened[key] = _embedded(name, lm) if name or lm.weights else _served(lm)
+            weights = _weights(name, lm)
+            _opened[key] = _served(lm) if weights is None else _embedded(weights, name or lm.name)
         return _opened[key]
 
 
-def _embedded(name: str, lm: LanguageModel) -> Opened:
-    path = model_file(name)[0] if name else lm.weights
-    assert path is not None
+def _weights(name: str, lm: LanguageModel) -> Path | None:
+    """The file of the model that reads; None where a server has to be asked."""
+    if is_local(name):
+        return model_file(name)[0]
+    if is_ollama(name):
+        found = ollama_weights(name)
+        if found is None:
+            raise ModelError(
+                f"reader={name!r}: Ollama's store on this machine has no weights of that name; fetch them with `ollama "
+                "pull`, or name the store with OLLAMA_MODELS"
+            )
+        return found
+    if lm.weights is None and is_ollama(lm.name):
+        return ollama_weights(lm.name, lm.connection.api_base)
+    return lm.weights
+
+
+def _embedded(path: Path, name: str) -> Opened:
     reader: Reader
     try:
-        reader = EmbeddedReader(path, threads=thread_count(), name=name or lm.name)
+        reader = EmbeddedReader(path, threads=thread_count(), name=name)
     except (ModelError, MissingExtraError) as error:  # a build of llama.cpp that hides what readings need
         try:
-            reader = TorchReader(path, threads=thread_count(), name=name or lm.name)
+            reader = TorchReader(path, threads=thread_count(), name=name)
         except MissingExtraError:
             raise error from None
     return Opened(reader, file_sha256(path))
 
 
 def _served(lm: LanguageModel) -> Opened:
-    provider, _, model = lm.name.partition("/")
+    model = lm.name.partition("/")[2]
     base = lm.connection.api_base
-    if not base or provider in ("ollama", "ollama_chat"):
+    if not base or is_ollama(lm.name):
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "
             "--set reader=local/qwen2.5-0.5b"

@@ -78,7 +78,7 @@ def compile(
     from ..experiments.compile_run import CompileRun, Setup
 
     layers = settings_of(context, settings)
-    setup = Setup.choose(method, optimizer, lm, (name for layer in layers for name, _ in layer))
+    setup = Setup.choose(method, optimizer, lm, (name for layer in layers for name, _ in layer), api_base=api_base)
     share, file = _heldout(heldout)
     everyday = [("run.seed", seed), ("run.max_calls", max_calls), ("run.heldout", share)]
     run = CompileRun.of(

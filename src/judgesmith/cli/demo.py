@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("demo-judge.json"),
-    lm: Annotated[str, typer.Option("--lm", help="Another model to try it with.")] = "local/qwen2.5-0.5b",
+    lm: Annotated[str, typer.Option("--lm", help="Another model to try it with.")] = "local/smollm2-135m",
     as_json: Json = False,
 ) -> None:
     """See it work: compile a judge from 48 labelled sentences on a small model inside this process, then score."""
@@ -33,7 +33,7 @@ def demo(
     with as_file(files("judgesmith.datasets.demo")) as folder:
         if not as_json:
             out.print(
-                "[bold]48 simplified sentences[/bold], written and rated 1-5 (is the meaning kept?) by the makers of "
+                "[bold]48 simplified sentences[/bold], written and rated 1-5 (is it fluent?) by the makers of "
                 "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
             )
         # Half of the documents held out: an interval over six would say nothing.
@@ -41,7 +41,7 @@ def demo(
         found = setup.resolve({"heldout": 0.5}.items())
         run = CompileRun.of(
             setup, found, labels=folder / "labels.jsonl", lm=lm, output=output, scale=(1, 5),
-            library_aspect="simplification/meaning" if setup.method == READ else None,
+            library_aspect="simplification/fluency" if setup.method == READ else None,
         )  # fmt: skip
         code = compile_judge(run, as_json=as_json)
         if as_json or code:

@@ -46,7 +46,9 @@ def test_a_reading_that_knows_gains_and_one_that_does_not_gains_nothing() -> Non
     assert main.gap.low > 0
     assert abs(empty.chosen.mean()) < 0.3
     assert len(main.told) == 10
-    assert abs(main.told.mean()) < 0.35  # the standard error of Q from 40 rows is .4, of the mean of ten draws about .13
+    assert (
+        abs(main.told.mean()) < 0.35
+    )  # the standard error of Q from 40 rows is .4, of the mean of ten draws about .13
 
 
 def test_systems_without_a_label() -> None:

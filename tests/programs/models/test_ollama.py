@@ -5,12 +5,13 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from judgesmith.errors import ModelError
-from judgesmith.programs.models.ollama import check_ollama, list_ollama, ollama_host, pull_ollama
+from judgesmith.programs.models.ollama import check_ollama, list_ollama, ollama_host, ollama_weights, pull_ollama
 
 DIGEST = "sha256:" + "ab" * 32
 
@@ -221,3 +222,45 @@ def test_addresses(given: str | None, meant: str, monkeypatch: pytest.MonkeyPatc
     if given:
         monkeypatch.setenv("OLLAMA_HOST", given)
         assert ollama_host() == meant
+
+
+@pytest.fixture
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with qwen2.5:0.5b, as `ollama pull` leaves it."""
+    blob = tmp_path / "blobs" / ("sha256-" + "ab" * 32)
+    blob.parent.mkdir()
+    blob.write_bytes(b"GGUF")
+    manifest = tmp_path / "manifests" / "registry.ollama.ai" / "library" / "qwen2.5" / "0.5b"
+    manifest.parent.mkdir(parents=True)
+    layers = [
+        {"mediaType": "application/vnd.ollama.image.template", "digest": "sha256:" + "cd" * 32},
+        {"mediaType": "application/vnd.ollama.image.model", "digest": DIGEST},
+    ]
+    manifest.write_text(json.dumps({"layers": layers}), encoding="utf-8")
+    monkeypatch.setenv("OLLAMA_MODELS", str(tmp_path))
+    monkeypatch.delenv("OLLAMA_HOST", raising=False)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["ollama_chat/qwen2.5:0.5b", "ollama/qwen2.5:0.5b", "ollama/library/qwen2.5:0.5b"])
+def test_weights_are_found_in_the_store_of_this_machine(store: Path, name: str) -> None:
+    assert ollama_weights(name) == store / "blobs" / ("sha256-" + "ab" * 32)
+    assert ollama_weights(name, "http://gpu.example:11434") is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ollama/llama3", "ollama/qwen2.5", "ollama/../../secret:x", "ollama/qwen2.5:../0.5b", "ollama/", "ollama/:"],
+)
+def test_no_weights_for_a_name_that_the_store_does_not_have(store: Path, name: str) -> None:
+    assert ollama_weights(name) is None
+
+
+@pytest.mark.parametrize(
+    "manifest", ["", "[]", '{"layers": 3}', '{"layers": [{"mediaType": "application/vnd.ollama.image.model"}]}',
+                 '{"layers": [{"mediaType": "application/vnd.ollama.image.model", "digest": "../../etc/passwd"}]}'],
+)  # fmt: skip
+def test_a_manifest_of_another_kind_is_no_model(store: Path, manifest: str) -> None:
+    file = store / "manifests" / "registry.ollama.ai" / "library" / "qwen2.5" / "0.5b"
+    file.write_text(manifest, encoding="utf-8")
+    assert ollama_weights("ollama/qwen2.5:0.5b") is None

@@ -133,8 +133,54 @@ def test_a_head_of_another_model_is_refused(scripted: MakeScripted) -> None:
 
 def test_a_reader_that_is_no_embedded_model_is_refused(scripted: MakeScripted) -> None:
     lm, _ = scripted(lambda _: "Score: 60")
-    with pytest.raises(OptionError, match="local/NAME or gguf:PATH"):
+    with pytest.raises(OptionError, match="local/NAME, gguf:PATH, or ollama/NAME"):
         list(fitted(lm=lm, reader="openai/gpt-4o").score_many(ROWS))
+
+
+def test_a_model_of_ollama_is_read_from_its_store(
+    scripted: MakeScripted, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    weights = tmp_path / "blob"
+    weights.write_bytes(b"GGUF")
+    names: list[str] = []
+
+    def known(name: str, host: str | None = None) -> Path | None:
+        names.append(name)
+        return None if "other" in name else weights
+
+    def reader(path: Path, *, threads: int, name: str) -> PlantedReader:
+        assert path == weights
+        return planted
+
+    monkeypatch.setattr(opening, "ollama_weights", known)
+    monkeypatch.setattr(opening, "EmbeddedReader", reader)
+    monkeypatch.setattr(opening, "_opened", {})
+    lm, _ = scripted(lambda _: "Score: 60")
+    judge = fitted(lm=lm, reader="ollama/qwen2.5:0.5b", model=opening.file_sha256(weights))
+    assert [v.percent for v in judge.score_many(ROWS)] == pytest.approx([71.0, 46.0, 21.0])
+    assert names == ["ollama/qwen2.5:0.5b"]
+    with pytest.raises(ModelError, match=r"no weights of that name.*OLLAMA_MODELS"):
+        list(fitted(lm=lm, reader="ollama/other").score_many(ROWS))
+    assert opening.readable("ollama_chat/qwen2.5:0.5b") and not opening.readable("ollama_chat/other")
+
+
+def test_checks_are_asked_after_the_reply_and_weighed(
+    scripted: MakeScripted, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def answer(question: Any) -> Any:
+        asked.append("".join(piece.text for piece in question.pieces))
+        return np.array([-0.5, -2.5], dtype=np.float32)
+
+    monkeypatch.setattr(planted, "answer", answer)
+    lm, _ = scripted(lambda _: "Score: 60")
+    head = LinearHead(50.0, {"check.2": (0.0, 10.0)})
+    (found,) = fitted(head, lm=lm, checks=["It is short.", "It is polite."]).score_many(ROWS[:1])
+    assert found.percent == pytest.approx(70.0)  # 50 + 10 x (2.5 - .5)
+    assert isinstance(found.details, Contributions) and set(found.details.readings) == {"checks"}
+    assert len(asked) == 2 and "Does this hold: It is polite? Answer with Yes or No." in asked[1]
+    assert asked[1].index("w1 w2 w3 w4") < asked[1].index("It is polite")
 
 
 def test_a_model_that_cannot_be_read_says_who_could(scripted: MakeScripted) -> None:
