@@ -77,8 +77,8 @@ def test_the_command_ends_with_what_anyone_can_check(tmp_path: Path, monkeypatch
         monkeypatch.setattr("judgesmith.experiments.opening.open_model", lambda *_: lm)
         result = CliRunner().invoke(
             app,
-            ["study", "readings", str(file), "--lm", "test/model", "--size", "40", "--draws", "4", "--aspect", "overall",
-             "-o", str(tmp_path / "out"), "--json"],
+            ["study", "readings", str(file), "--lm", "test/model", "--size", "40", "--draws", "4", "--aspect",
+             "overall", "-o", str(tmp_path / "out"), "--json"],
         )  # fmt: skip
     assert result.exit_code == 0, result.output
     said = json.loads(result.stdout.splitlines()[-1])
