@@ -8,12 +8,12 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, Literal, Protocol
 
 from ..datasets.loading import iter_rows
 from ..datasets.records import Row
@@ -32,6 +32,8 @@ from .plain import finite
 OURS = ("id", "verdict", "judge", "seen")
 #: A lone surrogate, which broken JSON holds, is written as JSON's own escape for it.
 SURROGATES = "backslashreplace"
+#: Rows of an input, each with its record as it was read.
+Rows = Iterator[tuple[Row, dict[str, Any]]]
 #: Ids kept to tell duplicates, about 90 MB of them: memory must not grow with the rows without end.
 MOST_IDS = 1_000_000
 
@@ -297,6 +299,9 @@ def _sink(path: Path, *, append: bool) -> Sink:
         raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
+Existing = Literal["continue", "overwrite", "retry failed"]
+
+
 def score_file(
     judge: Judge,
     source: Path,
@@ -304,14 +309,14 @@ def score_file(
     *,
     columns: Mapping[str, str] | None = None,
     limit: int | None = None,
-    overwrite: bool = False,
-    retry_failed: bool = False,
+    existing: Existing = "continue",
     raw: bool = False,
     watch: Watch | None = None,
 ) -> ScoreSummary:
     """Judge every row of a file. An output that is there already is continued, if the same judge wrote it from the
-    same rows; `retry_failed` judges its failed rows again instead. A judge of whole documents (`PairS`) takes all rows
-    together: an output that is not finished is written anew then, with calls answered before taken from the disk.
+    same rows; with "retry failed" its failed rows are judged again instead. A judge of whole documents (`PairS`) takes
+    all rows together: an output that is not finished is written anew then, with calls answered before taken from the
+    disk. raw: keep the model's own words. watch: is told of every row.
 
     Raises LabelsError for a broken input line (rows before it are written, but none by a judge of whole documents),
     OptionError for an output that belongs to another judge or input, ModelError where the model cannot be used.
@@ -319,130 +324,150 @@ def score_file(
     if output.exists() and source.exists() and output.samefile(source):
         raise OptionError(f"{output} is the input; give another -o")
     with alone(output):
-        mark = fingerprint(judge)
-        known = Seen(judge.provenance)
-        summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
-        rows: Iterator[tuple[Row, dict[str, Any]]] = itertools.islice(iter_rows(source, columns=columns), limit)
-        there = output.exists() and not overwrite and output.stat().st_size > 0
+        run = _Run(judge, output, raw, watch)
+        started, before = time.monotonic(), judge.lm.meter.usage
+        rows: Rows = itertools.islice(iter_rows(source, columns=columns), limit)
+        there = output.exists() and existing != "overwrite" and output.stat().st_size > 0
         # A model that is not there, or an input that cannot be read, must not cost an output that is.
         engine.run(judge.prepare(judge.lm))
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
         try:
-            if retry_failed and not there:
-                raise OptionError(f"{output} does not exist: there are no failed rows to try again")
-            if judge.whole_documents and there and not retry_failed:
-                every = list(rows)
-                rows, there = iter(every), _finished(output, every, mark)
-            if retry_failed:
-                _again(judge, rows, output, mark, known, raw, summary, watch)
+            if existing == "retry failed":
+                if not there:
+                    raise OptionError(f"{output} does not exist: there are no failed rows to try again")
+                run.again(rows)
             else:
-                _onwards(judge, rows, output, mark, known, raw, summary, watch, there)
+                if judge.whole_documents and there:
+                    every = list(rows)
+                    rows, there = iter(every), run.finished(every)
+                run.onwards(rows, there)
         finally:
             spent = judge.lm.meter.usage - before
-            summary.calls, summary.cached_calls = spent.calls, spent.cached
-            summary.seconds = time.monotonic() - started
-    return summary
+            run.summary.calls, run.summary.cached_calls = spent.calls, spent.cached
+            run.summary.seconds = time.monotonic() - started
+    return run.summary
 
 
-def _finished(output: Path, rows: list[tuple[Row, dict[str, Any]]], mark: str) -> bool:
-    """Whether an output has all rows. Raises OptionError for one of another judge or input."""
-    sink = _sink(output, append=True)
-    sink.close()
-    there = 0
-    for old in sink.existing():
-        _same(output, old, rows[there] if there < len(rows) else None, mark)
-        there += 1
-    return there == len(rows)
+class _Run:
+    """A judge writing its verdicts into an output."""
 
+    def __init__(self, judge: Judge, output: Path, raw: bool, watch: Watch | None) -> None:
+        self.judge, self.output, self.raw, self.watch = judge, output, raw, watch
+        self.mark = fingerprint(judge)
+        self.known = Seen(judge.provenance)
+        self.summary = ScoreSummary()
 
-def _onwards(
-    judge: Judge,
-    rows: Iterator[tuple[Row, dict[str, Any]]],
-    output: Path,
-    mark: str,
-    known: Seen,
-    raw: bool,
-    summary: ScoreSummary,
-    watch: Watch | None,
-    there: bool,
-) -> None:
-    sink = _sink(output, append=there)
-    try:
-        if there:
-            for old in sink.existing():
-                _same(output, old, next(rows, None), mark)
-                summary.count(old)
-                summary.resumed += 1
-                if watch is not None:
-                    watch.step()
-        for row, record, verdict in _judged(judge, rows):
-            made = _record(row, record, verdict, mark, known, raw)
-            sink.write(made)
-            summary.count(made)
-            if watch is not None:
-                watch.step()
-    finally:
+    def finished(self, rows: Sequence[tuple[Row, dict[str, Any]]]) -> bool:
+        """Whether the output has all rows. Raises OptionError for one of another judge or input."""
+        sink = _sink(self.output, append=True)
         sink.close()
+        there = 0
+        for old in sink.existing():
+            self._same(old, rows[there] if there < len(rows) else None)
+            there += 1
+        return there == len(rows)
 
+    def onwards(self, rows: Rows, there: bool) -> None:
+        """Judge the rows that the output does not have yet."""
+        sink = _sink(self.output, append=there)
+        try:
+            for old in sink.existing() if there else ():
+                self._same(old, next(rows, None))
+                self._count(old, resumed=True)
+            for row, record, verdict in _judged(self.judge, rows):
+                self._write(sink, self._record(row, record, verdict))
+        finally:
+            sink.close()
 
-def _again(
-    judge: Judge,
-    rows: Iterator[tuple[Row, dict[str, Any]]],
-    output: Path,
-    mark: str,
-    known: Seen,
-    raw: bool,
-    summary: ScoreSummary,
-    watch: Watch | None,
-) -> None:
-    """Rewrite the output beside itself with its failed rows, and those it does not have yet, judged (all rows, where a
-    judge takes whole documents), then put it in the old one's place."""
-    if output.suffix.lower() != ".jsonl":
-        raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
-    old_sink = _sink(output, append=True)
-    old_sink.close()
-    beside = output.with_name(f".{output.stem}.again{output.suffix}")
-    sink = _sink(beside, append=False)
+    def again(self, rows: Rows) -> None:
+        """Rewrite the output beside itself with its failed rows, and those it does not have yet, judged (all rows,
+        where a judge takes whole documents), then put it in the old one's place."""
+        if self.output.suffix.lower() != ".jsonl":
+            raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
+        old_sink = _sink(self.output, append=True)
+        old_sink.close()
+        beside = self.output.with_name(f".{self.output.stem}.again{self.output.suffix}")
+        sink = _sink(beside, append=False)
+        try:
+            first, second = itertools.tee(self._paired(old_sink.existing(), rows))
+            verdicts = _judged(self.judge, ((row, record) for old, row, record in first if not self._keeps(old)))
+            for old, _, _ in second:
+                if old is not None and self._keeps(old):
+                    self._write(sink, old, resumed=True)
+                else:
+                    self._write(sink, self._record(*next(verdicts)))
+            sink.close()
+            beside.replace(self.output)
+        finally:
+            try:
+                sink.close()
+            finally:  # on a full disk, closing fails as writing did
+                with suppress(OSError):
+                    beside.unlink(missing_ok=True)
 
-    def paired() -> Iterator[tuple[dict[str, Any] | None, Row, dict[str, Any]]]:
-        for old in old_sink.existing():
+    def _paired(
+        self, there: Iterator[dict[str, Any]], rows: Rows
+    ) -> Iterator[tuple[dict[str, Any] | None, Row, dict[str, Any]]]:
+        """The rows of the input, each with what the output has of it."""
+        for old in there:
             new = next(rows, None)
-            _same(output, old, new, mark)
+            self._same(old, new)
             assert new is not None
             yield old, *new
         for new in rows:
             yield None, *new
 
-    def kept(old: dict[str, Any] | None) -> bool:
-        return old is not None and not old["verdict"]["failure"] and not judge.whole_documents
+    def _keeps(self, old: dict[str, Any] | None) -> bool:
+        return old is not None and not old["verdict"]["failure"] and not self.judge.whole_documents
 
-    try:
-        first, second = itertools.tee(paired())
-        failed = ((row, record) for old, row, record in first if not kept(old))
-        verdicts = _judged(judge, failed)
-        for old, row, _ in second:
-            if old is not None and kept(old):
-                sink.write(old)
-                summary.count(old)
-                summary.resumed += 1
-            else:
-                row, record, verdict = next(verdicts)
-                made = _record(row, record, verdict, mark, known, raw)
-                sink.write(made)
-                summary.count(made)
-            if watch is not None:
-                watch.step()
-        sink.close()
-        beside.replace(output)
-    finally:
-        try:
-            sink.close()
-        finally:  # on a full disk, closing fails as writing did
-            with suppress(OSError):
-                beside.unlink(missing_ok=True)
+    def _write(self, sink: Sink, record: Mapping[str, Any], *, resumed: bool = False) -> None:
+        sink.write(record)
+        self._count(record, resumed=resumed)
+
+    def _count(self, record: Mapping[str, Any], *, resumed: bool) -> None:
+        self.summary.count(record)
+        self.summary.resumed += resumed
+        if self.watch is not None:
+            self.watch.step()
+
+    def _record(self, row: Row, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+        return {
+            **finite(record),
+            "id": row.id,
+            "verdict": verdict.to_dict(raw=self.raw or verdict.failure is not None),
+            "judge": self.mark,
+            "seen": self.known.knows(row.source, row.output),
+        }
+
+    def _same(self, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> None:
+        """Raises OptionError unless `old` is what this judge wrote for this very row."""
+        verdict = old.get("verdict")
+        if (
+            not isinstance(verdict, dict)
+            or not {"failure", "repaired"} <= set(verdict)
+            or not {"id", "judge"} <= set(old)
+        ):
+            raise OptionError(f"{self.output.name} is no output of `judgesmith score`; give another -o, or --overwrite")
+        if old["judge"] != self.mark:
+            raise OptionError(
+                f"{self.output.name} was written by judge {old['judge']}, this one is {self.mark}; give another -o, or --overwrite"
+            )
+        if new is None or _plain(new[0].id) != _plain(old["id"]):
+            there = "the end of the input" if new is None else f"{new[0].id!r}"
+            raise OptionError(
+                f"{self.output.name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
+                "Give another -o, or --overwrite"
+            )
+        # Ids are often only line numbers: what the row says has to be the same, too.
+        for name, value in finite(new[1]).items():
+            if name in old and name not in OURS and _plain(old[name]) != _plain(value):
+                raise OptionError(
+                    f"{self.output.name}, row {old['id']!r}: {name!r} is not what the input has; it belongs to another input, "
+                    "or the input was changed. Give another -o, or --overwrite"
+                )
 
 
-def _judged(judge: Judge, rows: Iterator[tuple[Row, dict[str, Any]]]) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
+def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
     under_way: deque[tuple[Row, dict[str, Any]]] = deque()
 
     def items() -> Iterator[Item]:
@@ -453,40 +478,6 @@ def _judged(judge: Judge, rows: Iterator[tuple[Row, dict[str, Any]]]) -> Iterato
     for verdict in judge.score_many(items()):
         row, record = under_way.popleft()
         yield row, record, verdict
-
-
-def _record(row: Row, record: Mapping[str, Any], verdict: Verdict, mark: str, known: Seen, raw: bool) -> dict[str, Any]:
-    return {
-        **finite(record),
-        "id": row.id,
-        "verdict": verdict.to_dict(raw=raw or verdict.failure is not None),
-        "judge": mark,
-        "seen": known.knows(row.source, row.output),
-    }
-
-
-def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None, mark: str) -> None:
-    """Raises OptionError unless `old` is what this judge wrote for this very row."""
-    verdict = old.get("verdict")
-    if not isinstance(verdict, dict) or not {"failure", "repaired"} <= set(verdict) or not {"id", "judge"} <= set(old):
-        raise OptionError(f"{output.name} is no output of `judgesmith score`; give another -o, or --overwrite")
-    if old["judge"] != mark:
-        raise OptionError(
-            f"{output.name} was written by judge {old['judge']}, this one is {mark}; give another -o, or --overwrite"
-        )
-    if new is None or _plain(new[0].id) != _plain(old["id"]):
-        there = "the end of the input" if new is None else f"{new[0].id!r}"
-        raise OptionError(
-            f"{output.name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
-            "Give another -o, or --overwrite"
-        )
-    # Ids are often only line numbers: what the row says has to be the same, too.
-    for name, value in finite(new[1]).items():
-        if name in old and name not in OURS and _plain(old[name]) != _plain(value):
-            raise OptionError(
-                f"{output.name}, row {old['id']!r}: {name!r} is not what the input has; it belongs to another input, "
-                "or the input was changed. Give another -o, or --overwrite"
-            )
 
 
 def _plain(value: Any) -> str:

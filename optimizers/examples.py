@@ -21,7 +21,7 @@ from ..programs.judge import Judge
 from ..programs.models import engine
 from ..signatures.values import Item, Scale, Verdict
 from .agreement.correlation import CorrelationSum, Level, Objective, signature
-from .agreement.resampling import bootstrap_q
+from .agreement.resampling import Measure, bootstrap_q
 from .agreement.significance import Difference, paired_bootstrap
 from .progress import Progress
 
@@ -182,17 +182,8 @@ def agreement(
     percents: Vector, examples: Sequence[dspy.Example], *, level: Level, seed: int, rounds: int = 2000
 ) -> Agreement:
     """Q and its interval. Whole groups are resampled; the level's own documents and systems form the coefficients."""
-    human = humans(examples)
-    objective = CorrelationSum(level)(percents, human, documents(examples), systems(examples))
-    interval = bootstrap_q(
-        percents,
-        human,
-        documents=resampling_units(examples, level),
-        systems=systems(examples),
-        level=level,
-        rounds=rounds,
-        seed=seed,
-    )
+    objective = CorrelationSum(level)(percents, humans(examples), documents(examples), systems(examples))
+    interval = bootstrap_q(percents, _measure(examples, level), rounds=rounds, seed=seed)
     return Agreement(objective, interval.low, interval.high, seed)
 
 
@@ -200,16 +191,12 @@ def difference(
     one: Vector, other: Vector, examples: Sequence[dspy.Example], *, level: Level, seed: int, rounds: int = 2000
 ) -> Difference:
     """Q of `one` less Q of `other`, with interval and p, both on the same resamples of whole groups."""
-    return paired_bootstrap(
-        one,
-        other,
-        humans(examples),
-        documents=resampling_units(examples, level),
-        systems=systems(examples),
-        level=level,
-        rounds=rounds,
-        seed=seed,
-    )
+    return paired_bootstrap(one, other, _measure(examples, level), rounds=rounds, seed=seed)
+
+
+def _measure(examples: Sequence[dspy.Example], level: Level) -> Measure:
+    units = resampling_units(examples, level)
+    return Measure(humans(examples), documents=units, systems=systems(examples), level=level)
 
 
 def clearly(gap: Difference, sure: float) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 
 from judgesmith.optimizers.agreement.correlation import PARTS, Coefficient, Level
 from judgesmith.optimizers.agreement.meta.evaluation import meta_evaluate
-from judgesmith.optimizers.agreement.resampling import bootstrap_q
+from judgesmith.optimizers.agreement.resampling import Measure, bootstrap_q
 from judgesmith.optimizers.agreement.significance import permutation_test
 
 SYSTEMS, DOCUMENTS, ASPECTS = 16, 100, 4
@@ -68,9 +68,11 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
             def our_bootstrap(level: Level = level, name: Coefficient = name) -> None:
                 for k in range(ASPECTS):
                     bootstrap_q(
-                        a[k].ravel(), human[k].ravel(), documents=doc, systems=sys_, level=level, coefficient=name,
-                        rounds=rounds, method="percentile",
-                    )  # fmt: skip
+                        a[k].ravel(),
+                        Measure(human[k].ravel(), documents=doc, systems=sys_, level=level, coefficient=name),
+                        rounds=rounds,
+                        method="percentile",
+                    )
 
             def their_bootstrap(times: int, level: Level = level, name: Coefficient = name) -> None:
                 for k in range(ASPECTS):
@@ -79,9 +81,11 @@ def compare(rounds: int, theirs: int, repeats: int) -> dict[str, Any]:
             def our_test(level: Level = level, name: Coefficient = name) -> None:
                 for k in range(ASPECTS):
                     permutation_test(
-                        a[k].ravel(), b[k].ravel(), human[k].ravel(), documents=doc, systems=sys_, level=level,
-                        coefficient=name, rounds=rounds,
-                    )  # fmt: skip
+                        a[k].ravel(),
+                        b[k].ravel(),
+                        Measure(human[k].ravel(), documents=doc, systems=sys_, level=level, coefficient=name),
+                        rounds=rounds,
+                    )
 
             def their_test(times: int, level: Level = level, name: Coefficient = name) -> None:
                 for k in range(ASPECTS):

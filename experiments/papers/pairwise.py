@@ -27,7 +27,7 @@ from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import CallError
 from ...optimizers.agreement.correlation import correlate
-from ...optimizers.agreement.resampling import bootstrap_q
+from ...optimizers.agreement.resampling import Measure, bootstrap_q
 from ...optimizers.examples import documents, examples_of, humans, item_of, score_rows
 from ...programs.comparing.pairs import PairS
 from ...programs.comparing.pairwise import PairwiseDirectScorer
@@ -87,7 +87,7 @@ def measure(judge: Judge, labels: Labels, lm: LanguageModel, seed: int) -> dict[
     where = documents(examples)
     for level in ("sample", "pooled"):
         interval = bootstrap_q(
-            scored.percents, humans(examples), documents=where, level=level, coefficient="spearman", seed=seed
+            scored.percents, Measure(humans(examples), documents=where, level=level, coefficient="spearman"), seed=seed
         )
         value = correlate(scored.percents, humans(examples), level=level, documents=where).value
         found[level] = {"rho": _number(value), "low": _number(interval.low), "high": _number(interval.high)}

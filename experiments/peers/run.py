@@ -26,7 +26,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,16 @@ class Limits:
     timeout: float = 7200.0
 
 
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a peer is to learn and to judge, under a seed."""
+
+    aspect: str
+    train: Sequence[dspy.Example]
+    heldout: Sequence[dspy.Example]
+    seed: int = 0
+
+
 # --- rows in, scores out ----------------------------------------------------------------------------------------------
 
 
@@ -75,31 +85,20 @@ def given(example: dspy.Example) -> dict[str, Any]:
     return {"input": "\n\n".join(part for part in parts if part), "output": example.output}
 
 
-def job_for(
-    peer: Peer,
-    aspect: str,
-    train: Iterable[dspy.Example],
-    heldout: Iterable[dspy.Example],
-    *,
-    seed: int,
-    max_calls: int,
-    folder: Path,
-    base: str,
-    key: str,
-) -> dict[str, Any]:
+def job_for(peer: Peer, task: Task, *, max_calls: int, folder: Path, base: str, key: str) -> dict[str, Any]:
     """What a worker is given. Training rows have `percent`, people's score from 0 to 100; held-out rows have none."""
     return {
         "peer_file": str(peer.file),
         "variant": peer.variant,
         "packages": list(peer.reported),
-        "aspect": aspect,
-        "seed": seed,
+        "aspect": task.aspect,
+        "seed": task.seed,
         "max_calls": max_calls,
         "folder": str(folder),
         "base": base,
         "key": key,
-        "train": [{**given(e), "percent": float(e.score)} for e in train],
-        "heldout": [given(e) for e in heldout],
+        "train": [{**given(e), "percent": float(e.score)} for e in task.train],
+        "heldout": [given(e) for e in task.heldout],
     }
 
 
@@ -172,11 +171,8 @@ def run_once(
     peer: Peer,
     python: Path,
     upstream: Upstream,
-    aspect: str,
-    train: list[dspy.Example],
-    heldout: list[dspy.Example],
+    task: Task,
     *,
-    seed: int,
     limits: Limits,
     folder: Path,
 ) -> dict[str, Any]:
@@ -186,13 +182,10 @@ def run_once(
     with CountingProxy(
         upstream,
         max_calls=limits.max_calls,
-        judging_calls=CALLS_A_ROW * len(heldout) + 10,
+        judging_calls=CALLS_A_ROW * len(task.heldout) + 10,
         longest_answer=limits.longest_answer,
     ) as proxy:
-        job = job_for(
-            peer, aspect, train, heldout,
-            seed=seed, max_calls=limits.max_calls, folder=folder, base=proxy.base, key=proxy.key,
-        )  # fmt: skip
+        job = job_for(peer, task, max_calls=limits.max_calls, folder=folder, base=proxy.base, key=proxy.key)
         try:
             result = work(python, job, limits.timeout)
             percents = np.array([math.nan if s is None else s for s in result["scores"]], dtype=float)
@@ -200,7 +193,7 @@ def run_once(
             reasons = Counter(str(r)[:120] for r in result["reasons"] if r is not None)
             if np.isnan(percents).all():
                 raise PeerFailed(f"no held-out row has a score: {reasons.most_common(1)[0][0]}")
-            found = {"status": "ok", **agreement(percents, heldout, level="pooled", seed=seed).to_dict()}
+            found = {"status": "ok", **agreement(percents, task.heldout, level="pooled", seed=task.seed).to_dict()}
             found["failures"] = dict(reasons.most_common(3))
             found["scores"] = [None if math.isnan(p) else round(float(p), 4) for p in percents]
         except PeerFailed as error:
@@ -328,10 +321,8 @@ def compare(options: argparse.Namespace) -> None:
             else:
                 upstream = upstream or upstream_of(options.model, options.api_base)
                 with _folder(options.keep, f"{name}-{options.set}-{options.aspect}-{seed}") as folder:
-                    row = run_once(
-                        PEERS[name], python, upstream, options.aspect, train, heldout,
-                        seed=seed, limits=limits, folder=folder,
-                    )  # fmt: skip
+                    task = Task(options.aspect, train, heldout, seed)
+                    row = run_once(PEERS[name], python, upstream, task, limits=limits, folder=folder)
             append(options.output, {**asked, "train": len(train), "heldout": len(heldout), **row})
             said = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
             print(f"{name:14} seed {seed}  {said}  {row.get('calls', 0)} calls  {row.get('seconds', 0)} s", flush=True)
@@ -356,10 +347,8 @@ def join(options: argparse.Namespace) -> None:
                 train, heldout = examples_of(part.train(size)), examples_of(part.heldout)
                 python = interpreter(PEERS[name], options.envs, lambda text: print(text, file=sys.stderr, flush=True))
                 with _folder(options.keep, f"{name}-{size}-{seed}") as folder:
-                    row = run_once(
-                        PEERS[name], python, upstream, config.aspect or "", train, heldout,
-                        seed=seed, limits=limits, folder=folder,
-                    )  # fmt: skip
+                    task = Task(config.aspect or "", train, heldout, seed)
+                    row = run_once(PEERS[name], python, upstream, task, limits=limits, folder=folder)
                 journal.add(cell, *recorded(row, len(train), part.heldout))
                 said = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
                 print(f"{cell}  {said}  {row['calls']} calls  {row['seconds']} s", flush=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...optimizers.agreement.correlation import Vector
-from ...optimizers.agreement.resampling import Agreement
+from ...optimizers.agreement.resampling import Agreement, Measure
 from ...optimizers.agreement.significance import Difference, difference_of, holm
 from ...optimizers.report import json_number
 from .config import Size, StudyConfig
@@ -221,10 +221,9 @@ def resample(
     for cell, rows in predictions.items():
         ids = list(_column(rows, unit))
         systems = list(_column(rows, "system"))
-        whole = Agreement.of(
-            [[_number(row["percent"]) for row in rows]], [row["human"] for row in rows], ids,
-            systems if all(systems) else None, config.level, "sum",
-        )  # fmt: skip
+        people = [row["human"] for row in rows]
+        measure = Measure(people, documents=ids, systems=systems if all(systems) else None, level=config.level)
+        whole = Agreement.of([[_number(row["percent"]) for row in rows]], measure)
         of_cell = counts[:, [places[name] for name in dict.fromkeys(ids)]].astype(np.float64)
         step = max(1, _CELLS // len(rows))
         parts = [whole.statistics[0](of_cell[start : start + step]) for start in range(0, rounds, step)]

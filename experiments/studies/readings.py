@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import OptionError
+from ...optimizers.agreement.resampling import Measure
 from ...optimizers.agreement.significance import Difference, holm, paired_bootstrap
 from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
 from ...optimizers.fitting.readings import weigh
@@ -245,7 +246,7 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
     mean, plain, human = total[seen] / times[seen], direct[seen], scores[seen]
     members = [str(table.groups[i]) for i in seen]
     words = table.rows(seen).columns(["surface.words"])[:, 0] if "surface.words" in table.names else np.zeros(len(seen))
-    gap = paired_bootstrap(mean, plain, human, documents=members, level="pooled", rounds=2000, seed=0)
+    gap = paired_bootstrap(mean, plain, Measure(human, documents=members, level="pooled"), rounds=2000, seed=0)
     return Draws(
         labels,
         np.array(zero_shot),

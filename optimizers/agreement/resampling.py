@@ -5,8 +5,10 @@ rows. A resample is a vector of how often each document was drawn; coefficients 
 thousands of resamples at once, by matrix products, and equal the coefficients of the rows written out that often.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -37,6 +39,26 @@ PAIRS_AT_ONCE = 3000  # rows up to which Kendall keeps a sign matrix (4 bytes a 
 _CELLS = 1_000_000  # weights at a time: about ten arrays of this size are alive, 80 MB
 _PERFECT = float(np.arctanh(1 - 2e-9))  # on the scale of atanh, which is cut at 1 - 1e-9
 _BLOCKS = 500  # documents are left out one by one for the acceleration of BCa, or in this many blocks
+
+
+@dataclass(frozen=True, eq=False)
+class Measure:
+    """What agreement is measured by: people's scores, and which coefficient at which level.
+
+    human: one score per row. documents, systems: ids, one per row; documents=None: every row is a document of its own.
+    """
+
+    human: npt.ArrayLike
+    _: KW_ONLY
+    documents: Iterable[Hashable] | None
+    systems: Iterable[Hashable] | None = None
+    level: Level = "pooled"
+    coefficient: Coefficient = "sum"
+
+    @property
+    def total(self) -> bool:
+        """Whether several coefficients are added up."""
+        return self.coefficient == "sum"
 
 
 @dataclass(frozen=True)
@@ -71,18 +93,14 @@ class Width:
 
 def bootstrap_q(
     predicted: npt.ArrayLike,
-    human: npt.ArrayLike,
+    measure: Measure,
     *,
-    documents: Iterable[Hashable] | None,
-    systems: Iterable[Hashable] | None = None,
-    level: Level = "pooled",
-    coefficient: Coefficient = "sum",
     rounds: int = 2000,
     confidence: float = 0.95,
     seed: int = 0,
     method: Method = "fisher",
 ) -> Interval:
-    """Interval of an agreement over resampled documents (documents=None: every row is a document of its own).
+    """Interval of an agreement over resampled documents.
 
     coefficient "sum" is the Q of `CorrelationSum`, failed rows imputed once, before resampling; a single coefficient is
     that of `correlate`, failed rows left out. Pooled Kendall above 3,000 rows takes a scipy call per resample.
@@ -94,7 +112,7 @@ def bootstrap_q(
     of 12 systems on 20 to 100 documents): where a judge's errors go with the human ones, means agree too well.
     Sources: Efron 1987 (BCa), Hesterberg 2015 (widening), Deutsch et al. 2021 (resampled inputs).
     """
-    agreement = Agreement.of([predicted], human, documents, systems, level, coefficient)
+    agreement = Agreement.of([predicted], measure)
     check(rounds, confidence)
     if method not in get_args(Method):
         raise OptionError(f"method {method!r} is none of {', '.join(get_args(Method))}")
@@ -111,13 +129,9 @@ def bootstrap_q(
 
 def width_against_n(
     predicted: npt.ArrayLike,
-    human: npt.ArrayLike,
+    measure: Measure,
     *,
     sizes: Sequence[int],
-    documents: Iterable[Hashable] | None,
-    systems: Iterable[Hashable] | None = None,
-    level: Level = "pooled",
-    coefficient: Coefficient = "sum",
     rounds: int = 1000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -127,7 +141,7 @@ def width_against_n(
     Up to the number of documents at hand, that many are drawn with replacement; above it, the width at hand is
     shrunk by sqrt(at hand / wanted). A width is NaN where the coefficient is mostly undefined.
     """
-    agreement = Agreement.of([predicted], human, documents, systems, level, coefficient)
+    agreement = Agreement.of([predicted], measure)
     check(rounds, confidence)
     if any(size < 2 for size in sizes):
         raise OptionError(f"sizes {list(sizes)}: an interval needs at least 2 documents")
@@ -170,22 +184,13 @@ class Agreement:
     reason: str | None
 
     @classmethod
-    def of(
-        cls,
-        predictions: Sequence[npt.ArrayLike],
-        human: npt.ArrayLike,
-        documents: Iterable[Hashable] | None,
-        systems: Iterable[Hashable] | None,
-        level: str,
-        coefficient: str,
-    ) -> "Agreement":
-        names = parts_of(coefficient)
-        total = coefficient == "sum"
-        judges = [pair(predicted, human) for predicted in predictions]
+    def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> Agreement:
+        names, total, level = parts_of(measure.coefficient), measure.total, measure.level
+        judges = [pair(predicted, measure.human) for predicted in predictions]
         rows = len(judges[0][1])
-        if level == "system" and documents is None:
+        if level == "system" and measure.documents is None:
             raise OptionError('level "system" resamples documents: pass documents=… (one id per row)')
-        doc, sys = level_codes(level, documents, systems, rows)
+        doc, sys = level_codes(level, measure.documents, measure.systems, rows)
         doc = np.arange(rows) if doc is None else doc
         missing = np.array([np.isnan(x) for x, _ in judges])
         usable = np.ones(rows, dtype=np.bool_) if total else ~missing.any(axis=0)
@@ -211,7 +216,7 @@ class Agreement:
     @classmethod
     def of_mean(
         cls, sets: Sequence[RowSet], documents: int, level: str, coefficient: str, value: float | None = None
-    ) -> "Agreement":
+    ) -> Agreement:
         """The mean agreement of several sets of rows (one per rater) that share their documents 0 … documents - 1.
 
         A set whose agreement is undefined is left out, of a resample only of that. value: the mean, if known.

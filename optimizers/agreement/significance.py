@@ -26,7 +26,7 @@ from .correlation import (
     tidy,
     within_documents,
 )
-from .resampling import PAIRS_AT_ONCE, Agreement, check
+from .resampling import PAIRS_AT_ONCE, Agreement, Measure, check
 
 Flags = npt.NDArray[np.bool_]
 Swap = Literal["documents", "systems", "rows"]
@@ -73,12 +73,8 @@ class Difference:
 def paired_bootstrap(
     predicted_a: npt.ArrayLike,
     predicted_b: npt.ArrayLike,
-    human: npt.ArrayLike,
+    measure: Measure,
     *,
-    documents: Iterable[Hashable] | None,
-    systems: Iterable[Hashable] | None = None,
-    level: Level = "pooled",
-    coefficient: Coefficient = "sum",
     rounds: int = 2000,
     confidence: float = 0.95,
     seed: int = 0,
@@ -89,7 +85,7 @@ def paired_bootstrap(
     `difference_of`. With a single coefficient both are measured on the rows that both scored; with "sum", failed rows
     are imputed for each. Source: Koehn 2004 (paired bootstrap).
     """
-    agreement = Agreement.of([predicted_a, predicted_b], human, documents, systems, level, coefficient)
+    agreement = Agreement.of([predicted_a, predicted_b], measure)
     check(rounds, confidence)
     value = agreement.values[0] - agreement.values[1]
     if agreement.reason:
@@ -126,12 +122,8 @@ def difference_of(value: float, drawn: Vector, units: int, undefined: int, confi
 def permutation_test(
     predicted_a: npt.ArrayLike,
     predicted_b: npt.ArrayLike,
-    human: npt.ArrayLike,
+    measure: Measure,
     *,
-    documents: Iterable[Hashable] | None = None,
-    systems: Iterable[Hashable] | None = None,
-    level: Level = "pooled",
-    coefficient: Coefficient = "sum",
     swap: Swap | None = None,
     rounds: int = 2000,
     seed: int = 0,
@@ -144,9 +136,9 @@ def permutation_test(
     p = share of |difference| as large as observed, the observed one included; an undefined round counts as large.
     Failed rows as in `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
     """
-    names, total = parts_of(coefficient), coefficient == "sum"
-    (a, y), (b, _) = pair(predicted_a, human), pair(predicted_b, human)
-    doc, sys = level_codes(level, documents, systems, len(y))
+    names, total, level = parts_of(measure.coefficient), measure.total, measure.level
+    (a, y), (b, _) = pair(predicted_a, measure.human), pair(predicted_b, measure.human)
+    doc, sys = level_codes(level, measure.documents, measure.systems, len(y))
     swap = swap or ("rows" if doc is None else "documents")
     unit = _swapped(swap, doc, sys, len(y))
     if rounds < 1:
@@ -171,7 +163,7 @@ def permutation_test(
         return Significance(value, np.nan, n, "the agreement is undefined: constant scores or too few rows")
     # Whole documents swapped leave the agreement within each as it is: it changes hands and is not computed again.
     whole = _within_swaps(a, b, y, doc, names, total) if level == "sample" and swap == "documents" else None
-    if level == "pooled" and coefficient == "kendall" and len(y) <= PAIRS_AT_ONCE and n <= len(y) / 2:
+    if level == "pooled" and measure.coefficient == "kendall" and len(y) <= PAIRS_AT_ONCE and n <= len(y) / 2:
         whole = _kendall_swaps(a, b, y, unit)
     rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
     for start in range(0, rounds, step):

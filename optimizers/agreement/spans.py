@@ -28,7 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...errors import OptionError
-from .correlation import Vector, id_codes
+from .correlation import Codes, Vector, id_codes
 from .scale import Estimate, estimates_of, sums_by_document
 
 __all__ = ["MarkedSpan", "Scores", "SpanAgreement", "human_span_agreement", "span_agreement"]
@@ -173,10 +173,10 @@ def span_agreement(
             f"no text has both predicted and people's spans ({len(predicted)} and {len(read)} texts); give both the"
             " same ids"
         )
-    _check(pairs, lengths, documents)
+    compared = _Compared(pairs, lengths, documents)
     judge = _tally((predicted[identity], lengths[identity]) for identity in pairs)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
-    found = _agreement(pairs, lengths, documents, judge, persons, rounds, confidence, seed, ungrounded_against)
+    found = compared.agreement(judge, persons, rounds, confidence, seed, ungrounded_against)
     return replace(found, unpredicted=len(read) - len(pairs))
 
 
@@ -199,9 +199,9 @@ def human_span_agreement(
             pairs[identity] = [(a, b) for i, a in enumerate(marks) for j, b in enumerate(marks) if i != j]
     if not pairs:
         return None
-    _check(pairs, lengths, documents)
+    compared = _Compared(pairs, lengths, documents)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
-    found = _agreement(pairs, lengths, documents, persons, persons, rounds, confidence, seed, False)
+    found = compared.agreement(persons, persons, rounds, confidence, seed, False)
     return replace(found, people=max(sum(i in marked for marked in people) for i in pairs))
 
 
@@ -241,52 +241,58 @@ def _tally(sides: Iterable[tuple[Sequence[MarkedSpan], int]]) -> _Tally:
     return _Tally(placed, rated, omissions, ungrounded)
 
 
-def _check(pairs: Iterable[str], lengths: Mapping[str, int], documents: Mapping[str, Hashable] | None) -> None:
-    for identity in pairs:
-        for name, given in (("length", lengths), ("document", documents)):
-            if given is not None and identity not in given:
-                raise OptionError(f"text {identity!r} has no {name}; give every compared text one")
+@dataclass(frozen=True)
+class _Compared:
+    """The texts of which both sides' spans are there: id -> pairs of sides, with the text's length and document."""
 
+    pairs: Mapping[str, Sequence[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]]
+    lengths: Mapping[str, int]
+    documents: Mapping[str, Hashable] | None
 
-def _agreement(
-    pairs: Mapping[str, Sequence[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]],
-    lengths: Mapping[str, int],
-    documents: Mapping[str, Hashable] | None,
-    judge: _Tally,
-    people: _Tally,
-    rounds: int,
-    confidence: float,
-    seed: int,
-    against: bool,
-) -> SpanAgreement:
-    unrated = clean = 0
-    rows = []
-    for identity, sides in pairs.items():
-        counts = np.zeros(len(_COUNTS))
-        for a, b in sides:
-            one, missing = _compare(a, b, lengths[identity], against)
-            counts += one / len(sides)
-            unrated += missing
-        clean += not counts[_AT["predicted"]] and not counts[_AT["gold"]]
-        rows.append(counts)
-    codes = (
-        np.arange(len(pairs))
-        if documents is None
-        else id_codes([documents[identity] for identity in pairs], len(pairs), "documents")
-    )
-    sums = sums_by_document(np.stack(rows), np.unique(codes, return_inverse=True)[1])
-    # Where one side never says how severe an error is, there is nothing to weigh.
-    unweighable = [who for who, tally in (("the judge", judge), ("people", people)) if tally.placed and not tally.rated]
-    estimates = estimates_of(sums, lambda totals: _measures(totals, not unweighable), rounds, confidence, seed)
-    micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
-    return SpanAgreement(
-        micro, macro, weighted, weighted_macro,
-        touching=estimates[12], found=estimates[13], texts=len(pairs), documents=len(sums),
-        people=max(map(len, pairs.values())), clean=clean, unpredicted=0, predicted=judge.placed, gold=people.placed,
-        predicted_omissions=judge.omissions, gold_omissions=people.omissions, ungrounded=judge.ungrounded,
-        ungrounded_against=against, unrated=unrated, rounds=rounds, confidence=confidence, seed=seed,
-        notes=tuple(_notes(judge, people, clean, against, unrated, unweighable)),
-    )  # fmt: skip
+    def __post_init__(self) -> None:
+        for identity in self.pairs:
+            for name, given in (("length", self.lengths), ("document", self.documents)):
+                if given is not None and identity not in given:
+                    raise OptionError(f"text {identity!r} has no {name}; give every compared text one")
+
+    def agreement(
+        self, judge: _Tally, people: _Tally, rounds: int, confidence: float, seed: int, against: bool
+    ) -> SpanAgreement:
+        rows, clean, unrated = self._counts(against)
+        sums = sums_by_document(rows, np.unique(self._units(), return_inverse=True)[1])
+        # Where one side never says how severe an error is, there is nothing to weigh.
+        sides = (("the judge", judge), ("people", people))
+        unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
+        estimates = estimates_of(sums, lambda totals: _measures(totals, not unweighable), rounds, confidence, seed)
+        micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
+        return SpanAgreement(
+            micro, macro, weighted, weighted_macro,
+            touching=estimates[12], found=estimates[13], texts=len(self.pairs), documents=len(sums),
+            people=max(map(len, self.pairs.values())), clean=clean, unpredicted=0, predicted=judge.placed,
+            gold=people.placed, predicted_omissions=judge.omissions, gold_omissions=people.omissions,
+            ungrounded=judge.ungrounded, ungrounded_against=against, unrated=unrated, rounds=rounds,
+            confidence=confidence, seed=seed,
+            notes=tuple(_notes(judge, people, clean, against, unrated, unweighable)),
+        )  # fmt: skip
+
+    def _units(self) -> Codes:
+        if self.documents is None:
+            return np.arange(len(self.pairs))
+        return id_codes([self.documents[identity] for identity in self.pairs], len(self.pairs), "documents")
+
+    def _counts(self, against: bool) -> tuple[Vector, int, int]:
+        """The counts of every text, the texts on which nobody marked anything, and characters without a severity."""
+        unrated = clean = 0
+        rows = []
+        for identity, sides in self.pairs.items():
+            counts = np.zeros(len(_COUNTS))
+            for a, b in sides:
+                one, missing = _compare(a, b, self.lengths[identity], against)
+                counts += one / len(sides)
+                unrated += missing
+            clean += not counts[_AT["predicted"]] and not counts[_AT["gold"]]
+            rows.append(counts)
+        return np.stack(rows), clean, unrated
 
 
 def _notes(

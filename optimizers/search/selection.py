@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from ..agreement.correlation import Level
-from ..agreement.resampling import Agreement
+from ..agreement.resampling import Agreement, Measure
 from ..examples import Vector, humans, resampling_units, systems
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.
@@ -181,7 +181,7 @@ def _resampled(
     def measured(percents: Vector, judged: NDArray[np.intp]) -> tuple[float, Vector] | None:
         some = [rows[i] for i in judged.tolist()]
         docs = [named[i] for i in judged.tolist()]
-        found = Agreement.of([percents], humans(some), docs, systems(some), level, "sum")
+        found = Agreement.of([percents], Measure(humans(some), documents=docs, systems=systems(some), level=level))
         if found.reason:
             return None
         drawn = counts[:, [code[name] for name in dict.fromkeys(docs)]]

@@ -232,7 +232,7 @@ def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder
     path.write_text(written(forged), encoding="utf-8")
     judge = opened(path, rows)
     if judge is not None:
-        summary = score_file(judge, rows, output, overwrite=True)
+        summary = score_file(judge, rows, output, existing="overwrite")
         assert summary.rows == 1
         line = json.loads(output.read_text().splitlines()[0])
         assert line["verdict"]["score"] is None or 0 <= line["verdict"]["score"] <= 100

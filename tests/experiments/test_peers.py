@@ -196,10 +196,8 @@ def labels(count: int, *, secret: float = 0.0) -> Labels:
 
 
 def job_of(train: Labels, heldout: Labels, peer: Peer, folder: Path, base: str = "-", key: str = "-") -> dict[str, Any]:
-    return run.job_for(
-        peer, "meaning", examples_of(train), examples_of(heldout),
-        seed=0, max_calls=9, folder=folder, base=base, key=key,
-    )  # fmt: skip
+    task = run.Task("meaning", examples_of(train), examples_of(heldout))
+    return run.job_for(peer, task, max_calls=9, folder=folder, base=base, key=key)
 
 
 def test_no_label_of_a_held_out_row_reaches_a_peer(tmp_path: Path) -> None:
@@ -243,8 +241,8 @@ def go(tmp_path: Path, model: Server) -> Callable[..., dict[str, Any]]:
         folder.mkdir(exist_ok=True)
         return run.run_once(
             Peer(file, reported=("numpy", "no-such-package")), Path(sys.executable), Upstream(model.base, "m"),
-            "meaning", examples_of(rows.subset(range(8))), examples_of(heldout or rows.subset(range(8, 20))),
-            seed=0, limits=run.Limits(max_calls, timeout=timeout), folder=folder,
+            run.Task("meaning", examples_of(rows.subset(range(8))), examples_of(heldout or rows.subset(range(8, 20)))),
+            limits=run.Limits(max_calls, timeout=timeout), folder=folder,
         )  # fmt: skip
 
     return start

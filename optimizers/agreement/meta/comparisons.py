@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..correlation import Coefficient, Level, Vector, correlate, rowwise, system_means
+from ..resampling import Measure
 from ..significance import Difference, Swap, difference_of, holm, paired_bootstrap, permutation_test, williams_test
 from .inputs import MANY, Aspect, How
 from .intervals import drawn_systems, too_few
@@ -91,14 +92,16 @@ def _compare(
     aspect: Aspect, a: str, b: str, level: Level, coefficient: Coefficient, by: str, how: How, swap: Swap | None
 ) -> dict[str, Any]:
     x_a, x_b, y = aspect.x[a], aspect.x[b], aspect.y
-    ids: Any = {"documents": aspect.doc if level != "system" else aspect.units, "systems": aspect.sys}
-    shared: Any = {"level": level, "coefficient": coefficient, "rounds": how.rounds, "seed": how.seed} | ids
+    documents = aspect.doc if level != "system" else aspect.units
+    measure = Measure(y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
+    drawing: Any = {"rounds": how.rounds, "seed": how.seed}
     if how.over == "documents":
-        drawn = paired_bootstrap(x_a, x_b, y, confidence=how.confidence, **shared)
+        drawn = paired_bootstrap(x_a, x_b, measure, confidence=how.confidence, **drawing)
     else:
         drawn = _drawn_again(aspect, x_a, x_b, level, coefficient, how)
     # A judge with favourites among the systems errs alike on all outputs of one: then systems change hands whole.
-    permuted = permutation_test(x_a, x_b, y, swap=swap or (None if how.over == "documents" else "systems"), **shared)
+    swap = swap or (None if how.over == "documents" else "systems")
+    permuted = permutation_test(x_a, x_b, measure, swap=swap, **drawing)
     return {
         "a": a,
         "b": b,

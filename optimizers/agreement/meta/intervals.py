@@ -24,7 +24,7 @@ from ..correlation import (
     tidy,
     within_documents,
 )
-from ..resampling import Agreement, RowSet, WeightedRows, limits
+from ..resampling import Agreement, Measure, RowSet, WeightedRows, limits
 from .inputs import MANY, Aspect, How, Units
 
 BATCHES = 50
@@ -69,7 +69,7 @@ def bound(cell: Cell, aspect: Aspect, x: Vector, level: Level, coefficient: Coef
     if (len(y) if level == "pooled" else units.documents) > MANY:
         batches(cell, aspect, level, coefficient, lambda rows: _value(aspect, x, rows, level, coefficient), how)
         return
-    cell.agreement = Agreement.of([x], y, doc, sys, level, coefficient)
+    cell.agreement = Agreement.of([x], Measure(y, documents=doc, systems=sys, level=level, coefficient=coefficient))
     if cell.agreement.reason:
         cell.reason = cell.agreement.reason
         return

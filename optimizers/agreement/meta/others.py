@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ....errors import OptionError
 from ..correlation import Coefficient, Level, Vector
 from ..order_effects import first_preference, order_effect
-from ..resampling import width_against_n
+from ..resampling import Measure, width_against_n
 from ..scale import calibration_curve, decisions, length_bias, rank_systems, scale_agreement
 from .inputs import MANY, Aspect, How, Scores, scores_of
 
@@ -224,17 +224,14 @@ def interval_widths(
 ) -> list[dict[str, Any]]:
     """Of the first judge at the first level: what more labels would buy."""
     rows = []
+    coefficient = cast(Coefficient, "sum" if by == "q" else by)
     for aspect in aspects:
         if judge not in aspect.x or len(aspect.y) > MANY:
             continue
         found = width_against_n(
             aspect.x[judge],
-            aspect.y,
+            Measure(aspect.y, documents=aspect.units, systems=aspect.sys, level=level, coefficient=coefficient),
             sizes=sizes,
-            documents=aspect.units,
-            systems=aspect.sys,
-            level=level,
-            coefficient=cast(Coefficient, "sum" if by == "q" else by),
             rounds=min(how.rounds, 500),
             confidence=how.confidence,
             seed=how.seed,

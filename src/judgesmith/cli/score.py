@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..errors import OptionError
 from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
 
 if TYPE_CHECKING:
@@ -49,16 +50,19 @@ def score(
     from ..datasets.loading import count_rows
     from ..experiments.console import Watch, print_json
     from ..experiments.opening import column_roles, connection, open_judge, quiet
-    from ..experiments.scoring import score_file
+    from ..experiments.scoring import Existing, score_file
 
+    if overwrite and retry_failed:
+        raise OptionError("--overwrite judges all rows anew, --retry-failed those without a score; give one of them")
+    existing: Existing = "overwrite" if overwrite else "retry failed" if retry_failed else "continue"
     with quiet():
         made = open_judge(judge, lm, connection(api_base, timeout, concurrency, rpm, no_cache))
         target = output or rows.with_name(Path(rows.name.removesuffix(".gz")).stem + ".scored.jsonl")
         total = count_rows(rows)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
             summary = score_file(
-                made, rows, target, columns=column_roles(columns or []), limit=limit, overwrite=overwrite,
-                retry_failed=retry_failed, raw=raw, watch=watch,
+                made, rows, target, columns=column_roles(columns or []), limit=limit, existing=existing,
+                raw=raw, watch=watch,
             )  # fmt: skip
         _warn_of_duplicates(summary)
         if as_json:

@@ -25,6 +25,7 @@ from judgesmith.experiments.studies.analysis import resample, training_leads
 from judgesmith.experiments.studies.config import Arm, Given, changes
 from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
+from judgesmith.optimizers.agreement.resampling import Measure
 from judgesmith.optimizers.agreement.significance import paired_bootstrap
 from judgesmith.optimizers.examples import agreement
 
@@ -387,7 +388,10 @@ def test_tables_agree_with_the_predictions(study: Any, folder: Path, server: Any
         assert tables.count(f"{q:.3f}") >= 3  # markdown twice (by seed, too), LaTeX once
     # one seed: nothing but the paired bootstrap of the two arms over groups
     gap = paired_bootstrap(
-        said["labeled-few-shot"], said["none"], people, documents=[row["group"] for row in by_arm["none"]], seed=0
+        said["labeled-few-shot"],
+        said["none"],
+        Measure(people, documents=[row["group"] for row in by_arm["none"]]),
+        seed=0,
     )
     told = done.json["lines"][1]["minus_baseline"]
     assert (told["value"], told["low"], told["high"], told["p"]) == pytest.approx(

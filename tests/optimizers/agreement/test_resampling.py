@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.agreement import resampling
 from judgesmith.optimizers.agreement.correlation import PARTS, CorrelationSum, correlate
-from judgesmith.optimizers.agreement.resampling import Interval, WeightedRows, bootstrap_q, width_against_n
+from judgesmith.optimizers.agreement.resampling import Interval, Measure, WeightedRows, bootstrap_q, width_against_n
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -106,7 +106,7 @@ def test_value_is_the_plain_coefficient(level, coefficient):
     x, y, doc, sys_ = example(1)
     x[[3, 17, 40]] = np.nan
     ids = {"documents": doc, "systems": sys_}
-    found = bootstrap_q(x, y, level=level, coefficient=coefficient, rounds=50, **ids)
+    found = bootstrap_q(x, Measure(y, level=level, coefficient=coefficient, **ids), rounds=50)
     if coefficient == "sum":
         expected = CorrelationSum(level)(x, y, **ids).q
     else:
@@ -123,7 +123,9 @@ def test_resamples_equal_written_out_rows(level, coefficient):
     x[[1, 9]] = np.nan
     kept = ~np.isnan(x)
     x, y, doc, sys_ = x[kept], y[kept], doc[kept], sys_[kept]
-    agreement = resampling.Agreement.of([x], y, doc, sys_, level, coefficient)
+    agreement = resampling.Agreement.of(
+        [x], Measure(y, documents=doc, systems=sys_, level=level, coefficient=coefficient)
+    )
     counts = np.random.default_rng(7).multinomial(6, np.full(6, 1 / 6), size=40).astype(float)
     found = agreement.statistics[0](counts)[:, 0]
     expected = []
@@ -138,7 +140,10 @@ def test_resamples_equal_written_out_rows(level, coefficient):
 def test_systems_missing_from_a_resample_are_left_out():
     # system C only appears in document 2; drawn without it, the correlation is over A and B
     x, y = np.array([1.0, 2, 1, 2, 9]), np.array([2.0, 1, 2, 1, 5])
-    agreement = resampling.Agreement.of([x], y, [0, 0, 1, 1, 2], ["A", "B", "A", "B", "C"], "system", "kendall")
+    agreement = resampling.Agreement.of(
+        [x],
+        Measure(y, documents=[0, 0, 1, 1, 2], systems=["A", "B", "A", "B", "C"], level="system", coefficient="kendall"),
+    )
     # without C: A-B discordant -> -1; with C (9, 5): A-B discordant, A-C and B-C concordant -> (2-1)/3
     found = agreement.statistics[0](np.array([[2.0, 1, 0], [1, 1, 1]]))[:, 0]
     assert found.tolist() == pytest.approx([-1, 1 / 3])
@@ -175,17 +180,17 @@ def test_interval_is_the_quantiles_of_brute_force():
     for c in counts:
         rows, _ = written_out(doc, c)
         values.append(CorrelationSum()(x[rows], y[rows]).q)
-    found = bootstrap_q(x, y, documents=doc, rounds=200, seed=11, method="percentile")
+    found = bootstrap_q(x, Measure(y, documents=doc), rounds=200, seed=11, method="percentile")
     assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=1e-9)
 
 
 def test_fisher_interval_by_its_formula():
     x, y, doc, _ = example(4, documents=9)
-    options = {"documents": doc, "rounds": 300, "coefficient": "spearman"}
-    cut = bootstrap_q(x, y, method="percentile", **options)
+    measure = Measure(y, documents=doc, coefficient="spearman")
+    cut = bootstrap_q(x, measure, method="percentile", rounds=300)
     # half the percentile interval on the atanh scale, times t(.975, 8) / z(.975) and sqrt(9 / 8), about the value
     half = (math.atanh(cut.high) - math.atanh(cut.low)) / 2 * 2.306004 / 1.959964 * math.sqrt(9 / 8)
-    found = bootstrap_q(x, y, method="fisher", **options)
+    found = bootstrap_q(x, measure, method="fisher", rounds=300)
     assert math.atanh(found.low) == pytest.approx(math.atanh(cut.value) - half, abs=1e-5)
     assert math.atanh(found.high) == pytest.approx(math.atanh(cut.value) + half, abs=1e-5)
 
@@ -195,14 +200,14 @@ def test_fisher_interval_where_resamples_agree_perfectly():
     # the lower one counts for both sides; it does not make the interval all of -1..1
     x = [1, 2, 3] * 8
     y = [1, 2, 3] * 6 + [1, 3, 2] * 2
-    options = {"documents": np.repeat(range(8), 3), "level": "sample", "coefficient": "kendall", "rounds": 400}
-    cut = bootstrap_q(x, y, method="percentile", **options)
+    measure = Measure(y, documents=np.repeat(range(8), 3), level="sample", coefficient="kendall")
+    cut = bootstrap_q(x, measure, method="percentile", rounds=400)
     assert cut.value == pytest.approx((6 + 2 / 3) / 8) and cut.high == 1
-    found = bootstrap_q(x, y, method="fisher", **options)
+    found = bootstrap_q(x, measure, method="fisher", rounds=400)
     half = (math.atanh(cut.value) - math.atanh(cut.low)) * 2.364624 / 1.959964 * math.sqrt(8 / 7)
     assert math.atanh(found.low) == pytest.approx(math.atanh(cut.value) - half, abs=1e-4)
     assert 0 < found.low < cut.low < cut.value < found.high < 1
-    turned = bootstrap_q([-v for v in x], y, method="fisher", **options)
+    turned = bootstrap_q([-v for v in x], measure, method="fisher", rounds=400)
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
 
 
@@ -213,7 +218,7 @@ def test_bca_agrees_with_scipy():
     x = rng.exponential(size=25)
     y = x + 0.3 * rng.exponential(size=25) ** 2
     found = {
-        m: bootstrap_q(x, y, documents=None, coefficient="pearson", rounds=40_000, method=m)
+        m: bootstrap_q(x, Measure(y, documents=None, coefficient="pearson"), rounds=40_000, method=m)
         for m in ("bca", "percentile")
     }
     assert (found["bca"].low, found["bca"].high) == pytest.approx((0.6028, 0.9535), abs=0.012)
@@ -222,9 +227,9 @@ def test_bca_agrees_with_scipy():
 
 def test_chunks_do_not_change_anything(monkeypatch):
     x, y, doc, _ = example(5)
-    whole = bootstrap_q(x, y, documents=doc, rounds=300, method="bca")
+    whole = bootstrap_q(x, Measure(y, documents=doc), rounds=300, method="bca")
     monkeypatch.setattr(resampling, "_CELLS", 7 * len(x))
-    pieces = bootstrap_q(x, y, documents=doc, rounds=300, method="bca")
+    pieces = bootstrap_q(x, Measure(y, documents=doc), rounds=300, method="bca")
     assert (pieces.low, pieces.high) == pytest.approx((whole.low, whole.high), abs=1e-12)
 
 
@@ -234,11 +239,11 @@ def test_chunks_do_not_change_anything(monkeypatch):
 @pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
 def test_interval_holds_the_value_and_is_reproducible(method):
     x, y, doc, _ = example(6, documents=40)
-    found = bootstrap_q(x, y, documents=doc, method=method, rounds=500)
+    found = bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500)
     assert -3 <= found.low < found.value < found.high <= 3
-    assert bootstrap_q(x, y, documents=doc, method=method, rounds=500) == found
-    assert bootstrap_q(x, y, documents=doc, method=method, rounds=500, seed=1) != found
-    wider = bootstrap_q(x, y, documents=doc, method=method, rounds=500, confidence=0.99)
+    assert bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500) == found
+    assert bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500, seed=1) != found
+    wider = bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500, confidence=0.99)
     assert wider.low < found.low
     assert wider.high > found.high
 
@@ -246,29 +251,29 @@ def test_interval_holds_the_value_and_is_reproducible(method):
 @pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
 def test_interval_does_not_depend_on_scale_or_sign(method):
     x, y, doc, _ = example(7)
-    found = bootstrap_q(x, y, documents=doc, method=method, rounds=300)
-    scaled = bootstrap_q(10 * x + 3, y / 7, documents=doc, method=method, rounds=300)
+    found = bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=300)
+    scaled = bootstrap_q(10 * x + 3, Measure(y / 7, documents=doc), method=method, rounds=300)
     assert (scaled.low, scaled.high) == pytest.approx((found.low, found.high), abs=1e-9)
-    turned = bootstrap_q(-x, y, documents=doc, method=method, rounds=300)
+    turned = bootstrap_q(-x, Measure(y, documents=doc), method=method, rounds=300)
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
 
 
 def test_documents_are_drawn_whole():
     # ten copies of every row are no more evidence: the same interval as without, and much wider than as separate rows
     x, y, _, _ = example(8, documents=20, systems=1)
-    one = bootstrap_q(x, y, documents=None, rounds=400, method="percentile")
+    one = bootstrap_q(x, Measure(y, documents=None), rounds=400, method="percentile")
     ids = np.repeat(np.arange(20), 10)
-    copies = bootstrap_q(np.repeat(x, 10), np.repeat(y, 10), documents=ids, rounds=400, method="percentile")
-    rows = bootstrap_q(np.repeat(x, 10), np.repeat(y, 10), documents=None, rounds=400, method="percentile")
+    copies = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=ids), rounds=400, method="percentile")
+    rows = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=None), rounds=400, method="percentile")
     assert (copies.low, copies.high) == pytest.approx((one.low, one.high), abs=1e-9)
     assert rows.high - rows.low < (copies.high - copies.low) / 2
 
 
 def test_bca_acceleration_from_blocks(monkeypatch):
     x, y, _, _ = example(9, documents=100, systems=1)
-    single = bootstrap_q(x, y, documents=None, rounds=400, method="bca")
+    single = bootstrap_q(x, Measure(y, documents=None), rounds=400, method="bca")
     monkeypatch.setattr(resampling, "_BLOCKS", 50)
-    blocks = bootstrap_q(x, y, documents=None, rounds=400, method="bca")
+    blocks = bootstrap_q(x, Measure(y, documents=None), rounds=400, method="bca")
     assert (blocks.low, blocks.high) == pytest.approx((single.low, single.high), abs=0.05)
     assert blocks != single
 
@@ -276,10 +281,10 @@ def test_bca_acceleration_from_blocks(monkeypatch):
 def test_undefined_resamples_are_counted():
     # one row of 5 differs: a resample without it has constant predictions, probability (4/5)^5 = .33
     x, y = [1, 1, 1, 1, 2], [1, 2, 3, 4, 5]
-    found = bootstrap_q(x, y, documents=None, rounds=2000, method="percentile")
+    found = bootstrap_q(x, Measure(y, documents=None), rounds=2000, method="percentile")
     assert found.undefined / 2000 == pytest.approx(0.8**5, abs=0.04)
     assert found.low == 0  # they count 0 in the sum …
-    single = bootstrap_q(x, y, documents=None, rounds=2000, coefficient="pearson", method="percentile")
+    single = bootstrap_q(x, Measure(y, documents=None, coefficient="pearson"), rounds=2000, method="percentile")
     assert single.undefined == found.undefined
     assert single.low > 0  # … and a single coefficient is left out
 
@@ -296,7 +301,7 @@ def test_undefined_resamples_are_counted():
 )
 @pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
 def test_no_interval_has_a_reason(predicted, human, documents, value, reason, method):
-    found = bootstrap_q(predicted, human, documents=documents, method=method)
+    found = bootstrap_q(predicted, Measure(human, documents=documents), method=method)
     assert found.value == pytest.approx(value)
     assert math.isnan(found.low)
     assert math.isnan(found.high)
@@ -304,7 +309,7 @@ def test_no_interval_has_a_reason(predicted, human, documents, value, reason, me
 
 
 def test_single_coefficient_of_nothing_is_nan():
-    found = bootstrap_q([None] * 3, [1, 2, 3], documents=None, coefficient="spearman")
+    found = bootstrap_q([None] * 3, Measure([1, 2, 3], documents=None, coefficient="spearman"))
     assert math.isnan(found.value)
     assert found.reason
 
@@ -314,7 +319,7 @@ def test_mostly_undefined_is_no_interval():
     # human side likewise, P(both drawn) = .40 < half
     x, y = np.zeros(50), np.zeros(50)
     x[0], y[1] = 1, 1
-    found = bootstrap_q(x, y, documents=None, coefficient="pearson", rounds=1000)
+    found = bootstrap_q(x, Measure(y, documents=None, coefficient="pearson"), rounds=1000)
     assert math.isnan(found.low)
     assert "resamples" in (found.reason or "")
     assert 0.5 < found.undefined / 1000 < 0.7
@@ -322,28 +327,28 @@ def test_mostly_undefined_is_no_interval():
 
 @pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
 def test_perfect_agreement_and_two_documents(method):
-    found = bootstrap_q(range(10), range(10), documents=None, method=method, rounds=200)
+    found = bootstrap_q(range(10), Measure(range(10), documents=None), method=method, rounds=200)
     assert found.value == pytest.approx(3)
     assert found.high == pytest.approx(3, abs=1e-6)
-    two = bootstrap_q([1, 2, 1, 3], [1, 2, 3, 1], documents="aabb", method=method, rounds=200)
+    two = bootstrap_q([1, 2, 1, 3], Measure([1, 2, 3, 1], documents="aabb"), method=method, rounds=200)
     assert two.low <= two.value <= two.high
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("measure", "options", "message"),
     [
-        ({"documents": None, "level": "sample"}, "pass documents"),
-        ({"documents": None, "level": "system", "systems": "AB"}, "pass documents"),
-        ({"documents": "ab", "level": "system"}, "pass systems"),
-        ({"documents": None, "rounds": 0}, "rounds is 0"),
-        ({"documents": None, "confidence": 95}, "confidence is 95"),
-        ({"documents": None, "method": "magic"}, "method 'magic'"),
-        ({"documents": None, "coefficient": "tau"}, "coefficient 'tau'"),
+        ({"documents": None, "level": "sample"}, {}, "pass documents"),
+        ({"documents": None, "level": "system", "systems": "AB"}, {}, "pass documents"),
+        ({"documents": "ab", "level": "system"}, {}, "pass systems"),
+        ({"documents": None}, {"rounds": 0}, "rounds is 0"),
+        ({"documents": None}, {"confidence": 95}, "confidence is 95"),
+        ({"documents": None}, {"method": "magic"}, "method 'magic'"),
+        ({"documents": None, "coefficient": "tau"}, {}, "coefficient 'tau'"),
     ],
 )
-def test_senseless_options_are_refused(options, message):
+def test_senseless_options_are_refused(measure, options, message):
     with pytest.raises(OptionError, match=message):
-        bootstrap_q([1, 2], [1, 2], **options)
+        bootstrap_q([1, 2], Measure([1, 2], **measure), **options)
 
 
 # Width ---------------------------------------------------------------------------------------------------------------
@@ -351,18 +356,18 @@ def test_senseless_options_are_refused(options, message):
 
 def test_width_shrinks_with_documents():
     x, y, doc, _ = example(10, documents=100)
-    widths = width_against_n(x, y, sizes=[25, 100, 400], documents=doc, rounds=600)
+    widths = width_against_n(x, Measure(y, documents=doc), sizes=[25, 100, 400], rounds=600)
     assert [(w.documents, w.extrapolated) for w in widths] == [(25, False), (100, False), (400, True)]
     assert widths[2].width == pytest.approx(widths[1].width / 2)  # four times the documents, by construction
     assert 1.6 < widths[0].width / widths[1].width < 2.5  # drawn, not computed: about 2
-    interval = bootstrap_q(x, y, documents=doc, rounds=600, method="percentile")
+    interval = bootstrap_q(x, Measure(y, documents=doc), rounds=600, method="percentile")
     assert widths[1].width == pytest.approx(interval.high - interval.low)
 
 
 def test_width_of_the_undefined_is_nan():
-    assert math.isnan(width_against_n([1, 1, 1], [1, 2, 3], sizes=[2], documents=None)[0].width)
+    assert math.isnan(width_against_n([1, 1, 1], Measure([1, 2, 3], documents=None), sizes=[2])[0].width)
     with pytest.raises(OptionError, match="at least 2"):
-        width_against_n([1, 2], [1, 2], sizes=[1], documents=None)
+        width_against_n([1, 2], Measure([1, 2], documents=None), sizes=[1])
 
 
 # Speed and coverage --------------------------------------------------------------------------------------------------
@@ -378,7 +383,7 @@ def coverage(rho: float, n: int, coefficient: str, method: str, simulations: int
         x = rng.normal(size=n)
         y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
         found: Interval = bootstrap_q(
-            x, y, documents=None, coefficient=coefficient, rounds=rounds, seed=i, method=method
+            x, Measure(y, documents=None, coefficient=coefficient), rounds=rounds, seed=i, method=method
         )
         hits += found.low <= truth[coefficient] <= found.high
     return hits / simulations

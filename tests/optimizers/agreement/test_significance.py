@@ -12,6 +12,7 @@ from scipy import stats
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.agreement import significance
 from judgesmith.optimizers.agreement.correlation import CorrelationSum, correlate, pearson, spearman
+from judgesmith.optimizers.agreement.resampling import Measure
 from judgesmith.optimizers.agreement.significance import (
     difference_of,
     holm,
@@ -52,7 +53,7 @@ def agreement(predicted, human, level, coefficient, ids):
 def test_value_is_the_difference(test, level, coefficient):
     a, b, human, ids = example(1)
     a[4] = b[50] = np.nan
-    found = test(a, b, human, level=level, coefficient=coefficient, rounds=20, **ids)
+    found = test(a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=20)
     if coefficient != "sum":  # single coefficients: the rows that both scored
         a, b = a + 0 * b, b + 0 * a
     expected = agreement(a, human, level, coefficient, ids) - agreement(b, human, level, coefficient, ids)
@@ -63,12 +64,12 @@ def test_value_is_the_difference(test, level, coefficient):
 @pytest.mark.parametrize("level", LEVELS)
 def test_paired_bootstrap_sees_a_better_judge(level):
     a, b, human, ids = example(2, documents=60, systems=16, noise_b=20.0)
-    found = paired_bootstrap(a, b, human, level=level, rounds=500, **ids)
+    found = paired_bootstrap(a, b, Measure(human, level=level, **ids), rounds=500)
     assert found.low > 0
     # no resample at or below 0: 2 (0 + 1) / (500 + 1) = .003992, a z of 2.87879; times sqrt(59 / 60) = 2.85470, as t of
     # 59 degrees of freedom .005935
     assert found.p == pytest.approx(0.0059355, abs=1e-6)
-    back = paired_bootstrap(b, a, human, level=level, rounds=500, **ids)
+    back = paired_bootstrap(b, a, Measure(human, level=level, **ids), rounds=500)
     assert (back.low, back.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
     assert back.p == found.p
 
@@ -78,7 +79,7 @@ def test_paired_bootstrap_sees_a_better_judge(level):
 def test_a_judge_does_not_differ_from_itself(test, level):
     a, _, human, ids = example(3)
     for twin in (a, 5 * a - 2):  # nor from itself on another scale
-        found = test(a, twin, human, level=level, rounds=200, **ids)
+        found = test(a, twin, Measure(human, level=level, **ids), rounds=200)
         assert found.value == pytest.approx(0, abs=1e-9)
         assert found.p == 1
 
@@ -87,10 +88,10 @@ def test_a_judge_does_not_differ_from_itself(test, level):
 @pytest.mark.parametrize("level", LEVELS)
 def test_permutation_sees_a_better_judge(level, swap):
     a, b, human, ids = example(4, documents=60, systems=16, noise_b=20.0)
-    found = permutation_test(a, b, human, level=level, swap=swap, rounds=300, **ids)
+    found = permutation_test(a, b, Measure(human, level=level, **ids), swap=swap, rounds=300)
     assert found.p < 0.05
     assert found.n == {"documents": 60, "systems": 16, "rows": 960}[swap]
-    assert permutation_test(b, a, human, level=level, swap=swap, rounds=300, **ids).p == pytest.approx(found.p)
+    assert permutation_test(b, a, Measure(human, level=level, **ids), swap=swap, rounds=300).p == pytest.approx(found.p)
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -106,30 +107,30 @@ def test_permutation_approaches_all_swaps(level, coefficient):
             np.where(mask, za, zb), human, level, coefficient, ids
         )
         extreme += abs(null) >= abs(value) - 1e-12
-    found = permutation_test(a, b, human, level=level, coefficient=coefficient, rounds=4000, **ids)
+    found = permutation_test(a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=4000)
     assert found.p == pytest.approx(extreme / 32, abs=0.04)  # 5 standard errors of .008
 
 
 def test_permutation_swaps_documents_where_they_are_given():
     a, b, human, ids = example(6)
-    assert permutation_test(a, b, human, rounds=5).n == 90
-    assert permutation_test(a, b, human, rounds=5, documents=ids["documents"]).n == 15
+    assert permutation_test(a, b, Measure(human, documents=None), rounds=5).n == 90
+    assert permutation_test(a, b, Measure(human, documents=ids["documents"]), rounds=5).n == 15
 
 
 def test_permutation_does_not_depend_on_chunks(monkeypatch):
     a, b, human, ids = example(7)
-    whole = [permutation_test(a, b, human, level=level, rounds=100, **ids) for level in LEVELS]
+    whole = [permutation_test(a, b, Measure(human, level=level, **ids), rounds=100) for level in LEVELS]
     monkeypatch.setattr(significance, "_CELLS", 90 * 7)
-    assert [permutation_test(a, b, human, level=level, rounds=100, **ids) for level in LEVELS] == whole
+    assert [permutation_test(a, b, Measure(human, level=level, **ids), rounds=100) for level in LEVELS] == whole
 
 
 def test_kendall_of_swapped_documents_is_that_of_the_rows(monkeypatch):
     a, b, human, ids = example(8, noise_b=2.0)
     a, b, human = np.round(a), np.round(b), np.round(human)  # ties on all sides
-    options = {"level": "pooled", "coefficient": "kendall", "rounds": 200}
-    fast = [permutation_test(a, b, human, swap=swap, **options, **ids) for swap in ("documents", "systems")]
+    measure = Measure(human, level="pooled", coefficient="kendall", **ids)
+    fast = [permutation_test(a, b, measure, swap=swap, rounds=200) for swap in ("documents", "systems")]
     monkeypatch.setattr(significance, "PAIRS_AT_ONCE", 0)
-    assert [permutation_test(a, b, human, swap=swap, **options, **ids) for swap in ("documents", "systems")] == fast
+    assert [permutation_test(a, b, measure, swap=swap, rounds=200) for swap in ("documents", "systems")] == fast
     assert 0.005 < fast[0].p < 0.9
 
 
@@ -145,7 +146,7 @@ def test_kendall_of_swapped_documents_is_that_of_the_rows(monkeypatch):
     ],
 )
 def test_no_test_has_a_reason(test, a, b, human, coefficient):
-    found = test(a, b, human, documents=None, coefficient=coefficient)
+    found = test(a, b, Measure(human, documents=None, coefficient=coefficient))
     assert math.isnan(found.value)
     assert math.isnan(found.p)
     assert found.reason
@@ -153,22 +154,22 @@ def test_no_test_has_a_reason(test, a, b, human, coefficient):
 
 def test_a_constant_judge_counts_zero_in_the_objective():
     # Q of a perfect judge is 3, of a constant one 0; swapped by row both become mixtures
-    found = permutation_test(list(range(30)), [1] * 30, list(range(30)), rounds=300)
+    found = permutation_test(list(range(30)), [1] * 30, Measure(list(range(30)), documents=None), rounds=300)
     assert found.value == pytest.approx(3)
     assert found.p == pytest.approx(1 / 301)
 
 
 def test_senseless_options_are_refused():
     with pytest.raises(OptionError, match="swap 'inputs'"):
-        permutation_test([1, 2], [1, 2], [1, 2], swap="inputs")
+        permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), swap="inputs")
     with pytest.raises(OptionError, match="needs systems="):
-        permutation_test([1, 2], [1, 2], [1, 2], swap="systems")
+        permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), swap="systems")
     with pytest.raises(OptionError, match="rounds is 0"):
-        permutation_test([1, 2], [1, 2], [1, 2], rounds=0)
+        permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), rounds=0)
     with pytest.raises(OptionError, match="pass documents"):
-        paired_bootstrap([1, 2], [1, 2], [1, 2], documents=None, level="sample")
+        paired_bootstrap([1, 2], [1, 2], Measure([1, 2], documents=None, level="sample"))
     with pytest.raises(OptionError, match="1 rows and human 2"):
-        paired_bootstrap([1, 2], [1], [1, 2], documents=None)
+        paired_bootstrap([1, 2], [1], Measure([1, 2], documents=None))
 
 
 # Under the null ------------------------------------------------------------------------------------------------------
@@ -189,9 +190,11 @@ def false_alarms(kind: str, simulations: int, rounds: int = 199, rows: int = 50,
         if kind == "williams":
             p = williams_test(pearson(a, human), pearson(b, human), pearson(a, b), rows).p
         elif kind == "bootstrap":
-            p = paired_bootstrap(a, b, human, documents=doc, coefficient="pearson", rounds=rounds, seed=i).p
+            p = paired_bootstrap(a, b, Measure(human, documents=doc, coefficient="pearson"), rounds=rounds, seed=i).p
         else:
-            p = permutation_test(a, b, human, documents=doc, swap=kind, coefficient="pearson", rounds=rounds, seed=i).p
+            p = permutation_test(
+                a, b, Measure(human, documents=doc, coefficient="pearson"), swap=kind, rounds=rounds, seed=i
+            ).p
         alarms += p <= 0.05
     return alarms / simulations
 

@@ -17,7 +17,7 @@ from judgesmith.errors import LabelsError, OptionError
 from judgesmith.experiments.evaluation.gate import Gate
 from judgesmith.experiments.evaluation.tables import order_lines
 from judgesmith.optimizers.agreement.meta.evaluation import MANY, meta_evaluate, rows_of
-from judgesmith.optimizers.agreement.resampling import bootstrap_q
+from judgesmith.optimizers.agreement.resampling import Measure, bootstrap_q
 from judgesmith.optimizers.agreement.significance import pairwise_accuracy
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -82,9 +82,14 @@ def test_interval_is_that_of_the_bootstrap() -> None:
     for level, method in itertools.product(("pooled", "sample", "system"), ("fisher", "percentile", "bca")):
         ours = evaluate(data, interval=method, seed=3).cell("judge", "overall", level, "spearman")
         theirs = bootstrap_q(
-            data["predicted"], data["human"], documents=data["documents"], systems=data["systems"], level=level,
-            coefficient="spearman", rounds=200, seed=3, method=method,
-        )  # fmt: skip
+            data["predicted"],
+            Measure(
+                data["human"], documents=data["documents"], systems=data["systems"], level=level, coefficient="spearman"
+            ),
+            rounds=200,
+            seed=3,
+            method=method,
+        )
         assert (ours["low"], ours["high"]) == (theirs.low, theirs.high)
 
 
