@@ -441,28 +441,25 @@ class _Run:
 
     def _same(self, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> None:
         """Raises OptionError unless `old` is what this judge wrote for this very row."""
-        verdict = old.get("verdict")
-        if (
-            not isinstance(verdict, dict)
-            or not {"failure", "repaired"} <= set(verdict)
-            or not {"id", "judge"} <= set(old)
-        ):
-            raise OptionError(f"{self.output.name} is no output of `judgesmith score`; give another -o, or --overwrite")
+        verdict, name = old.get("verdict"), self.output.name
+        ours = isinstance(verdict, dict) and {"failure", "repaired"} <= set(verdict) and {"id", "judge"} <= set(old)
+        if not ours:
+            raise OptionError(f"{name} is no output of `judgesmith score`; give another -o, or --overwrite")
         if old["judge"] != self.mark:
             raise OptionError(
-                f"{self.output.name} was written by judge {old['judge']}, this one is {self.mark}; give another -o, or --overwrite"
+                f"{name} was written by judge {old['judge']}, this one is {self.mark}; give another -o, or --overwrite"
             )
         if new is None or _plain(new[0].id) != _plain(old["id"]):
             there = "the end of the input" if new is None else f"{new[0].id!r}"
             raise OptionError(
-                f"{self.output.name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
+                f"{name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
                 "Give another -o, or --overwrite"
             )
         # Ids are often only line numbers: what the row says has to be the same, too.
-        for name, value in finite(new[1]).items():
-            if name in old and name not in OURS and _plain(old[name]) != _plain(value):
+        for column, value in finite(new[1]).items():
+            if column in old and column not in OURS and _plain(old[column]) != _plain(value):
                 raise OptionError(
-                    f"{self.output.name}, row {old['id']!r}: {name!r} is not what the input has; it belongs to another input, "
+                    f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, "
                     "or the input was changed. Give another -o, or --overwrite"
                 )
 
