@@ -11,7 +11,7 @@ from typing import Any
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels
 from ..errors import OptionError
-from ..optimizers.compiling import CompileOptions, Compiler, default_optimizer
+from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer
 from ..optimizers.registry import build_optimizer, optimizers
 from ..parts import Options, option
 from ..programs.judge import Judge
@@ -42,9 +42,6 @@ class RunOptions(JudgeInWords, CompileOptions):
     plots: Path | None = option(
         None, "optuna: draw the history of the study and what mattered in it (SVG) into this folder."
     )
-
-    def of_compiler(self) -> CompileOptions:
-        return CompileOptions(**{name: getattr(self, name) for name in CompileOptions.model_fields})
 
 
 @cache
@@ -97,9 +94,15 @@ class Setup:
 
     def takes(self, name: str) -> bool:
         """Whether an option of that name does something with this method and this optimizer."""
+        return self.unused(name) is None and self.catalogue().takes(name)
+
+    def unused(self, name: str) -> str | None:
+        """With what an option of the run does nothing, and why; None where it does something."""
         if name in OF_INFERENCE and judges.get(self.method).infer is Judge.infer:
-            return False
-        return self.catalogue().takes(name)
+            return f"--method {self.method}: it infers no task"
+        if name == "teacher" and self.optimizer and not optimizers.get(self.optimizer).uses_teacher:
+            return f"--optimizer {self.optimizer}: {NO_TEACHER}"
+        return None
 
     def resolve(self, *layers: Iterable[tuple[str, Any]], source: str = "--set") -> dict[str, dict[str, Any]]:
         return self.catalogue().resolve(*layers, source=source)
@@ -127,11 +130,9 @@ class CompileRun:
     @classmethod
     def of(cls, setup: Setup, found: Mapping[str, Mapping[str, Any]], **everyday: Any) -> CompileRun:
         """From what `Setup.resolve` found. everyday: the other fields. Raises OptionError."""
-        part = judges.get(setup.method)
-        if part.infer is Judge.infer and (
-            unused := [name for name in ("batches", "batch_size", "keep") if name in found["run"]]
-        ):
-            raise OptionError(f"--set {unused[0]}=… does nothing with --method {setup.method}: it infers no task")
+        for name, value in found["run"].items():
+            if value is not None and (why := setup.unused(name)):
+                raise OptionError(f"--set {name}=… does nothing with {why}")
         return cls(
             setup=setup, run=RunOptions(**found["run"]), model=ModelOptions(**found["lm"]),
             of_method=found["method"], of_optimizer=found["optimizer"], **everyday,
@@ -146,7 +147,7 @@ class CompileRun:
         search = build_optimizer(str(self.setup.optimizer), self.of_optimizer, where=where)
         if self.run.plots is not None and not hasattr(search, "study"):
             raise OptionError(f"--set plots=… does nothing with {where}: only optuna keeps a study that can be drawn")
-        return Compiler(search=search, options=self.run.of_compiler(), heldout=self._heldout(labels))
+        return Compiler(search=search, options=self.run, heldout=self._heldout(labels))
 
     def files(self) -> list[Path]:
         """The files that it reads or writes beside labels and judge."""

@@ -17,11 +17,14 @@ from ..parts import Options, from_text, nearest, option, read_options
 #: Older names of options, and the flags of the command line.
 ALIASES = {
     "annotator": "annotators",
+    "as": "library_aspect",
     "aspects": "aspect_file",
+    "bootstrap_over": "over",
     "demos": "max_demos",
     "max_demos": "demos",
     "references": "levels",
     "levels": "references",
+    "tests": "compare",
     "try_temperature": "temperatures",
     "try_temperatures": "temperatures",
     "try_variant": "variants",

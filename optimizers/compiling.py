@@ -44,6 +44,8 @@ from .search.random import CorrelationRandomSearch
 #: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30
 FOLDS = 4
+#: Why a teacher is refused.
+NO_TEACHER = "no model writes anything in it"
 #: Calls at most to find out what a model can do.
 PROBES = 5
 
@@ -110,19 +112,21 @@ class Compiler:
         **given: Any,
     ) -> None:
         """options, or `given` by their names. heldout: labels, or the option of that name; budget: both of its options.
-        Raises OptionError."""
+        Raises OptionError, also for a teacher that the search has no use for."""
         if budget is not None:
             given |= {"max_calls": budget.max_calls, "max_cost": budget.max_cost}
         if heldout is not None and not isinstance(heldout, Labels):
             given["heldout"] = heldout
-        known = {} if options is None else options.model_dump()
+        options = options or CompileOptions()
         set_ = partial(object.__setattr__, self)
         set_("search", CorrelationRandomSearch() if search == "default" else search)
-        set_("options", read_options(CompileOptions, known | given, "compile"))
+        set_("options", read_options(type(options), dict(options) | given, "compile"))
         set_("heldout", heldout if isinstance(heldout, Labels) else None)
         set_("inference", inference)
         set_("teacher", teacher)
         set_("progress", progress or Silent())
+        if teacher is not None and not (self.search or NoSearch()).uses_teacher:
+            raise OptionError(f"teacher does nothing with optimizer {(self.search or NoSearch()).name}: {NO_TEACHER}")
 
     # -- what it will do
 
@@ -394,26 +398,20 @@ def compile(
     *,
     lm: str | LanguageModel | Any,
     teacher: str | LanguageModel | Any | None = None,
-    heldout: float | Labels = 0.25,
-    cv: int | None = None,
     optimizer: DemonstrationSearch | str | None = None,
-    inference: TaskInference | None = None,
-    augment: bool = False,
-    ensemble_top: int | None = None,
-    level: Level = "pooled",
-    seed: int = 0,
-    budget: Budget | None = None,
     sampling: Sampling | None = None,
     connection: Connection | None = None,
     progress: Progress | None = None,
+    **options: Any,
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
 
-    heldout: share of rows (whole groups) that the search never sees, or other labels to hold out. optimizer: a
-    `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith optimizers`
-    lists them); by default none for a judge that weighs readings, random search for others. teacher: a model that
-    writes what a search has written. level and seed hold for the optimizer, too, whatever its own. The others: see
-    `CompileOptions`. The same seed, labels and cache give the same judge.
+    optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
+    optimizers` lists them); by default none for a judge that weighs readings, random search for others. teacher: a
+    model that writes what a search has written. options: those of `CompileOptions` by their names (level and seed hold
+    for the optimizer, too, whatever its own); heldout may also be other labels to hold out, budget=Budget(…) stands for
+    max_calls and max_cost, and inference=TaskInference(…) for how the task is inferred. The same seed, labels and cache
+    give the same judge.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
@@ -421,17 +419,10 @@ def compile(
     model = language_model(lm, sampling=sampling, connection=connection)
     optimizer = optimizer or default_optimizer(type(judge))
     settings = Compiler(
-        heldout=heldout,
         search=build_optimizer(optimizer) if isinstance(optimizer, str) else optimizer,
-        inference=inference,
         teacher=None if teacher is None else language_model(teacher, connection=connection),
         progress=progress,
-        budget=budget,
-        cv=cv,
-        augment=augment,
-        ensemble_top=ensemble_top,
-        level=level,
-        seed=seed,
+        **options,
     )
     made, report = settings.run(judge, labels, model)
     made.report = report

@@ -13,6 +13,7 @@ import numpy as np
 from ...optimizers.agreement.correlation import Vector
 from ...optimizers.agreement.discernment_comparison import Gap, compare_discernment
 from ...optimizers.agreement.significance import holm
+from .options import DiscernOptions
 from .pairs import Book, Contender, ask_key
 from .run import JudgeResult, metric_values
 
@@ -53,19 +54,15 @@ def compare(
     contenders: Sequence[Contender],
     results: Sequence[JudgeResult],
     book: Book,
-    *,
-    repeat: int = 1,
-    criteria: bool = False,
-    rounds: int = 1000,
-    seed: int = 0,
+    how: DiscernOptions,
 ) -> list[Comparison]:
     """Every two judges, on the damages that both have enough texts for."""
-    scores = [_scores(contender, book, repeat, criteria) for contender in contenders]
+    scores = [_scores(contender, book, how) for contender in contenders]
     found = []
     for i, j in combinations(range(len(results)), 2):
         enough = [{line.name: line.level for line in results[k].of("damage") if line.enough} for k in (i, j)]
         levels = {name: level for name, level in enough[0].items() if name in enough[1]}
-        gap = compare_discernment(scores[i], scores[j], levels, rounds=rounds, seed=seed)
+        gap = compare_discernment(scores[i], scores[j], levels, rounds=how.rounds, seed=how.seed)
         found.append(Comparison(results[i].judge, results[j].judge, gap))
     return _adjusted(found)
 
@@ -85,9 +82,9 @@ def _adjusted(found: Sequence[Comparison]) -> list[Comparison]:
     ]
 
 
-def _scores(contender: Contender, book: Book, repeat: int, criteria: bool) -> dict[str, tuple[Vector, Vector]]:
+def _scores(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, tuple[Vector, Vector]]:
     """Scores before and after by damage, metrics × all texts; NaN where a text has no pair or no score."""
-    values = metric_values(contender, book, repeat, criteria)
+    values = metric_values(contender, book, how)
     columns = {group: k for k, group in enumerate(dict.fromkeys(pair.group for pair in book.pairs))}
     found: dict[str, tuple[Vector, Vector]] = {}
     for pair in book.pairs:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,13 +20,13 @@ from ...errors import OptionError
 from ...optimizers.agreement.discernment import (
     OUR_WEIGHTS,
     Discernment,
-    Form,
     Summary,
     discernment,
     expert_weights,
     summarise,
 )
 from ...optimizers.agreement.significance import holm
+from .options import DiscernOptions
 from .pairs import Book, Contender, ask_key
 
 # Statistics ----------------------------------------------------------------------------------------------------------
@@ -144,25 +145,20 @@ def analyse(
     contender: Contender,
     book: Book,
     perturbations: Mapping[str, Perturbation],
-    *,
-    repeat: int = 1,
-    criteria: bool = False,
+    how: DiscernOptions,
     weights: Mapping[str, Mapping[str, float]] | None = None,
-    form: Form = "normalised",
-    rounds: int = 1000,
-    seed: int = 0,
 ) -> JudgeResult:
-    """The tests of one judge. criteria: the scores of its criteria are its metrics. weights: an expert's table."""
-    values = metric_values(contender, book, repeat, criteria)
+    """The tests of one judge. weights: an expert's table."""
+    values = metric_values(contender, book, how)
     groups: dict[str, list[Pair]] = {}
     for pair in book.pairs:
         groups.setdefault(pair.name, []).append(pair)
-    left: dict[str, int] = {}
-    for one in book.left:
-        left[one.name] = left.get(one.name, 0) + 1
-    names = list(dict.fromkeys([*groups, *left]))
+    left = Counter(one.name for one in book.left)
     places = {name: i for i, name in enumerate(perturbations)}
-    names.sort(key=lambda name: (places.get(name.partition(":")[0], len(places)), name.endswith("major")))
+    names = sorted(
+        dict.fromkeys([*groups, *left]),
+        key=lambda name: (places.get(name.partition(":")[0], len(places)), name.endswith("major")),
+    )
     metrics = tuple(values)
     lines = []
     for name in names:
@@ -176,30 +172,30 @@ def analyse(
         if attack:
             before, after = after, before
         chosen = expert_weights(weights or OUR_WEIGHTS, name, metrics) if len(metrics) > 1 else None
-        found = discernment(before, after, form=form, rounds=rounds, seed=seed)
+        found = discernment(before, after, form=how.form, rounds=how.rounds, seed=how.seed)
         if chosen is not None:
             found = replace(found, d_expert=discernment(before, after, weights=chosen).d_expert)
         lines.append(
             Line(contender.name, name, perturbation.kind, perturbation.level, perturbation.method,
-                 bool(perturbation.paper), found, left.get(name, 0))
+                 bool(perturbation.paper), found, left[name])
         )  # fmt: skip
     return _result(contender, metrics, lines, book, values)
 
 
-def metric_values(contender: Contender, book: Book, repeat: int, criteria: bool) -> dict[str, dict[str, float]]:
+def metric_values(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, dict[str, float]]:
     """metric -> text's key -> mean score over the repeats."""
     several: dict[str, dict[str, list[float]]] = {}
     by_mark = {mark: metric for metric, mark in contender.marks.items()}
     for (mark, key, k), record in book.scores.items():
-        if mark not in by_mark or k >= repeat:
+        if mark not in by_mark or k >= how.repeat:
             continue
-        named = record.get("criteria") or {} if criteria else {by_mark[mark]: record.get("score")}
+        named = record.get("criteria") or {} if how.criteria else {by_mark[mark]: record.get("score")}
         for metric, score in named.items():
             if score is not None:
                 several.setdefault(metric, {}).setdefault(key, []).append(float(score))
-    if criteria and not several:
+    if how.criteria and not several:
         raise OptionError(f"{contender.name} gives no scores for criteria; leave --criteria out")
-    metrics = several if criteria else {metric: several.get(metric, {}) for metric in contender.marks}
+    metrics = several if how.criteria else {metric: several.get(metric, {}) for metric in contender.marks}
     return {m: {key: math.fsum(s) / len(s) for key, s in by_key.items()} for m, by_key in metrics.items()}
 
 

@@ -56,44 +56,52 @@ class Spec:
         return cls(name.strip(), column.strip())
 
 
-def read_judged(
-    sources: Sequence[str],
-    *,
-    human: Sequence[str] = (),
-    judges: Sequence[str] = (),
-    labels: str | None = None,
-    metrics: Sequence[Path] = (),
-    columns: Mapping[str, str] | None = None,
-    without_systems: Sequence[str] = (),
-    scale: tuple[float, float] | None = None,
-    limit: int | None = None,
-    unseen: bool = False,
-) -> Judged:
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which scores are compared, on which rows.
+
+    human: aspects, columns or paths of people's scores; judges: as `--judge` names them; none: those that are found.
+    labels: a file that people's scores are taken from. metrics: files of further judges' values. limit: only the first
+    rows. unseen: leave out the rows that any judge is known to have been compiled from.
+    """
+
+    human: Sequence[str] = ()
+    judges: Sequence[str] = ()
+    labels: str | None = None
+    metrics: Sequence[Path] = ()
+    columns: Mapping[str, str] | None = None
+    without_systems: Sequence[str] = ()
+    scale: tuple[float, float] | None = None
+    limit: int | None = None
+    unseen: bool = False
+
+
+def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     """Read and join everything by id; the first file (or `labels`) gives the rows and people's scores.
 
-    Saved judges are checked and wait in `live` for `judge_live`. unseen: leave out the rows that any judge is known to
-    have been compiled from. Raises LabelsError for a file, a column or an id that is not there, with what is;
-    OptionError for a wrong option, ArtifactError for a file that is no judge.
+    Saved judges are checked and wait in `live` for `judge_live`. Raises LabelsError for a file, a column or an id that
+    is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is no judge.
     """
-    specs = [Spec.parse(text) for text in (*judges, *(s for s in sources if s.startswith(PREFIX)))]
-    files = [read_file(name, columns, limit) for name in sources if not name.startswith(PREFIX)]
+    labels = wanted.labels
+    specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
+    files = [read_file(name, wanted.columns, wanted.limit) for name in sources if not name.startswith(PREFIX)]
     if not files and labels is None:
         raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
-    base = files[0] if labels is None else read_file(labels, columns, limit)
+    base = files[0] if labels is None else read_file(labels, wanted.columns, wanted.limit)
     joined = Judged(base.origin)
-    keep = [i for i, row in enumerate(base.rows) if (row.system or "") not in without_systems]
-    check_systems(base, without_systems)
+    keep = [i for i, row in enumerate(base.rows) if (row.system or "") not in wanted.without_systems]
+    check_systems(base, wanted.without_systems)
     rows, records = [base.rows[i] for i in keep], [base.records[i] for i in keep]
     if not rows:
-        raise LabelsError(f"{base.origin}: no row is left without the systems {', '.join(without_systems)}")
+        raise LabelsError(f"{base.origin}: no row is left without the systems {', '.join(wanted.without_systems)}")
     place = places(base.origin, rows)
     joined.rows = rows
     column = next((name for name in POSITIONS if name in base.names()), None)
     if column is not None:
         joined.positions = [as_text(record.get(column)) for record in records]
-    read_people(joined, base, rows, records, human, scale)
+    read_people(joined, base, rows, records, wanted.human, wanted.scale)
     read_raters(joined, base, place)
-    tables = [_metric_file(path) for path in metrics]
+    tables = [_metric_file(path) for path in wanted.metrics]
     beside = base.path.with_name(base.path.name.split(".")[0] + ".metrics.jsonl")
     if not tables and beside.exists() and beside != base.path:
         tables = [_metric_file(beside)]
@@ -109,7 +117,7 @@ def read_judged(
             + (f", or a metric: {some(_metric_names(tables))}" if tables else "")
         )
     _mark_seen(joined)
-    if unseen:
+    if wanted.unseen:
         _leave_out(joined)
     elif joined.seen:
         joined.notes.append(

@@ -16,6 +16,7 @@ from ...datasets.perturbations.registry import Pair
 from ...errors import OptionError
 from ...programs.atomic import write_whole
 from ..discernment.comparison import Comparison
+from ..discernment.options import DiscernOptions
 from ..discernment.pairs import Book, Contender, ask_key
 from ..discernment.run import JudgeResult, Line, metric_values
 from ..discernment.tables import SEES, difference_in_words, p_text, share_text
@@ -57,12 +58,10 @@ def render(
     results: Sequence[JudgeResult],
     comparisons: Sequence[Comparison],
     book: Book,
+    how: DiscernOptions,
     *,
     origin: str,
     notes: Sequence[str] = (),
-    repeat: int = 1,
-    criteria: bool = False,
-    rounds: int = 1000,
 ) -> str:
     """The page."""
     from ... import __version__
@@ -76,13 +75,13 @@ def render(
             texts=len({pair.group for pair in book.pairs}),
             pairs=len(book.pairs),
             settings={name: value for name, value in book.settings.items() if name in _SHOWN and value is not None},
-            rounds=rounds,
+            rounds=how.rounds,
             notes=notes,
             judges=[_judge(result, i) for i, result in enumerate(results)],
             comparisons=[_comparison(one) for one in comparisons],
             figure=Markup(drawn) if drawn else None,  # noqa: S704  # our own figure, whose texts are outlines
             colours=_JUDGES,
-            examples=_examples(contenders, results, book, repeat, criteria),
+            examples=_examples(contenders, results, book, how),
             version=__version__,
         )
     )
@@ -200,11 +199,11 @@ def _figure(results: Sequence[JudgeResult]) -> str:
 
 
 def _examples(
-    contenders: Sequence[Contender], results: Sequence[JudgeResult], book: Book, repeat: int, criteria: bool
+    contenders: Sequence[Contender], results: Sequence[JudgeResult], book: Book, how: DiscernOptions
 ) -> list[dict[str, Any]]:
     """For each damage some pairs, first those that most judges missed, of these the most damaged; of changes without
     harm and of attacks only pairs to which a judge reacted."""
-    values = [metric_values(contender, book, repeat, criteria) for contender in contenders]
+    values = [metric_values(contender, book, how) for contender in contenders]
     groups: dict[str, list[Pair]] = {}
     for pair in book.pairs:
         groups.setdefault(pair.name, []).append(pair)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -112,95 +113,102 @@ def _reasons(result: MetaEvaluation, levels: Mapping[str, str]) -> list[str]:
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A table of the report; the first `texts` columns hold words, the others numbers."""
+
+    title: str
+    about: str
+    texts: int
+    names: Sequence[str]
+    rows: list[dict[str, Any]]
+
+
 def _tables(result: MetaEvaluation, levels: Mapping[str, str]) -> list[tuple[str, str, dict[str, Any]]]:
-    """(title, introduction, {names, rows, texts}); the first `texts` columns hold words, the others numbers."""
-    sizes = list(dict.fromkeys(row["documents"] for row in rows_of(result.widths)))
-    found: list[tuple[str, str, int, list[str], list[dict[str, Any]]]] = [
-        (
-            "Is one judge better?",
-            "Differences of the first judge less the second, and p-values corrected by Holm over the pairs of judges.",
-            4,
-            ["judge", "less judge", "aspect", "level", "difference", "p permutation", "p bootstrap", "p Williams (r)"],
-            [
-                _row(
-                    row["a"], row["b"], row["aspect"], levels[row["level"]],
-                    cell_text(row | {"value": row["difference"]}),
-                    *(p_value(row[f"p_{test}_holm"]) for test in ("permutation", "bootstrap", "williams")),
-                )
-                for row in rows_of(result.comparisons)
-            ],
-        ),
-        (
-            "On the scale itself",
-            "In points of people's scale: mean absolute error, bias (above 0: lenient), root mean squared error.",
-            2,
-            ["judge", "aspect", "rows", "mean error", "bias", "root mean square"],
-            [
-                _row(
-                    f"{row['judge']} {row['stage']}".strip(), row["aspect"], row["n"],
-                    *(() if text(row["reason"]) else (_estimate(row, name) for name in ("mae", "bias", "rmse"))),
-                    reason=text(row["reason"]),
-                )
-                for row in rows_of(result.scale)
-            ],
-        ),
-        (
-            "Decisions at a threshold",
-            "Accepting what scores at least the threshold; kappa is 0 where the judge agrees as by chance.",
-            2,
-            ["judge", "aspect", "threshold", "precision", "recall", "accuracy", "kappa"],
-            [
-                _row(
-                    row["judge"], row["aspect"], f"{row['threshold']:g}",
-                    *(
-                        ()
-                        if text(row["reason"])
-                        else (_estimate(row, name) for name in ("precision", "recall", "accuracy", "kappa"))
-                    ),
-                    reason=text(row["reason"]),
-                )
-                for row in rows_of(result.decisions)
-            ],
-        ),
-        (
-            "Length",
-            "Spearman correlations with the number of words. Bias: of the judge with the length, given people's score.",
-            2,
-            ["judge", "aspect", "judge and length", "people and length", "bias", "agreement given length"],
-            [
-                _row(
-                    row["judge"], row["aspect"],
-                    *(plain_number(row[name], 2) for name in ("judge_length", "human_length", "bias", "agreement")),
-                )
-                for row in rows_of(result.length)
-            ],
-        ),
-        (
-            "Order",
-            "Is an output favoured for where it was shown?",
-            3,
-            ["judge", "aspect", "what"],
-            [
-                _row(judge, aspect, line)
-                for (judge, aspect), rows in result.order.groupby(["judge", "aspect"], sort=False)
-                for line in order_lines(rows_of(rows))
-            ]
-            if len(result.order)
-            else [],
-        ),
-        (
-            "How many labels?",
-            "Expected width of the interval with this many labelled documents; * extrapolated.",
-            4,
-            ["judge", "aspect", "level", "coefficient", *(f"{size} documents" for size in sizes)],
-            _widths(result, levels, sizes),
-        ),
-    ]  # fmt: skip
+    """(title, introduction, {names, rows, texts}) of the tables that have rows."""
+    makers = (_differences, _on_scale, _decisions, _length, _order, _widths)
     return [
-        (title, intro, {"names": names, "rows": rows, "texts": words})
-        for title, intro, words, names, rows in found
-        if rows
+        (table.title, table.about, {"names": table.names, "rows": table.rows, "texts": table.texts})
+        for table in (make(result, levels) for make in makers)
+        if table.rows
     ]
+
+
+def _differences(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
+    return _Table(
+        "Is one judge better?",
+        "Differences of the first judge less the second, and p-values corrected by Holm over the pairs of judges.",
+        4,
+        ["judge", "less judge", "aspect", "level", "difference", "p permutation", "p bootstrap", "p Williams (r)"],
+        [
+            _row(
+                row["a"], row["b"], row["aspect"], levels[row["level"]],
+                cell_text(row | {"value": row["difference"]}),
+                *(p_value(row[f"p_{test}_holm"]) for test in ("permutation", "bootstrap", "williams")),
+            )
+            for row in rows_of(result.comparisons)
+        ],
+    )  # fmt: skip
+
+
+def _on_scale(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
+    return _Table(
+        "On the scale itself",
+        "In points of people's scale: mean absolute error, bias (above 0: lenient), root mean squared error.",
+        2,
+        ["judge", "aspect", "rows", "mean error", "bias", "root mean square"],
+        [
+            _measured(row, f"{row['judge']} {row['stage']}".strip(), row["n"], names=("mae", "bias", "rmse"))
+            for row in rows_of(result.scale)
+        ],
+    )
+
+
+def _decisions(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
+    names = ("precision", "recall", "accuracy", "kappa")
+    return _Table(
+        "Decisions at a threshold",
+        "Accepting what scores at least the threshold; kappa is 0 where the judge agrees as by chance.",
+        2,
+        ["judge", "aspect", "threshold", *names],
+        [_measured(row, row["judge"], f"{row['threshold']:g}", names=names) for row in rows_of(result.decisions)],
+    )
+
+
+def _length(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
+    names = ("judge_length", "human_length", "bias", "agreement")
+    return _Table(
+        "Length",
+        "Spearman correlations with the number of words. Bias: of the judge with the length, given people's score.",
+        2,
+        ["judge", "aspect", "judge and length", "people and length", "bias", "agreement given length"],
+        [
+            _row(row["judge"], row["aspect"], *(plain_number(row[name], 2) for name in names))
+            for row in rows_of(result.length)
+        ],
+    )
+
+
+def _order(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
+    groups = result.order.groupby(["judge", "aspect"], sort=False) if len(result.order) else ()
+    rows = [_row(judge, aspect, line) for (judge, aspect), found in groups for line in order_lines(rows_of(found))]
+    return _Table("Order", "Is an output favoured for where it was shown?", 3, ["judge", "aspect", "what"], rows)
+
+
+def _widths(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
+    sizes = list(dict.fromkeys(row["documents"] for row in rows_of(result.widths)))
+    found: dict[tuple[str, ...], dict[int, str]] = {}
+    for row in rows_of(result.widths):
+        key = (row["judge"], row["aspect"], levels[row["level"]], TITLES[row["coefficient"]])
+        width = plain_number(row["width"], 2) + ("*" if row["extrapolated"] else "")
+        found.setdefault(key, {})[row["documents"]] = width
+    return _Table(
+        "How many labels?",
+        "Expected width of the interval with this many labelled documents; * extrapolated.",
+        4,
+        ["judge", "aspect", "level", "coefficient", *(f"{size} documents" for size in sizes)],
+        [_row(*key, *(widths.get(size, "–") for size in sizes)) for key, widths in found.items()],
+    )
 
 
 def _row(*cells: Any, reason: str = "") -> dict[str, Any]:
@@ -208,13 +216,10 @@ def _row(*cells: Any, reason: str = "") -> dict[str, Any]:
     return {"cells": cells, "reason": reason}
 
 
-def _widths(result: MetaEvaluation, levels: Mapping[str, str], sizes: Sequence[int]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, ...], dict[int, str]] = {}
-    for row in rows_of(result.widths):
-        key = (row["judge"], row["aspect"], levels[row["level"]], TITLES[row["coefficient"]])
-        width = plain_number(row["width"], 2) + ("*" if row["extrapolated"] else "")
-        found.setdefault(key, {})[row["documents"]] = width
-    return [_row(*key, *(widths.get(size, "–") for size in sizes)) for key, widths in found.items()]
+def _measured(row: Mapping[str, Any], judge: str, about: Any, *, names: Sequence[str]) -> dict[str, Any]:
+    """Estimates with their intervals, or the reason why there are none."""
+    reason = text(row["reason"])
+    return _row(judge, row["aspect"], about, *(() if reason else (_estimate(row, n) for n in names)), reason=reason)
 
 
 def _estimate(row: Mapping[str, Any], name: str) -> str:

@@ -16,9 +16,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 from ...errors import OptionError
 from ...optimizers.agreement.correlation import Level
 from ...optimizers.registry import optimizers
+from ...parts import Options, option
+from ...programs.models.lm import Connection
 from ...programs.registry import judges
 from ..compile_run import METHOD, OPTIMIZER, Setup, every_part
-from ..settings import ALIASES, WITHOUT, ModelOptions, choices_of
+from ..opening import connection_of
+from ..settings import ALIASES, WITHOUT, Catalogue, ModelOptions, Owner, ReachOptions, choices_of
 
 Kind = Literal["optimizers", "ablation", "labels", "models"]
 Size = int | Literal["all"]
@@ -26,12 +29,10 @@ Size = int | Literal["all"]
 #: What a cell decides, or the whole study: no arm may have its own.
 OF_STUDY = (
     "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
-    "cv", "storage", "plots", "mlflow", "no_cache", *ModelOptions.model_fields,
+    "cv", "storage", "plots", "mlflow", "no_cache", "baseline", *ModelOptions.model_fields,
 )  # fmt: skip
 #: How models are reached: read from a file, never written to one.
-CONNECTION: Mapping[str, Any] = {
-    "api_base": str | None, "timeout": float, "concurrency": int | None, "rpm": float | None, "no_cache": bool,
-}  # fmt: skip
+CONNECTION = ("api_base", "no_cache", *ReachOptions.model_fields)
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "racing": {"racing": True},
@@ -57,13 +58,20 @@ OPTIMIZERS = (
 )  # fmt: skip
 
 
+class StudyOptions(Options):
+    """Options of `judgesmith study` beside those of `judgesmith compile`."""
+
+    baseline: str = option("", "The arm to compare with; none: the first.")
+    method: str = option(METHOD, "How the arms judge that name no method.")
+    optimizer: str = option(OPTIMIZER, "How the arms are compiled that name no optimizer.")
+    library_aspect: str | None = option(None, "[TASK/]ASPECT: the aspect of the library that the score stands for.")
+
+
 @cache
 def setting_types() -> dict[str, list[Any]]:
     """What an arm may set, with the types that the parts which have it give it."""
-    found: dict[str, list[Any]] = {
-        "method": [str], "optimizer": [str], "library_aspect": [str | None], "without": [list[str]]
-    }  # fmt: skip
-    for _, options in every_part():
+    found: dict[str, list[Any]] = {"without": [list[str]]}
+    for _, options in (("", StudyOptions), *every_part()):
         for name, declared in options.model_fields.items():
             for known in (name, *(old for old, new in ALIASES.items() if new == name)):
                 if known not in OF_STUDY:
@@ -347,18 +355,15 @@ class Given:
     def has(self, name: str) -> bool:
         return name in self.file or self.flags.get(name) is not None
 
-    def connection(self, flags: Mapping[str, Any], given: Iterable[str]) -> dict[str, Any]:
-        """How models are reached: the flags that were given, then the file, then the flags' defaults."""
-        found = dict(flags)
-        for name in CONNECTION:
-            if name in self.file and name not in given:
-                try:
-                    found[name] = TypeAdapter(CONNECTION[name]).validate_python(self.file[name])
-                except ValidationError as error:
-                    raise OptionError(
-                        f"{self.origin}, {name}: {error.errors()[0]['msg']}; got {self.file[name]!r}"
-                    ) from None
-        return found
+    def connection(self) -> Connection:
+        """How models are reached: by the flags that were given, and else by the file. Raises OptionError."""
+        layers = [[(n, v) for n, v in given.items() if n in CONNECTION] for given in (self.file, self.flags)]
+        bases = [value for layer in layers for name, value in layer if name == "api_base" and value is not None]
+        if bases and not isinstance(bases[-1], str):
+            raise OptionError(f"{self.origin}, api_base: an address is a text; got {bases[-1]!r}")
+        reach = Catalogue((Owner("lm", self.origin, ReachOptions),))
+        found = reach.resolve(*([pair for pair in layer if pair[0] != "api_base"] for layer in layers))
+        return connection_of(ReachOptions(**found["lm"]), bases[-1] if bases else None)
 
     def folder(self) -> Path:
         """Where the file wants the results; study-KIND where it does not say."""
@@ -367,7 +372,7 @@ class Given:
     def config(self) -> StudyConfig:
         """Both together; flags win. Raises OptionError."""
         given = {k: v for k, v in self.file.items() if k not in ("resolved", "output", *CONNECTION)}
-        given |= {k: v for k, v in self.flags.items() if v is not None}
+        given |= {k: v for k, v in self.flags.items() if v is not None and k not in CONNECTION}
         if given.pop("study", self.kind) != self.kind:
             raise OptionError(
                 f"{self.origin} is of `judgesmith study {self.file['study']}`, not of `study {self.kind}`"

@@ -194,7 +194,8 @@ class DemonstrationSearch(ABC):
 
     A subclass declares itself (`name`, `about`, `paper`, `Options`), is registered with `optimizers.register`, and says
     what is tried (`explore`) and how much that is at most (`evaluations`). The constructor takes the names in `Options`
-    as keywords; they are read as attributes. searches: whether anything is chosen at all.
+    as keywords; they are read as attributes. searches: whether anything is chosen at all. uses_teacher: whether a model
+    writes anything in it (explanations, proposals), so that a teacher makes a difference.
 
     level: of agreement, that Q is measured at. seed: decides all that is drawn. In `judgesmith.compile`, those of the
     whole run hold.
@@ -205,6 +206,7 @@ class DemonstrationSearch(ABC):
     paper: ClassVar[str] = ""
     Options: ClassVar[type[SearchOptions]] = SearchOptions
     searches: ClassVar[bool] = True
+    uses_teacher: ClassVar[bool] = True
     #: Former names of options.
     renamed: ClassVar[Mapping[str, str]] = {"demos": "max_demos"}
 

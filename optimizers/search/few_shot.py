@@ -33,6 +33,7 @@ class LabeledFewShot(DemonstrationSearch):
 
     name = "labeled-few-shot"
     about = "one set of labelled rows as demonstrations, without a search"
+    uses_teacher = False
 
     class Options(SureOptions, DemoOptions):
         stratified: bool = option(True, "Rows are spread over the range of human scores; no: any rows.")
@@ -70,6 +71,7 @@ class KnnFewShot(DemonstrationSearch):
 
     name = "knn"
     about = "for each output the labelled rows that are most like it as demonstrations"
+    uses_teacher = False
 
     class Options(RacingOptions, SureOptions):
         max_demos: int = option(4, "Demonstrations in a prompt at most.", ge=1, le=MOST_SHOWN)
@@ -104,7 +106,7 @@ class NoSearch(DemonstrationSearch):
 
     name = "none"
     about = "no search: the judge as it is, without demonstrations"
-    searches = False
+    searches = uses_teacher = False
     Options = SearchOptions
 
     def evaluations(self) -> int:

@@ -106,81 +106,19 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
     ) -> Inference:
         """`examples` in the order in which they are to be read (shuffled by the caller). `aspect`: what people scored,
         where the labels name it."""
-        usage, notes, asked = Usage(), list[str](), 0
-        observations: list[str] = []
-        descriptions: list[str] = []
-        sets: list[list[Criterion]] = []
-        read, complete = 0, False
-
-        async def ask(step: JudgePredict, what: str, **inputs: Any) -> Any | None:
-            nonlocal usage, asked
-            asked += 1
-            if progress is not None:
-                progress(what)
-            try:
-                answer = await step.ask(lm, inputs)
-            except CallError as error:
-                usage += getattr(error, "usage", Usage())
-                notes.append(f"{what}: {error}")
-                return None
-            usage += answer.usage
-            (value,) = answer.read.values.values()
-            return value
-
+        run = _Reading(self, lm, progress)
         batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)]
         # A batch without a description is made up for by another one, as far as the announced calls go.
         most = 3 * self._kept(len(examples))
         for batch in batches[: self.batches]:
-            if len(descriptions) >= self.keep or asked + 3 > most:
+            if len(run.descriptions) >= self.keep or run.asked + 3 > most or run.complete:
                 break
-            read += 1
-            seen = "\n".join(observations)
-            new = await ask(
-                self.observe,
-                f"reading examples, batch {read}",
-                earlier_observations=seen,
-                examples=self._show(batch, aspect),
-            )
-            if new is None:
-                continue
-            if _is_complete(new) and descriptions:
-                complete = True
-                break
-            observations.append(new.replace("COMPLETE", "").strip())
-            seen = "\n".join(observations)
-            earlier = descriptions[-1] if descriptions else ""
-            described = await ask(
-                self.describe, f"describing the task, batch {read}", observations=seen, earlier_description=earlier
-            )
-            if described is not None:
-                descriptions.append(described)
-            named = await ask(
-                self.propose,
-                f"naming criteria, batch {read}",
-                description=described or earlier,
-                observations=seen,
-            )
-            if named is not None:
-                sets.append(named)
-        description = descriptions[-1] if descriptions else ""
-        if len(descriptions) > 1:
-            merged = await ask(
-                self.merge_descriptions,
-                "merging descriptions",
-                descriptions="\n".join(f"{i}. {d}" for i, d in enumerate(descriptions, 1)),
-            )
-            description = merged or description
-        criteria = sets[-1] if sets else []
-        if len(sets) > 1:
-            lists = "\n\n".join("\n".join(f"- {c.name}: {c.definition}" for c in s) for s in sets)
-            merged_criteria = await ask(
-                self.merge_criteria, "merging criteria", description=description, criteria_lists=lists
-            )
-            criteria = _merged(merged_criteria, sets)
-        criteria = criteria[:MOST]
+            await run.read(self._show(batch, aspect))
+        description = await run.description()
+        criteria = (await run.criteria(description))[:MOST]
         if len(criteria) < FEWEST:
-            notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
-        return Inference(description, tuple(criteria), read, complete, tuple(notes), usage)
+            run.notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
+        return Inference(description, tuple(criteria), run.batches, run.complete, tuple(run.notes), run.usage)
 
     def _show(self, batch: Sequence[Labelled], aspect: str) -> str:
         def cut(text: str) -> str:
@@ -194,6 +132,74 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
                 for i, e in enumerate(batch, 1)
             )
         )
+
+
+class _Reading:
+    """What was learnt so far of the examples, and what it cost."""
+
+    def __init__(self, inference: TaskInference, lm: LanguageModel, progress: Callable[[str], None] | None) -> None:
+        self.steps, self.lm, self.progress = inference, lm, progress
+        self.usage, self.notes, self.asked = Usage(), list[str](), 0
+        self.observations: list[str] = []
+        self.descriptions: list[str] = []
+        self.sets: list[list[Criterion]] = []
+        self.batches, self.complete = 0, False
+
+    async def ask(self, step: JudgePredict, what: str, **inputs: Any) -> Any | None:
+        """The answer; None, and a note, where the call fails."""
+        self.asked += 1
+        if self.progress is not None:
+            self.progress(what)
+        try:
+            answer = await step.ask(self.lm, inputs)
+        except CallError as error:
+            self.usage += getattr(error, "usage", Usage())
+            self.notes.append(f"{what}: {error}")
+            return None
+        self.usage += answer.usage
+        (value,) = answer.read.values.values()
+        return value
+
+    async def read(self, batch: str) -> None:
+        """One mini-batch: observations, then a description and criteria from all that was observed."""
+        self.batches += 1
+        steps, where = self.steps, f"batch {self.batches}"
+        seen = "\n".join(self.observations)
+        what = f"reading examples, {where}"
+        new = await self.ask(steps.observe, what, earlier_observations=seen, examples=batch)
+        if new is None:
+            return
+        if _is_complete(new) and self.descriptions:
+            self.complete = True
+            return
+        self.observations.append(new.replace("COMPLETE", "").strip())
+        seen = "\n".join(self.observations)
+        earlier = self.descriptions[-1] if self.descriptions else ""
+        what = f"describing the task, {where}"
+        described = await self.ask(steps.describe, what, observations=seen, earlier_description=earlier)
+        if described is not None:
+            self.descriptions.append(described)
+        what = f"naming criteria, {where}"
+        named = await self.ask(steps.propose, what, description=described or earlier, observations=seen)
+        if named is not None:
+            self.sets.append(named)
+
+    async def description(self) -> str:
+        """The descriptions as one."""
+        if len(self.descriptions) < 2:
+            return "".join(self.descriptions)
+        listed = "\n".join(f"{i}. {d}" for i, d in enumerate(self.descriptions, 1))
+        merged = await self.ask(self.steps.merge_descriptions, "merging descriptions", descriptions=listed)
+        return merged or self.descriptions[-1]
+
+    async def criteria(self, description: str) -> list[Criterion]:
+        """The sets of criteria as one."""
+        if len(self.sets) < 2:
+            return [criterion for named in self.sets for criterion in named]
+        lists = "\n\n".join("\n".join(f"- {c.name}: {c.definition}" for c in s) for s in self.sets)
+        what = "merging criteria"
+        merged = await self.ask(self.steps.merge_criteria, what, description=description, criteria_lists=lists)
+        return _merged(merged, self.sets)
 
 
 def _is_complete(text: str) -> bool:

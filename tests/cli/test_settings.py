@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 
 from judgesmith.cli.settings import complete
+from judgesmith.datasets.perturbations.registry import perturbations
 from judgesmith.errors import OptionError
 from judgesmith.experiments.compile_run import METHOD, OPTIMIZER, CompileRun, RunOptions, Setup
+from judgesmith.experiments.discernment.options import DiscernOptions
+from judgesmith.experiments.evaluation.options import EvaluateOptions
 from judgesmith.experiments.settings import ModelOptions, choices_of
-from judgesmith.optimizers.registry import optimizers
+from judgesmith.experiments.studies.config import StudyOptions
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import Options
-from judgesmith.programs.registry import judges
+from judgesmith.programs.registry import judges, metrics
 
 Rows = Callable[..., Path]
 
@@ -195,14 +200,52 @@ def test_a_negative_number_is_a_value(cli: Any, rows_file: Rows) -> None:
     assert "-1" in done.err
 
 
-def test_the_help_is_short(cli: Any) -> None:
-    done = cli("compile", "--help")
+@pytest.mark.parametrize("command", ["compile", "evaluate", "discern", "study labels"])
+def test_the_help_is_short(command: str, cli: Any) -> None:
+    done = cli(*command.split(), "--help")
     assert done.code == 0
     options = [line for line in done.out.splitlines() if line.lstrip("│ *").startswith("--")]
     assert 10 <= len(options) <= 17  # --help among them
 
 
-@pytest.mark.parametrize(("command", "registry"), [("methods", judges), ("optimizers", optimizers)])
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("evaluate", EvaluateOptions), ("discern", DiscernOptions), ("study", StudyOptions), ("compile", RunOptions)],
+)
+def test_other_options_of_a_command_are_listed(command: str, options: type[Options], cli: Any) -> None:
+    told = cli("options", command, "--json").json["options"]
+    assert list(options.model_fields) in [[option["name"] for option in each] for each in told.values()]
+    assert all(option["help"] and option["type"] for each in told.values() for option in each)
+    assert set(options.model_fields) <= set(cli("options", command).out.split())
+
+
+@pytest.mark.parametrize("command", ["score", "nonsense"])
+def test_a_command_without_settings_lists_none(command: str, cli: Any) -> None:
+    done = cli("options", command)
+    assert done.code == 2
+    assert f"'{command}' is no command that takes --set" in done.err
+
+
+def test_an_option_that_moved_names_its_new_place(cli: Any) -> None:
+    done = cli("evaluate", "rows.jsonl", "--spans", "bench/mqm")
+    assert done.code == 2
+    assert "judgesmith spans ROWS TRUTH" in done.err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "discern"])
+def test_settings_of_a_command_are_its_own_and_checked(command: str, cli: Any, tmp_path: Path) -> None:
+    beside = ("a.jsonl", "b.jsonl")
+    assert "no option of that name (did you mean 'rounds'?)" in cli(command, *beside, "--set", "round=1").err
+    assert "rounds: Input should be greater than or equal to 0; got '-1'" in cli(command, *beside, "--rounds", -1).err
+    file = tmp_path / "more.yaml"
+    file.write_text("rounds: many\n")
+    assert "rounds: Input should be a valid integer" in cli(command, *beside, "--config", file).err
+
+
+@pytest.mark.parametrize(
+    ("command", "registry"),
+    [("methods", judges), ("optimizers", optimizers), ("perturbations", perturbations), ("metrics", metrics)],
+)
 def test_parts_are_listed(command: str, registry: Any, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(registry.broken, "shaky", "ImportError: no module named shaky")
     told = cli(command, "--json").json
@@ -211,12 +254,24 @@ def test_parts_are_listed(command: str, registry: Any, cli: Any, monkeypatch: py
     assert "shaky" in cli(command).err
     for name, part in registry.parts().items():
         one = cli(command, name, "--json").json
-        assert [option["name"] for option in one["options"]] == list(part.Options.model_fields)
+        assert [option["name"] for option in one["options"]] == list(getattr(part, "Options", Options).model_fields)
         assert all(option["help"] and option["type"] for option in one["options"])
         assert cli(command, name).code == 0
     unknown = cli(command, "nonsense")
     assert unknown.code == 2
     assert "unknown" in unknown.err
+
+
+@pytest.mark.parametrize("optimizer", ["none", "labeled-few-shot", "knn"])
+def test_a_teacher_that_would_do_nothing_is_refused(optimizer: str, cli: Any, rows_file: Rows) -> None:
+    teacher = ("--set", "teacher=openai/gpt-4o")
+    done = cli("compile", rows_file(48), "--lm", "openai/x", "--optimizer", optimizer, *teacher, "--dry-run")
+    assert done.code == 2
+    assert f"teacher=… does nothing with --optimizer {optimizer}" in done.err
+    model: Any = object()
+    with pytest.raises(OptionError, match=f"teacher does nothing with optimizer {optimizer}"):
+        Compiler(search=build_optimizer(optimizer), teacher=model)
+    assert cli("compile", rows_file(48), "--lm", "openai/x", *teacher, "--dry-run").code == 0
 
 
 def test_a_shell_completes_names_and_values() -> None:

@@ -17,8 +17,10 @@ import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
-from judgesmith.cli.evaluate import PAPER_NAMES, Names, register
+from judgesmith.cli.evaluate import register
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
+from judgesmith.experiments.evaluation.options import PAPER_NAMES, EvaluateOptions
+from judgesmith.experiments.settings import choices_of
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)> {{ 7 * 7 }} $\\frac{1}{2}$ \x1b[31m \u202e [/red]'
@@ -295,7 +297,7 @@ def test_levels_are_called_as_a_paper_does(run: Run, scored: str, tmp_path: Path
 
 
 def test_every_paper_can_be_named() -> None:
-    assert {name.value for name in Names} == set(PAPER_NAMES)
+    assert set(choices_of(EvaluateOptions, "names")) == set(PAPER_NAMES)
 
 
 class Page(html.parser.HTMLParser):

@@ -16,7 +16,7 @@ from parrot import parrot
 from judgesmith.cli.show import show
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.experiments import opening
-from judgesmith.experiments.evaluation.judges import read_judged
+from judgesmith.experiments.evaluation.judges import Wanted, read_judged
 from judgesmith.experiments.scoring import score_file
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.combination import Combination
@@ -236,7 +236,7 @@ def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder
         assert summary.rows == 1
         line = json.loads(output.read_text().splitlines()[0])
         assert line["verdict"]["score"] is None or 0 <= line["verdict"]["score"] <= 100
-        read_judged([str(people)], judges=[f"j={path}"], unseen=True)
+        read_judged([str(people)], Wanted(judges=[f"j={path}"], unseen=True))
 
 
 # What is no file

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..correlation import Coefficient, Level, Vector, correlate, rowwise, system_means
 from ..resampling import Measure
-from ..significance import Difference, Swap, difference_of, holm, paired_bootstrap, permutation_test, williams_test
+from ..significance import Difference, difference_of, holm, paired_bootstrap, permutation_test, williams_test
 from .inputs import MANY, Aspect, How
 from .intervals import drawn_systems, too_few
 
@@ -39,14 +39,11 @@ def comparisons(
     judges: Sequence[str],
     aspects: Sequence[Aspect],
     levels: Sequence[Level],
-    by: str,
     how: How,
-    swap: Swap | None,
     notes: list[str],
 ) -> list[dict[str, Any]]:
     if len(judges) < 2:
         return []
-    coefficient = cast(Coefficient, "sum" if by == "q" else by)
     found: list[dict[str, Any]] = []
     for aspect, level in itertools.product(aspects, levels):
         if len(aspect.y) > MANY:
@@ -59,7 +56,7 @@ def comparisons(
             notes.append(f"{len(here)} judges: each is tested against the first, {here[0]!r}, not every pair")
         if len(pairs):
             notes += _warnings(aspect, level, how, len(pairs))
-        family = [_compare(aspect, a, b, level, coefficient, by, how, swap) for a, b in pairs]
+        family = [_compare(aspect, a, b, level, how) for a, b in pairs]
         for test in ("p_permutation", "p_bootstrap", "p_williams"):
             for row, p in zip(family, holm([row[test] for row in family]), strict=True):
                 row[f"{test}_holm"] = float(p)
@@ -88,10 +85,9 @@ def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
     return found
 
 
-def _compare(
-    aspect: Aspect, a: str, b: str, level: Level, coefficient: Coefficient, by: str, how: How, swap: Swap | None
-) -> dict[str, Any]:
+def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str, Any]:
     x_a, x_b, y = aspect.x[a], aspect.x[b], aspect.y
+    coefficient = cast(Coefficient, "sum" if how.by == "q" else how.by)
     documents = aspect.doc if level != "system" else aspect.units
     measure = Measure(y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
     drawing: Any = {"rounds": how.rounds, "seed": how.seed}
@@ -100,14 +96,14 @@ def _compare(
     else:
         drawn = _drawn_again(aspect, x_a, x_b, level, coefficient, how)
     # A judge with favourites among the systems errs alike on all outputs of one: then systems change hands whole.
-    swap = swap or (None if how.over == "documents" else "systems")
+    swap = how.swap or (None if how.over == "documents" else "systems")
     permuted = permutation_test(x_a, x_b, measure, swap=swap, **drawing)
     return {
         "a": a,
         "b": b,
         "aspect": aspect.name,
         "level": level,
-        "coefficient": by,
+        "coefficient": how.by,
         "difference": drawn.value,
         "low": drawn.low,
         "high": drawn.high,

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from ....errors import OptionError
-from ..correlation import PARTS, Level
-from ..resampling import Method
-from ..significance import Swap
+from ....parts import read_options
 from .agreement import agreements
 from .comparisons import comparisons
 from .inputs import (
@@ -27,11 +24,11 @@ from .inputs import (
     COEFFICIENTS,
     LEVELS,
     MANY,
-    How,
+    Beside,
+    EvaluationOptions,
     Over,
     Scores,
     aspects_of,
-    check,
     levels_of,
     scale_of,
     several,
@@ -49,10 +46,25 @@ from .others import (
 from .people import ceilings
 
 __all__ = [
-    "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "MetaEvaluation", "Over", "Scores", "meta_evaluate", "rows_of", "text",
+    "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "EvaluationOptions", "MetaEvaluation", "Over", "Scores",
+    "meta_evaluate", "rows_of", "text",
 ]  # fmt: skip
 
-SIZES = (25, 50, 100, 200, 400, 800)
+#: The columns of every data frame.
+FRAMES = {
+    "agreement": "judge aspect level coefficient value low high n skipped failed rows interval reason",
+    "comparisons": "a b aspect level coefficient difference low high n p_permutation p_permutation_holm p_bootstrap "
+    "p_bootstrap_holm p_williams p_williams_holm reason",
+    "ceiling": "aspect level coefficient value low high raters alpha reason",
+    "scale": "judge aspect stage mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
+    "calibration": "judge aspect stage bin low high n predicted human",
+    "decisions": "judge aspect threshold precision precision_low precision_high recall recall_low recall_high accuracy "
+    "accuracy_low accuracy_high kappa kappa_low kappa_high accepted n failed reason",
+    "length": "judge aspect judge_length human_length bias agreement n failed",
+    "order": "judge aspect measure position n value low high p people p_people ties reason",
+    "ranks": "aspect system rows human human_rank judge predicted predicted_rank",
+    "widths": "judge aspect level coefficient documents width extrapolated",
+}
 SYSTEM_NOTE = (
     "intervals over documents speak of these very systems on other documents. For other systems draw both: where a "
     "judge's quality varied between 16 systems, intervals over documents held the value of the systems at large in "
@@ -163,111 +175,57 @@ def meta_evaluate(
     *,
     documents: Iterable[Hashable] | None = None,
     systems: Iterable[Hashable] | None = None,
-    levels: Sequence[Level] | None = None,
-    coefficients: Sequence[str] = PARTS,
-    uncalibrated: Mapping[str, Scores] | None = None,
-    ratings: Mapping[str, npt.ArrayLike] | None = None,
-    lengths: npt.ArrayLike | None = None,
-    positions: Iterable[Hashable] | None = None,
     scale: tuple[float, float] | Mapping[str, tuple[float, float]] | None = None,
     on_scale: Collection[str] | None = None,
-    threshold: float | None = None,
-    rounds: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-    interval: Method = "fisher",
-    over: Over = "documents",
-    compare: bool = True,
-    compare_by: str = "spearman",
-    swap: Swap | None = None,
-    sizes: Sequence[int] = SIZES,
+    options: EvaluationOptions | None = None,
+    **given: Any,
 ) -> MetaEvaluation:
     """How far each judge agrees with people, at every level that the data have, with intervals and tests.
 
     judges: name -> one score per row, or {aspect: scores} where a judge has one for each aspect; NaN is a failed row.
     human: one score per row, or {aspect: scores}; rows without one (NaN) are left out and counted.
-    documents, systems: ids, one per row. levels: None takes pooled, sample (if documents repeat) and system (if there
-        are 3 or more). coefficients: pearson, spearman, kendall (tau-b), kendall_c, q (their sum), accuracy.
-    uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
-    positions: where each output was shown, None where unknown, for effects of the order.
+    documents, systems: ids, one per row.
     scale: (worst, best) of people's scores, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, and says so.
-    rounds: of bootstrap and permutation, 0 for values alone. over: what the bootstrap draws. interval: see
-        `resampling.bootstrap_q`; above 20,000 rows 50 batches of documents take the place of resamples.
-    compare: test judges pairwise by `compare_by`; above 8 judges each against the first.
+    given: uncalibrated, ratings, lengths and positions (see `Beside`), and options by name in place of `options`:
+        levels, coefficients, threshold, rounds, confidence, seed, interval, over, compare, compare_by, swap, sizes (see
+        `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of resamples.
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
     OptionError for arguments that do not fit.
     """
-    how = How(rounds, confidence, seed, interval, over)
-    check(how, coefficients, levels, compare_by)
+    beside = Beside(**{f.name: given.pop(f.name) for f in dataclasses.fields(Beside) if given.get(f.name) is not None})
+    options = options or EvaluationOptions()
+    how = read_options(type(options), dict(options) | given, "meta_evaluate")
     people = {"overall": human} if not isinstance(human, Mapping) else dict(human)
     if not judges or not people:
         raise OptionError("there is no judge to evaluate" if not judges else "there are no human scores")
-    notes: list[str] = []
-    aspects = aspects_of(judges, people, documents, systems, notes)
-    chosen = levels_of(levels, aspects, notes)
-    names = _with_cross(coefficients)
-    by = "q" if compare_by == "sum" else compare_by
-    limits = {a.name: scale_of(scale, a.name) for a in aspects}
     for name in on_scale or ():
         if name not in judges:
             raise OptionError(f"on_scale names {name!r}, which is no judge; the judges are {', '.join(judges)}")
-    on_the_scale = scales(judges, uncalibrated or {}, aspects, limits, on_scale, how)
+    notes: list[str] = []
+    aspects = aspects_of(judges, people, documents, systems, notes)
+    levels, names, before = levels_of(how.levels, aspects, notes), how.reported, beside.uncalibrated
+    limits = {a.name: scale_of(scale, a.name) for a in aspects}
+    on_the_scale = scales(judges, before, aspects, limits, on_scale, how)
     notes += assumed_on_scale(on_the_scale, on_scale)
-    if several(aspects) and rounds and over == "documents":
+    if several(aspects) and how.rounds and how.over == "documents":
         notes.append(SYSTEM_NOTE)
-    agreement = agreements(list(judges), aspects, chosen, names, how)
+    tested = how.compare and how.rounds > 0
+    frames = {
+        "agreement": agreements(list(judges), aspects, levels, names, how),
+        "comparisons": comparisons(list(judges), aspects, levels, how, notes) if tested else [],
+        "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
+        "scale": on_the_scale,
+        "calibration": calibrations(judges, before, aspects, on_scale),
+        "decisions": threshold_decisions(judges, aspects, limits, on_scale, how),
+        "length": length_biases(judges, aspects, beside.lengths),
+        "order": order_effects(judges, aspects, beside.positions, how),
+        "ranks": system_ranks(judges, aspects, systems),
+        "widths": interval_widths(next(iter(judges)), aspects, levels[0], how),
+    }
+    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "interval", "over")}
     return MetaEvaluation(
-        agreement=_frame(
-            agreement, "judge aspect level coefficient value low high n skipped failed rows interval reason"
-        ),
-        comparisons=_frame(
-            comparisons(list(judges), aspects, chosen, by, how, swap, notes) if compare and rounds else [],
-            "a b aspect level coefficient difference low high n p_permutation p_permutation_holm p_bootstrap "
-            "p_bootstrap_holm p_williams p_williams_holm reason",
-        ),
-        ceiling=_frame(
-            ceilings(ratings or {}, aspects, chosen, names, how),
-            "aspect level coefficient value low high raters alpha reason",
-        ),
-        scale=_frame(
-            on_the_scale,
-            "judge aspect stage mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
-        ),
-        calibration=_frame(
-            calibrations(judges, uncalibrated or {}, aspects, on_scale),
-            "judge aspect stage bin low high n predicted human",
-        ),
-        decisions=_frame(
-            threshold_decisions(judges, aspects, limits, on_scale, threshold, how) if threshold is not None else [],
-            "judge aspect threshold precision precision_low precision_high recall recall_low recall_high accuracy "
-            "accuracy_low accuracy_high kappa kappa_low kappa_high accepted n failed reason",
-        ),
-        length=_frame(
-            length_biases(judges, aspects, lengths) if lengths is not None else [],
-            "judge aspect judge_length human_length bias agreement n failed",
-        ),
-        order=_frame(
-            order_effects(judges, aspects, positions, how) if positions is not None else [],
-            "judge aspect measure position n value low high p people p_people ties reason",
-        ),
-        ranks=_frame(
-            system_ranks(judges, aspects, systems), "aspect system rows human human_rank judge predicted predicted_rank"
-        ),
-        widths=_frame(
-            interval_widths(next(iter(judges)), aspects, chosen[0], by, how, sizes) if rounds else [],
-            "judge aspect level coefficient documents width extrapolated",
-        ),
+        **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},
         notes=tuple(dict.fromkeys(notes)),
-        settings=dataclasses.asdict(how) | {"levels": list(chosen), "coefficients": names, "compare_by": by},
+        settings=kept | {"levels": list(levels), "coefficients": names, "compare_by": how.by},
     )
-
-
-def _with_cross(coefficients: Sequence[str]) -> list[str]:
-    """acc*_eq flatters a judge by an epsilon chosen on the rows that it is reported on: it never stands alone."""
-    names = [n for name in coefficients for n in ((name, "accuracy_cross") if name == "accuracy" else (name,))]
-    return list(dict.fromkeys(names))
-
-
-def _frame(rows: Sequence[Mapping[str, Any]], columns: str) -> pd.DataFrame:
-    return pd.DataFrame(list(rows), columns=columns.split())

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import model_validator
 
 from ....errors import LabelsError, OptionError
-from ..correlation import LARGEST, Codes, Level, Vector, flat, id_codes
+from ....parts import Options, option
+from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
 from ..resampling import Method
+from ..significance import Swap
 
 Over = Literal["documents", "systems", "both"]
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
-COEFFICIENTS = ("pearson", "spearman", "kendall", "kendall_c", "q", "accuracy", "accuracy_cross")
+Named = Literal["pearson", "spearman", "kendall", "kendall_c", "q", "accuracy", "accuracy_cross"]
+ComparedBy = Literal["pearson", "spearman", "kendall", "kendall_c", "q", "sum"]
+COEFFICIENTS: tuple[str, ...] = get_args(Named)
 AVERAGE = "average"
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
 MANY = 20_000  # units (rows, documents) above which batches of documents take the place of resamples
@@ -69,32 +74,51 @@ class Units:
         return 0 if self.sys is None else int(self.sys.max(initial=-1)) + 1
 
 
-@dataclass(frozen=True)
-class How:
-    rounds: int
-    confidence: float
-    seed: int
-    interval: Method
-    over: Over
+class EvaluationOptions(Options):
+    """How judges are measured against people: levels, coefficients, intervals and tests."""
+
+    levels: tuple[Level, ...] | None = option(
+        None, "pooled, sample (if documents repeat), system (if there are 3 or more); none: all that the rows allow."
+    )
+    coefficients: tuple[Named, ...] = option(
+        PARTS,
+        "kendall is tau-b; q the sum of the first three; accuracy counts ties (acc_eq) with epsilon chosen on the same "
+        "rows, accuracy_cross with epsilon chosen on other documents.",
+    )
+    threshold: float | None = option(
+        None, "Also precision, recall and kappa of accepting what scores at least this, on people's scale."
+    )
+    rounds: int = option(1000, "Of bootstrap and permutation; 0 for values alone.", ge=0)
+    confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
+    seed: int = option(0, "Decides the resamples.")
+    interval: Method = option("fisher", "How limits come from the resamples.")
+    over: Over = option("documents", "What the bootstrap draws again; systems, or both, to speak of other systems.")
+    compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
+    compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
+    swap: Swap | None = option(None, "What the permutation test swaps; none: documents, or systems if drawn.")
+    sizes: tuple[int, ...] = option(
+        (25, 50, 100, 200, 400, 800), "Numbers of documents for which the width of the interval is estimated."
+    )
+
+    @model_validator(mode="after")
+    def _bca_of_documents(self) -> Self:
+        if self.over != "documents" and self.interval == "bca":
+            raise ValueError('the BCa interval needs over="documents"; take "fisher" or "percentile" for systems')
+        return self
+
+    @property
+    def by(self) -> str:
+        return "q" if self.compare_by == "sum" else self.compare_by
+
+    @property
+    def reported(self) -> list[str]:
+        """The coefficients. acc*_eq flatters a judge by an epsilon chosen on the rows that it is reported on: it never
+        stands alone."""
+        asked = self.coefficients
+        return list(dict.fromkeys(n for name in asked for n in (name, *(["accuracy_cross"] * (name == "accuracy")))))
 
 
-def check(how: How, coefficients: Sequence[str], levels: Sequence[str] | None, by: str) -> None:
-    for name in [*coefficients, by]:
-        if name not in (*COEFFICIENTS, "sum"):
-            raise OptionError(f"coefficient {name!r} is none of {', '.join(COEFFICIENTS)}")
-    if by.startswith("accuracy"):
-        raise OptionError("judges are not compared by accuracy; compare them by a correlation or by q")
-    for level in levels or ():
-        if level not in LEVELS:
-            raise OptionError(f"level {level!r} is none of {', '.join(LEVELS)}")
-    if how.over not in get_args(Over):
-        raise OptionError(f"the bootstrap draws {', '.join(get_args(Over))}, not {how.over!r}")
-    if how.interval not in get_args(Method):
-        raise OptionError(f"interval {how.interval!r} is none of {', '.join(get_args(Method))}")
-    if how.over != "documents" and how.interval == "bca":
-        raise OptionError('the BCa interval needs over="documents"; take "fisher" or "percentile" for systems')
-    if how.rounds < 0 or not 0 < how.confidence < 1:
-        raise OptionError(f"rounds is {how.rounds}, confidence {how.confidence}: rounds >= 0, confidence in 0..1")
+How = EvaluationOptions  # short, for the signatures beside
 
 
 def aspects_of(
@@ -198,6 +222,20 @@ def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: l
 
 def several(aspects: Sequence[Aspect]) -> bool:
     return any(aspect.sys is not None and len(np.unique(aspect.sys)) > 2 for aspect in aspects)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What may be known beside the scores.
+
+    uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
+    lengths: words of each output. positions: where each was shown, None where unknown, for effects of the order.
+    """
+
+    uncalibrated: Mapping[str, Scores] = field(default_factory=dict)
+    ratings: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
+    lengths: npt.ArrayLike | None = None
+    positions: Iterable[Hashable] | None = None
 
 
 def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:

@@ -116,10 +116,12 @@ def threshold_decisions(
     aspects: Sequence[Aspect],
     limits: Mapping[str, tuple[float, float] | None],
     on_scale: Collection[str] | None,
-    threshold: float,
     how: How,
 ) -> list[dict[str, Any]]:
-    rows = []
+    rows: list[dict[str, Any]] = []
+    threshold = how.threshold
+    if threshold is None:
+        return rows
     for aspect in aspects:
         for judge, _, x in _stages(judges, {}, aspect):
             row: dict[str, Any] = {"judge": judge, "aspect": aspect.name, "threshold": threshold}
@@ -138,10 +140,12 @@ def threshold_decisions(
 
 
 def length_biases(
-    judges: Mapping[str, Scores], aspects: Sequence[Aspect], lengths: npt.ArrayLike
+    judges: Mapping[str, Scores], aspects: Sequence[Aspect], lengths: npt.ArrayLike | None
 ) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    if lengths is None:
+        return rows
     every = scores_of("lengths", lengths)
-    rows = []
     for aspect in aspects:
         for judge, _, x in _stages(judges, {}, aspect):
             found = length_bias(x, aspect.y, every[aspect.rows])
@@ -163,11 +167,13 @@ def length_biases(
 def order_effects(
     judges: Mapping[str, Scores],
     aspects: Sequence[Aspect],
-    positions: Iterable[Hashable],
+    positions: Iterable[Hashable] | None,
     how: How,
 ) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    if positions is None:
+        return rows
     every = list(positions)
-    rows = []
     for aspect in aspects:
         if len(every) != len(aspect.rows):
             raise OptionError(f"positions has {len(every)} entries for {len(aspect.rows)} rows; give one per row")
@@ -219,23 +225,21 @@ def system_ranks(
     ]
 
 
-def interval_widths(
-    judge: str, aspects: Sequence[Aspect], level: Level, by: str, how: How, sizes: Sequence[int]
-) -> list[dict[str, Any]]:
+def interval_widths(judge: str, aspects: Sequence[Aspect], level: Level, how: How) -> list[dict[str, Any]]:
     """Of the first judge at the first level: what more labels would buy."""
-    rows = []
-    coefficient = cast(Coefficient, "sum" if by == "q" else by)
+    rows: list[dict[str, Any]] = []
+    coefficient = cast(Coefficient, "sum" if how.by == "q" else how.by)
     for aspect in aspects:
-        if judge not in aspect.x or len(aspect.y) > MANY:
+        if not how.rounds or judge not in aspect.x or len(aspect.y) > MANY:
             continue
         found = width_against_n(
             aspect.x[judge],
             Measure(aspect.y, documents=aspect.units, systems=aspect.sys, level=level, coefficient=coefficient),
-            sizes=sizes,
+            sizes=how.sizes,
             rounds=min(how.rounds, 500),
             confidence=how.confidence,
             seed=how.seed,
         )
-        shared = {"judge": judge, "aspect": aspect.name, "level": level, "coefficient": by}
+        shared = {"judge": judge, "aspect": aspect.name, "level": level, "coefficient": how.by}
         rows += [shared | dataclasses.asdict(width) for width in found]
     return rows

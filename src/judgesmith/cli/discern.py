@@ -1,34 +1,28 @@
-"""`judgesmith discern`: can a judge see damage? Parsing and the order of things; `discern` has the numbers."""
+"""`judgesmith discern`: does a judge notice perturbations? Parsing, and the order of things."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from enum import StrEnum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import OptionError
-from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from .options import LM, ApiBase, Columns, Json
+from .settings import Config, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
-    from ..experiments.discernment.pairs import Book, Contender
+    from ..datasets.perturbations.registry import Perturbation
+    from ..experiments.discernment.comparison import Comparison
+    from ..experiments.discernment.options import DiscernOptions
+    from ..experiments.discernment.pairs import Book, Contender, Texts
+    from ..experiments.discernment.run import JudgeResult
+    from ..experiments.settings import Catalogue
     from ..programs.models.lm import Connection
 
 __all__ = ["register"]
-
-
-class DiscernDegree(StrEnum):
-    both = "both"
-    minor = "minor"
-    major = "major"
-
-
-class DiscernForm(StrEnum):
-    normalised = "normalised"
-    paper = "paper"
-
 
 HELP = """Can a judge see damage? Good texts are damaged in levels, judged before and after, and tested.
 
@@ -48,229 +42,244 @@ further judges are added to the same pairs.
 def register(app: typer.Typer) -> None:
     """Add `discern` to the command line."""
     paragraphs = (" ".join(part.split()) for part in HELP.split("\n\n"))
-    app.command(name="discern", help="\n\n".join(paragraphs))(discern)
+    app.command(name="discern", cls=with_settings(_catalogue), help="\n\n".join(paragraphs))(discern)
+
+
+def _catalogue(given: Mapping[str, Any]) -> Catalogue:
+    from ..experiments.discernment.options import DiscernOptions
+    from ..experiments.settings import Catalogue, Owner, ReachOptions
+
+    owners = (Owner("run", "discern", DiscernOptions), Owner("lm", "the language model", ReachOptions))
+    return Catalogue(owners, "discern", more="; see `judgesmith options discern`")
+
+
+Perturb = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--perturb",
+        metavar="NAME",
+        help="A perturbation (typos, typos:major; see `judgesmith perturbations`) or a group: all, paper, damage, "
+        "invariance, attack, character, word, sentence. Repeatable; default all.",
+    ),
+]
+Brief = Annotated[
+    bool,
+    typer.Option(
+        "--brief",
+        help="Scores alone, from judges that explain after the score: the same scores, several times faster, but "
+        "no explanations in the report.",
+    ),
+]
 
 
 def discern(
+    context: typer.Context,
     arguments: Annotated[
         list[str], typer.Argument(metavar="JUDGE... TEXTS", help="One judge or several, then the good texts.")
     ],
-    perturb: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--perturb",
-            metavar="NAME",
-            help="A perturbation (typos, typos:major) or a group: all, paper, damage, invariance, attack, character, "
-            "word, sentence. Repeatable; default all.",
-            rich_help_panel="Perturbations",
-        ),
-    ] = None,
-    n: Annotated[
-        int, typer.Option("--n", help="Texts at most, drawn by the seed.", min=1, rich_help_panel="Data")
-    ] = 100,
-    repeat: Annotated[
-        int,
-        typer.Option(
-            help="Scores of each text, averaged (paper: 5). At temperature 0 one is enough. More than one asks without "
-            "the cache of calls; -o keeps what was asked.",
-            min=1,
-            rich_help_panel="Judging",
-        ),
-    ] = 1,
-    brief: Annotated[
-        bool,
-        typer.Option(
-            "--brief",
-            help="Scores alone, from judges that explain after the score: the same scores, several times faster, but "
-            "no explanations in the report.",
-            rich_help_panel="Judging",
-        ),
-    ] = False,
-    degree: Annotated[
-        DiscernDegree, typer.Option(help="Minor damage, major damage or both.", rich_help_panel="Perturbations")
-    ] = DiscernDegree.both,
-    amount: Annotated[
-        str,
-        typer.Option(
-            metavar="relative|TASK",
-            help="How many characters and words: shares of the text, or the paper's numbers for summarization, "
-            "scientific, story, answer or translation.",
-            rich_help_panel="Perturbations",
-        ),
-    ] = "relative",
-    language: Annotated[
-        str, typer.Option(help="Of the texts, as en, de or zh; for sentences and rules.", rich_help_panel="Data")
-    ] = "en",
-    writer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="A language model that makes the paper's LM-made damages (entities-lm, grammar-lm, rewrite-lm).",
-            rich_help_panel="Perturbations",
-        ),
-    ] = None,
+    perturb: Perturb = None,
+    n: Annotated[int, typer.Option("--n", help="Texts at most, drawn by the seed.", min=1)] = 100,
+    brief: Brief = False,
     output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Pairs and scores as .jsonl; is gone on with.", rich_help_panel="Output"),
+        Path | None, typer.Option("-o", "--output", help="Pairs and scores as .jsonl; is gone on with.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start -o anew.", rich_help_panel="Output")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start -o anew.")] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option("--plot", metavar="FILE.png|.svg", help="Bars of D by damage.", rich_help_panel="Output"),
+        Path | None, typer.Option("--plot", metavar="FILE.png|.svg", help="Bars of D by perturbation.")
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
             "--report",
             metavar="FILE.html",
-            help="A page with tables, figure and texts whose damage was missed; no network.",
-            rich_help_panel="Output",
+            help="A page with tables, figure and texts whose perturbation was missed; no network.",
         ),
     ] = None,
-    criteria: Annotated[
-        bool,
-        typer.Option(
-            "--criteria", help="The judge's criteria are its metrics, in place of its score.", rich_help_panel="Judging"
-        ),
-    ] = False,
-    weights: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="W.csv|.json",
-            help="An expert's weight of each metric by perturbation; default our own table (see "
-            "optimizers/agreement/discernment.py).",
-            rich_help_panel="Statistics",
-        ),
-    ] = None,
-    form: Annotated[
-        DiscernForm,
-        typer.Option(
-            help="How several metrics' p are combined: each weighs 1/M, or as the paper prints it, M times too eager.",
-            rich_help_panel="Statistics",
-        ),
-    ] = DiscernForm.normalised,
-    rounds: Annotated[
-        int, typer.Option(help="Of the bootstrap; 0 for no intervals.", min=0, rich_help_panel="Statistics")
-    ] = 1000,
-    seed: Annotated[
-        int, typer.Option(help="Decides texts, perturbations and resamples.", rich_help_panel="Statistics")
-    ] = 0,
     columns: Columns = None,
     lm: LM = None,
     api_base: ApiBase = None,
-    timeout: Timeout = 120.0,
-    concurrency: Concurrency = None,
-    rpm: Rpm = None,
-    no_cache: NoCache = False,
+    settings: Settings = None,
+    config: Config = None,
     as_json: Json = False,
 ) -> None:
-    from ..datasets.perturbations.registry import PERTURBATIONS, Amounts, find_perturbations
-    from ..experiments.console import Watch, err, out, print_json
-    from ..experiments.discernment import tables as tables
-    from ..experiments.discernment.comparison import compare
-    from ..experiments.discernment.pairs import Book, asks_of, judge, make_pairs, missing, read_texts
+    from ..experiments.discernment import tables
+    from ..experiments.discernment.options import DiscernOptions
+    from ..experiments.discernment.pairs import read_texts
     from ..experiments.discernment.run import analyse, read_weights
-    from ..experiments.opening import column_roles, connection, quiet
-    from ..experiments.plain import clean
-    from ..experiments.reports.discernment import check_report, render, write
+    from ..experiments.opening import column_roles, connection_of, quiet
+    from ..experiments.reports.discernment import render, write
+    from ..experiments.settings import ReachOptions
 
     if len(arguments) < 2:
         raise OptionError("name a judge and the texts: judgesmith discern judge.json good.jsonl")
     *judges, source = arguments
+    _check_files(source, output, plot, report)
+    found = _catalogue({}).resolve(*settings_of(context, settings))
+    how, where = DiscernOptions(**found["run"]), connection_of(ReachOptions(**found["lm"]), api_base)
+    weights = read_weights(how.weights) if how.weights is not None else None
+    there = _perturbations(how, where)
+    chosen = _chosen(perturb or ["all"], there, how)
+    texts = read_texts(source, columns=column_roles(columns or []), n=n, seed=how.seed)
+    with quiet():
+        asked = where if how.repeat == 1 else replace(where, cache=False)
+        contenders = open_contenders(judges, lm, asked, brief=brief)
+        book = _book(chosen, texts, how, output, overwrite=overwrite)
+        _judge_all(contenders, book, texts, how, quietly=as_json)
+        results = [analyse(contender, book, there, how, weights) for contender in contenders]
+        tested = _Tested.of(contenders, results, book, texts, how)
     if plot is not None:
-        tables.check_plot(plot)
+        tables.plot(tested.results, plot, origin=texts.origin)
+    if report is not None:
+        page = render(
+            contenders, tested.results, tested.comparisons, book, how, origin=texts.origin, notes=tested.notes
+        )
+        write(report, page)
+    if as_json:
+        _print_result(tested, book, how, output, report)
+    else:
+        _tell_result(tested, book, how, [path for path in (output, plot, report) if path is not None])
+    raise typer.Exit(1 if any(result.failed for result in tested.results) else 0)
+
+
+def _check_files(source: str, output: Path | None, plot: Path | None, report: Path | None) -> None:
+    """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
+    from ..experiments.discernment.tables import check_plot
+    from ..experiments.reports.discernment import check_report
+
+    if plot is not None:
+        check_plot(plot)
     if report is not None:
         check_report(report, Path(source), output)
     if output is not None and output.suffix.lower() != ".jsonl":
         raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
     if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
         raise OptionError(f"-o {output} is the file of texts; name another")
-    table = read_weights(weights) if weights is not None else None
-    amounts = Amounts(amount)
-    there = dict(PERTURBATIONS)
-    if writer is not None:
-        from ..experiments.discernment.rewriting import written_perturbations
-        from ..experiments.opening import open_model
 
-        there |= written_perturbations(open_model(writer, connection(api_base, timeout, concurrency, rpm, no_cache)))
-    chosen = [
-        (made, tuple(d for d in degrees if degree is DiscernDegree.both or d in (degree.value, "only")))
-        for made, degrees in find_perturbations(perturb or ["all"], there)
+
+def _perturbations(how: DiscernOptions, where: Connection) -> dict[str, Perturbation]:
+    """All that there are, by name."""
+    from ..datasets.perturbations.registry import PERTURBATIONS
+    from ..experiments.discernment.rewriting import written_perturbations
+    from ..experiments.opening import open_model
+
+    written = {} if how.writer is None else written_perturbations(open_model(how.writer, where))
+    return {**PERTURBATIONS, **written}
+
+
+def _chosen(
+    names: Sequence[str], there: Mapping[str, Perturbation], how: DiscernOptions
+) -> list[tuple[Perturbation, tuple[Any, ...]]]:
+    """Those that were asked for, each with its degrees."""
+    from ..datasets.perturbations.registry import find_perturbations
+
+    return [
+        (made, tuple(d for d in degrees if how.degree == "both" or d in (how.degree, "only")))
+        for made, degrees in find_perturbations(names, there)
     ]
-    where = connection(api_base, timeout, concurrency, rpm, no_cache)
-    texts = read_texts(source, columns=column_roles(columns or []), n=n, seed=seed)
-    with quiet():
-        contenders = open_contenders(
-            judges, lm, where if repeat == 1 else connection(api_base, timeout, concurrency, rpm, True), brief=brief
-        )
-        settings = {
-            "origin": texts.origin, "texts": texts.fingerprint, "role": texts.role, "n": len(texts.texts),
-            "seed": seed, "amount": amount, "language": language, "writer": writer,
-            "perturbations": [f"{p.name}:{d}" for p, degrees in chosen for d in degrees],
-        }  # fmt: skip
-        book = Book.open(
-            output, settings,
-            lambda: make_pairs(chosen, texts, seed=seed, amounts=amounts, language=language),
-            overwrite=overwrite,
-        )  # fmt: skip
-        if not book.pairs:
-            first = f" ({book.left[0].reason})" if book.left else ""
-            raise OptionError(
-                f"{texts.origin}: no text could be perturbed{first}; give other texts, or another --perturb"
-            )
-        tasks = []
-        for contender in contenders:
-            asks = asks_of(book.pairs, texts.role, against_reference=contender.against_reference)
-            tasks.append(missing(contender, asks, book, repeat))
-        wanted = [sum(len(asks) for _, _, asks in task) for task in tasks]
-        live = sum(w for c, w in zip(contenders, wanted, strict=True) if not c.against_reference)
-        if not as_json and live:
-            err.print(f"{live:,} texts to judge; Ctrl-C loses nothing", style="dim")
-        with Watch("judging", sum(wanted)) as watch:
-            for contender, task, count in zip(contenders, tasks, wanted, strict=True):
-                watch.stage(f"judging with {contender.name}", count)
-                judge(contender, task, book, watch.step)
-        results = [
-            analyse(c, book, there, repeat=repeat, criteria=criteria, weights=table, form=form.value, rounds=rounds,
-                    seed=seed)
-            for c in contenders
-        ]  # fmt: skip
-        comparisons = compare(contenders, results, book, repeat=repeat, criteria=criteria, rounds=rounds, seed=seed)
-    if plot is not None:
-        tables.plot(results, plot, origin=texts.origin)
-    notes = [*texts.notes, *_notes(contenders, texts.role, repeat, bool(output)), *_impossible(book)]
-    if report is not None:
-        page = render(
-            contenders, results, comparisons, book, origin=texts.origin, notes=notes, repeat=repeat, criteria=criteria,
-            rounds=rounds,
-        )  # fmt: skip
-        write(report, page)
-    if as_json:
-        left: dict[str, dict[str, int]] = {}
-        for one in book.left:
-            reasons = left.setdefault(one.name, {})
-            reasons[one.reason] = reasons.get(one.reason, 0) + 1
-        print_json(
-            settings
-            | {"repeat": repeat, "form": form.value, "rounds": rounds, "notes": notes, "left_out": left}
-            | {"pairs": len(book.pairs), "output": str(output) if output else None}
-            | {"report": str(report) if report else None}
-            | {"judges": [result.to_dict() for result in results]}
-            | {"comparisons": [one.to_dict() for one in comparisons]}
-        )
-    else:
-        out.print(
-            clean(f"{len(texts.texts)} texts ({texts.role}s) of {texts.origin}, {len(book.pairs)} pairs"), markup=False
-        )
-        for result in results:
-            tables.show(result, rounds=rounds)
-        tables.show_comparisons(comparisons)
-        for note in notes:
-            out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
-        for path in (output, plot, report):
-            if path is not None:
-                out.print(f"Wrote {clean(str(path))}", markup=False)
-    raise typer.Exit(1 if any(result.failed for result in results) else 0)
+
+
+def _book(
+    chosen: Sequence[tuple[Perturbation, tuple[Any, ...]]],
+    texts: Texts,
+    how: DiscernOptions,
+    output: Path | None,
+    *,
+    overwrite: bool,
+) -> Book:
+    """Pairs and the scores that are there already."""
+    from ..datasets.perturbations.registry import Amounts
+    from ..experiments.discernment.pairs import Book, make_pairs
+
+    amounts = Amounts(how.amount)
+    settings = {
+        "origin": texts.origin, "texts": texts.fingerprint, "role": texts.role, "n": len(texts.texts),
+        "seed": how.seed, "amount": how.amount, "language": how.language, "writer": how.writer,
+        "perturbations": [f"{p.name}:{d}" for p, degrees in chosen for d in degrees],
+    }  # fmt: skip
+    book = Book.open(
+        output, settings,
+        lambda: make_pairs(chosen, texts, seed=how.seed, amounts=amounts, language=how.language),
+        overwrite=overwrite,
+    )  # fmt: skip
+    if not book.pairs:
+        first = f" ({book.left[0].reason})" if book.left else ""
+        raise OptionError(f"{texts.origin}: no text could be perturbed{first}; give other texts, or another --perturb")
+    return book
+
+
+def _judge_all(
+    contenders: Sequence[Contender], book: Book, texts: Texts, how: DiscernOptions, *, quietly: bool
+) -> None:
+    """Judge what has no score in the book yet."""
+    from ..experiments.console import Watch, err
+    from ..experiments.discernment.pairs import asks_of, judge, missing
+
+    tasks = []
+    for contender in contenders:
+        asks = asks_of(book.pairs, texts.role, against_reference=contender.against_reference)
+        tasks.append(missing(contender, asks, book, how.repeat))
+    wanted = [sum(len(asks) for _, _, asks in task) for task in tasks]
+    live = sum(w for c, w in zip(contenders, wanted, strict=True) if not c.against_reference)
+    if not quietly and live:
+        err.print(f"{live:,} texts to judge; Ctrl-C loses nothing", style="dim")
+    with Watch("judging", sum(wanted)) as watch:
+        for contender, task, count in zip(contenders, tasks, wanted, strict=True):
+            watch.stage(f"judging with {contender.name}", count)
+            judge(contender, task, book, watch.step)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """What came of it."""
+
+    texts: Texts
+    results: list[JudgeResult]
+    comparisons: list[Comparison]
+    notes: list[str]
+
+    @classmethod
+    def of(
+        cls, contenders: Sequence[Contender], results: list[JudgeResult], book: Book, texts: Texts, how: DiscernOptions
+    ) -> _Tested:
+        from ..experiments.discernment.comparison import compare
+
+        notes = [*texts.notes, *_notes(contenders, texts.role, how.repeat, book.path is not None), *_impossible(book)]
+        return cls(texts, results, compare(contenders, results, book, how), notes)
+
+
+def _print_result(tested: _Tested, book: Book, how: DiscernOptions, output: Path | None, report: Path | None) -> None:
+    from ..experiments.console import print_json
+
+    left: dict[str, dict[str, int]] = {}
+    for one in book.left:
+        reasons = left.setdefault(one.name, {})
+        reasons[one.reason] = reasons.get(one.reason, 0) + 1
+    print_json(
+        book.settings
+        | {"repeat": how.repeat, "form": how.form, "rounds": how.rounds, "notes": tested.notes, "left_out": left}
+        | {"pairs": len(book.pairs), "output": str(output) if output else None}
+        | {"report": str(report) if report else None}
+        | {"judges": [result.to_dict() for result in tested.results]}
+        | {"comparisons": [one.to_dict() for one in tested.comparisons]}
+    )
+
+
+def _tell_result(tested: _Tested, book: Book, how: DiscernOptions, written: Sequence[Path]) -> None:
+    from ..experiments.console import out
+    from ..experiments.discernment import tables
+    from ..experiments.plain import clean
+
+    texts = tested.texts
+    out.print(
+        clean(f"{len(texts.texts)} texts ({texts.role}s) of {texts.origin}, {len(book.pairs)} pairs"), markup=False
+    )
+    for result in tested.results:
+        tables.show(result, rounds=how.rounds)
+    tables.show_comparisons(tested.comparisons)
+    for note in tested.notes:
+        out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
+    for path in written:
+        out.print(f"Wrote {clean(str(path))}", markup=False)
 
 
 def _notes(contenders: Sequence[Contender], role: str, repeat: int, kept: bool) -> list[str]:

@@ -1,4 +1,4 @@
-"""`judgesmith methods`, `optimizers`, `perturbations` and `metrics`: which parts there are, and their options."""
+"""`judgesmith methods`, `optimizers`, `perturbations`, `metrics`, `options`: the parts and their options."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from ..errors import OptionError
 from ..experiments.console import err, out, print_json
 from ..parts import Options, Registry, describe
 from .options import Json
@@ -22,6 +23,10 @@ KINDS = {
     "optimizers": (
         "How a judge can be compiled: `judgesmith compile --optimizer NAME`.", "optimizers.registry", "optimizers"
     ),
+    "perturbations": (
+        "How `judgesmith discern --perturb NAME` changes texts.", "datasets.perturbations.registry", "perturbations"
+    ),
+    "metrics": ("What `judgesmith evaluate --judge metric/NAME` measures.", "programs.registry", "metrics"),
 }  # fmt: skip
 
 
@@ -29,6 +34,7 @@ def register(app: typer.Typer) -> None:
     """Add a command for each kind of parts."""
     for command, (text, module, name) in KINDS.items():
         app.command(name=command, help=f"{text} All of them, or one with its options.")(_command(module, name))
+    app.command(name="options")(options)
 
 
 def _command(module: str, name: str) -> Callable[..., None]:
@@ -49,17 +55,41 @@ def _command(module: str, name: str) -> Callable[..., None]:
     return show
 
 
+def options(
+    context: typer.Context,
+    command: Annotated[list[str], typer.Argument(help="compile, new, study, evaluate or discern.")],
+    as_json: Json = False,
+) -> None:
+    """What a command takes by --set NAME=VALUE, in a --config file, or as --name value."""
+    found: Any = context.find_root().command
+    for name in command:
+        found = getattr(found, "commands", {}).get(name)
+    found = next(iter(getattr(found, "commands", {}).values()), found)  # those of a group have the same
+    if not hasattr(found, "catalogue"):
+        raise OptionError(f"{' '.join(command)!r} is no command that takes --set")
+    owners = found.catalogue({}).owners
+    if as_json:
+        print_json({"options": {owner.where: _listed(owner.options) for owner in owners}})
+        return
+    for owner in owners:
+        out.print(f"[bold]{escape(owner.where)}[/bold]")
+        _print_options(owner.options)
+
+
+def _listed(options: type[Options]) -> list[dict[str, Any]]:
+    return [
+        {"name": o.name, "type": o.type, "default": default, "help": o.help}
+        for o, default in zip(describe(options), options().settings().values(), strict=True)
+    ]
+
+
 def _facts(name: str, part: Any) -> dict[str, Any]:
-    options: type[Options] = getattr(part, "Options", Options)
     return {
         "name": name,
         "about": part.about,
         "paper": getattr(part, "paper", ""),
         "aliases": list(getattr(part, "aliases", ())),
-        "options": [
-            {"name": o.name, "type": o.type, "default": default, "help": o.help}
-            for o, default in zip(describe(options), options().settings().values(), strict=True)
-        ],
+        "options": _listed(getattr(part, "Options", Options)),
     }
 
 
@@ -83,10 +113,14 @@ def _print_part(name: str, part: Any) -> None:
     if not facts["options"]:
         out.print("It has no options.")
         return
+    _print_options(part.Options)
+    out.print("Set one with --set NAME=VALUE.")
+
+
+def _print_options(options: type[Options]) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in ("option", "type", "default", "what it does"):
         table.add_column(column, overflow="fold", no_wrap=column == "option")
-    for option in describe(part.Options):
+    for option in describe(options):
         table.add_row(*map(escape, (option.name, option.type, option.default, option.help)))
     out.print(table)
-    out.print("Set one with --set NAME=VALUE.")

@@ -30,9 +30,14 @@ class SettingsCommand(TyperCommand):
     catalogue: ClassVar[Callable[[Mapping[str, Any]], Catalogue]]
     #: Whether its --config file is read here, and not by the command itself.
     reads_file: ClassVar[bool] = True
+    #: Options of older versions, with what stands in their place.
+    moved: ClassVar[Mapping[str, str]] = {}
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
+            for option in (arg.partition("=")[0] for arg in args):
+                if option in self.moved:
+                    raise UsageError(f"Option {option!r} is gone: use `{self.moved[option]}`", ctx=ctx)
             args = list(_as_settings(args, self._known(), type(self).catalogue, ctx))
             if self.reads_file and (file := _value_of("--config", args)):
                 self._read(Path(file), ctx)
@@ -63,10 +68,13 @@ class SettingsCommand(TyperCommand):
 
 
 def with_settings(
-    catalogue: Callable[[Mapping[str, Any]], Catalogue], *, reads_file: bool = True
+    catalogue: Callable[[Mapping[str, Any]], Catalogue],
+    *,
+    reads_file: bool = True,
+    moved: Mapping[str, str] | None = None,
 ) -> type[SettingsCommand]:
     """The class of a command with these settings; they are asked for where a command line names some."""
-    own = {"catalogue": staticmethod(catalogue), "reads_file": reads_file}
+    own = {"catalogue": staticmethod(catalogue), "reads_file": reads_file, "moved": moved or {}}
     return type("SettingsCommand", (SettingsCommand,), own)
 
 
@@ -160,8 +168,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Any other option, of the run, the language model, the method or the optimizer; `--name value` means the "
-        "same. `judgesmith methods NAME` and `judgesmith optimizers NAME` list theirs. Repeatable.",
+        help="Any other option (`judgesmith options COMMAND` lists them); `--name value` means the same. Repeatable.",
         autocompletion=complete,
     ),
 ]

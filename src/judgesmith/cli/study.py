@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import OptionError
-from ..experiments.settings import Catalogue, pairs_of
+from ..experiments.settings import Catalogue, Owner, pairs_of
 from . import study_readings
-from .options import ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
-from .settings import with_settings
+from .options import ApiBase, Columns, Json
+from .settings import Config, Settings, with_settings
 
 if TYPE_CHECKING:
     from ..experiments.studies.config import Given
@@ -39,16 +39,9 @@ MORE = (
     "kept in the folder -o: config.yaml, results.jsonl (with every candidate of a search) and predictions.jsonl "
     "(written as cells finish; the same command goes on where it stopped, and more arms, models or seeds are added), "
     "tables.md, tables.tex, figure.png and .svg.",
-    "--config FILE.yaml has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith "
-    "compile`); flags win. Exit code 0: all cells are there; 1: some failed, with their reasons; 2: an error.",
+    "A --config file has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith compile`); "
+    "flags win. Exit code 0: all cells are there; 1: some failed, with their reasons; 2: an error.",
 )
-
-panel = {
-    "judge": "Judge and search, as in `judgesmith compile`",
-    "study": "Study",
-    "lm": "Language model",
-    "data": "Data",
-}
 
 
 def register(app: typer.Typer) -> None:
@@ -71,15 +64,9 @@ def study(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="All that comes of it; default study-KIND.")
     ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.yaml", help="Options as YAML; flags win.", rich_help_panel=panel["study"]),
-    ] = None,
     lm: Annotated[
         list[str] | None,
-        typer.Option(
-            help="A model, as in `judgesmith compile`; repeatable. Default: JUDGESMITH_LM.", rich_help_panel=panel["lm"]
-        ),
+        typer.Option(help="A model, as in `judgesmith compile`; repeatable. Default: JUDGESMITH_LM."),
     ] = None,
     arm: Annotated[
         list[str] | None,
@@ -88,98 +75,45 @@ def study(
             help="What is compared, in place of the usual arms; repeatable. Parts: an optimizer, a variant, a method, "
             "racing, augment, no-task, no-criteria, no-os-e, no-explanations, no-search, one-batch, own-criteria, "
             "OPTION=VALUE. For example: fine+no-task, random-search+demos=8.",
-            rich_help_panel=panel["study"],
         ),
     ] = None,
-    baseline: Annotated[
-        str | None, typer.Option(help="The arm to compare with; default the first.", rich_help_panel=panel["study"])
-    ] = None,
-    seeds: Annotated[
-        str | None,
-        typer.Option(metavar="N|A,B,…", help="How many seeds, or which. Default 3.", rich_help_panel=panel["study"]),
-    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="N|A,B,…", help="How many seeds, or which. Default 3.")] = None,
     train: Annotated[
         list[str] | None,
         typer.Option(
             metavar="N,N,…|all",
             help="Labels to learn from; several make a curve; repeatable. Default all that are not held out; for "
             "`study labels` 10,20,40,…,all.",
-            rich_help_panel=panel["study"],
         ),
     ] = None,
     heldout: Annotated[
-        str | None,
-        typer.Option(
-            help="Share or number of rows to compare on, or a file. Default 0.5.", rich_help_panel=panel["study"]
-        ),
+        str | None, typer.Option(help="Share or number of rows to compare on, or a file. Default 0.5.")
     ] = None,
     max_calls: Annotated[
-        int | None,
-        typer.Option(
-            help="Calls at most to fit one cell; held-out rows are not counted.", min=1, rich_help_panel=panel["study"]
-        ),
+        int | None, typer.Option(help="Calls at most to fit one cell; held-out rows are not counted.", min=1)
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.", rich_help_panel=panel["study"])
-    ] = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start the folder anew.", rich_help_panel=panel["study"])
-    ] = False,
-    aspect: Annotated[
-        str | None, typer.Option(help="Which score, where rows have several.", rich_help_panel=panel["data"])
-    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folder anew.")] = False,
+    aspect: Annotated[str | None, typer.Option(help="Which score, where rows have several.")] = None,
     scale: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="Lowest and highest score; inferred if not given.", rich_help_panel=panel["data"]),
+        tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
     ] = None,
     columns: Columns = None,
-    level: Annotated[
-        Literal["pooled", "sample", "system"] | None,
-        typer.Option(help="Level of agreement.", rich_help_panel=panel["data"]),
-    ] = None,
-    method: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    library_aspect: Annotated[
-        str | None, typer.Option("--as", metavar="[TASK/]ASPECT", rich_help_panel=panel["judge"])
-    ] = None,
-    optimizer: Annotated[str | None, typer.Option(rich_help_panel=panel["judge"])] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="OPTION=VALUE",
-            help="Any other option of `judgesmith compile`, for the arms that have it; `--name value` means the same. "
-            "Repeatable.",
-            rich_help_panel=panel["judge"],
-        ),
-    ] = None,
     api_base: ApiBase = None,
-    timeout: Timeout = 120.0,
-    concurrency: Concurrency = None,
-    rpm: Rpm = None,
-    no_cache: NoCache = False,
+    settings: Settings = None,
+    config: Config = None,
     as_json: Json = False,
 ) -> None:
-    from ..experiments.opening import connection
     from ..experiments.studies.config import Given
 
-    def text(path: Path | None) -> str | None:
-        return None if path is None else str(path)
-
     flags = {
-        "labels": text(labels), "lm": lm, "arms": arm, "baseline": baseline, "seeds": seeds,
+        "labels": None if labels is None else str(labels), "lm": lm, "arms": arm, "seeds": seeds,
         "train": ",".join(train) if train else None, "heldout": heldout, "max_calls": max_calls, "aspect": aspect,
-        "scale": scale, "columns": columns, "level": level, "method": method, "library_aspect": library_aspect,
-        "optimizer": optimizer, **_pairs(option or []),
+        "scale": scale, "columns": columns, "api_base": api_base, **_pairs(settings or []),
     }  # fmt: skip
     kind: Any = context.info_name
     given = Given.read(kind, config, flags)
-    reached = {
-        "api_base": api_base, "timeout": timeout, "concurrency": concurrency, "rpm": rpm, "no_cache": no_cache,
-    }  # fmt: skip
-    # Which were given can be told by the name of their source alone: typer has no public class of sources.
-    on_line = {n for n in reached if getattr(context.get_parameter_source(n), "name", "") == "COMMANDLINE"}
-    where = connection(**given.connection(reached, on_line))
-    raise typer.Exit(_run(given, output, where, dry_run=dry_run, overwrite=overwrite, as_json=as_json))
+    raise typer.Exit(_run(given, output, given.connection(), dry_run=dry_run, overwrite=overwrite, as_json=as_json))
 
 
 def _pairs(given: list[str]) -> dict[str, str]:
@@ -194,8 +128,10 @@ def _pairs(given: list[str]) -> dict[str, str]:
 
 def _catalogue(given: Mapping[str, Any]) -> Catalogue:
     from ..experiments.compile_run import Setup
+    from ..experiments.studies.config import StudyOptions
 
-    return Setup().catalogue()
+    compiling = Setup().catalogue()
+    return replace(compiling, owners=(Owner("study", "the study", StudyOptions), *compiling.owners))
 
 
 def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:

@@ -14,6 +14,7 @@ import pytest
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.errors import OptionError
 from judgesmith.experiments.discernment.comparison import compare
+from judgesmith.experiments.discernment.options import DiscernOptions
 from judgesmith.experiments.discernment.pairs import Book, Contender, asks_of, judge, make_pairs, missing
 from judgesmith.experiments.discernment.pairs import Texts as GoodTexts
 from judgesmith.experiments.discernment.run import analyse
@@ -64,9 +65,10 @@ def judged(rules: dict[str, Scores], names: Sequence[str]) -> tuple[list[Contend
 
 def page_of(rules: dict[str, Scores], names: Sequence[str], rounds: int = 0) -> str:
     contenders, book = judged(rules, names)
-    results = [analyse(one, book, PERTURBATIONS, rounds=rounds) for one in contenders]
-    found = compare(contenders, results, book, rounds=rounds)
-    return render(contenders, results, found, book, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE], rounds=rounds)
+    how = DiscernOptions(rounds=rounds)
+    results = [analyse(one, book, PERTURBATIONS, how) for one in contenders]
+    found = compare(contenders, results, book, how)
+    return render(contenders, results, found, book, how, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE])
 
 
 class Page(html.parser.HTMLParser):
@@ -198,8 +200,8 @@ def test_files_that_are_no_page_are_refused(tmp_path: Path) -> None:
 
 def test_judges_are_told_apart_where_they_differ_and_only_there() -> None:
     contenders, book = judged({"knows": KNOWS, "counts": COUNTS, "twin": KNOWS}, ["deletions:major", "shuffle:major"])
-    results = [analyse(one, book, PERTURBATIONS) for one in contenders]
-    first, second, third = compare(contenders, results, book)
+    results = [analyse(one, book, PERTURBATIONS, DiscernOptions()) for one in contenders]
+    first, second, third = compare(contenders, results, book, DiscernOptions())
     assert [(one.a, one.b) for one in (first, second, third)] == [
         ("knows", "counts"), ("knows", "twin"), ("counts", "twin"),
     ]  # fmt: skip
