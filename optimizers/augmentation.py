@@ -1,4 +1,4 @@
-"""Damaged copies of good labelled outputs, as further evidence for a search that has few labels.
+"""Perturbed copies of good labelled outputs, as further evidence for a search that has few labels.
 
 Nobody scored the copies. What is known of one is that it is worse than the output it was made of, so it gets a lower
 score by a rule, stands in its original's group, is never held out, and takes no part in calibration. Whether the copies
@@ -30,7 +30,7 @@ from .search.base import SearchRecord
 
 #: How much of an output's way up from the worst score its copy keeps. Ours, written down before it was tried.
 KEPT: Mapping[Degree, float] = {"minor": 0.75, "major": 0.4, "only": 0.25}
-#: A damage speaks of an aspect that it takes at least this much of its weight from (see `OUR_WEIGHTS`).
+#: A perturbation speaks of an aspect that it takes at least this much of its weight from (see `OUR_WEIGHTS`).
 _SPEAKS = 0.5
 _FOLDS = 2
 _MARK = "+damaged"
@@ -38,12 +38,12 @@ _MARK = "+damaged"
 
 @dataclass(frozen=True)
 class Augmented:
-    """Damaged copies of labelled rows. labels: the copies alone, with the scale and aspect of the originals.
-    sources: id of each copy's original. damages: how many copies each damage made. left: originals without a copy."""
+    """Perturbed copies of labelled rows. labels: the copies alone, with the scale and aspect of the originals.
+    sources: id of each copy's original. perturbations: how many copies each made. left: originals without a copy."""
 
     labels: Labels
     sources: tuple[str, ...]
-    damages: Mapping[str, int]
+    perturbations: Mapping[str, int]
     left: int
 
     def __len__(self) -> int:
@@ -59,18 +59,18 @@ def augment(
     language: str = "en",
     perturbations: Mapping[str, Perturbation] = PERTURBATIONS,
 ) -> Augmented:
-    """Damaged copies of the best outputs, at most `most` (0..1) of the number of rows, one of each output.
+    """Perturbed copies of the best outputs, at most `most` (0..1) of the number of rows, one of each output.
 
-    Give it training rows only: what a damage borrows from other documents comes from these rows. Outputs in the upper
-    half of the scale are damaged, the best first; the damages are those that `OUR_WEIGHTS` says lower the aspect, or
-    all where it does not know it, taken in turn from a random start. A copy's score lies between the worst score and
-    its original's (`kept`). The same labels and seed give the same copies. Raises OptionError.
+    Give it training rows only: what a perturbation borrows from other documents comes from these rows. Outputs in the
+    upper half of the scale are perturbed, the best first, by what `OUR_WEIGHTS` says lowers the aspect, or by all where it
+    does not know it, taken in turn from a random start. A copy's score lies between the worst score and its original's
+    (`kept`). The same labels and seed give the same copies. Raises OptionError.
     """
     if not 0 < most <= 1 or any(not 0 <= kept.get(degree, -1) < 1 for degree in KEPT):
         raise OptionError(
             f"most {most} must lie in (0, 1], what is kept ({dict(kept)}) in [0, 1) for {', '.join(KEPT)}"
         )
-    chosen = _damages(labels.aspect, perturbations)
+    chosen = _of_aspect(labels.aspect, perturbations)
     scale = Scale(*labels.scale)
     percents = np.array([scale.to_percent(score) for score in labels.scores.tolist()])
     rng = random.Random(f"{seed}|{len(labels)}")
@@ -108,8 +108,8 @@ def augment(
     return Augmented(copies, tuple(sources), {name: n for name, n in made.items() if n}, left)
 
 
-def _damages(aspect: str, there: Mapping[str, Perturbation]) -> list[tuple[str, Degree]]:
-    """Damages by rules that speak of the aspect; all of them where the table does not know it."""
+def _of_aspect(aspect: str, there: Mapping[str, Perturbation]) -> list[tuple[str, Degree]]:
+    """Perturbations by rules that speak of the aspect; all of them where the table does not know it."""
     rules = [p for p in there.values() if p.kind == "damage" and p.method == "rules"]
     folded = aspect.casefold()
     speaking = [p for p in rules if OUR_WEIGHTS.get(p.name, {}).get(folded, 0.0) >= _SPEAKS]
@@ -153,14 +153,14 @@ class AugmentationTrial:
     difference: tuple[float, float, float, float]
     rows: int
     copies: int
-    damages: Mapping[str, int]
+    perturbations: Mapping[str, int]
     reason: str
 
     def to_dict(self) -> dict[str, Any]:
         names = ("value", "low", "high", "p")
         plain = [None if np.isnan(value) else round(value, 6) for value in self.difference]
         return {
-            "used": self.used, "rows": self.rows, "copies": self.copies, "damages": dict(self.damages),
+            "used": self.used, "rows": self.rows, "copies": self.copies, "damages": dict(self.perturbations),
             "difference": dict(zip(names, plain, strict=True)), "reason": self.reason,
         }  # fmt: skip
 
@@ -191,12 +191,12 @@ def try_augmentation(
     whole = augment(train, most=most, seed=seed, language=language)
     if not len(whole):
         return None, AugmentationTrial(
-            False, nan, 0, 0, {}, "no output in the upper half of the scale could be damaged"
+            False, nan, 0, 0, {}, "no output in the upper half of the scale could be perturbed"
         )
     try:
         parts = group_folds(train, k=_FOLDS, seed=seed)
     except LabelsError as error:
-        return None, AugmentationTrial(False, nan, 0, len(whole), whole.damages, f"not tried: {error}")
+        return None, AugmentationTrial(False, nan, 0, len(whole), whole.perturbations, f"not tried: {error}")
     percents: dict[bool, list[Any]] = {True: [], False: []}
     rows = []
     for part in parts:
@@ -213,11 +213,11 @@ def try_augmentation(
     if gap.reason:
         said = f"copies were not used: {gap.reason}"
     elif used:
-        said = f"{len(whole)} damaged copies were used: with copies {measured}"
+        said = f"{len(whole)} perturbed copies were used: with copies {measured}"
     else:
-        said = f"damaged copies were not used: with copies {measured}, no clear gain"
+        said = f"perturbed copies were not used: with copies {measured}, no clear gain"
     found = (gap.value, gap.low, gap.high, gap.p)
-    return (whole if used else None), AugmentationTrial(used, found, len(rows), len(whole), whole.damages, said)
+    return (whole if used else None), AugmentationTrial(used, found, len(rows), len(whole), whole.perturbations, said)
 
 
 def refuse_leak(part: Split, copies: Augmented) -> None:
@@ -226,15 +226,17 @@ def refuse_leak(part: Split, copies: Augmented) -> None:
     own = set(part.train.groups)
     for row in copies.labels.rows:
         if row.group in held or row.group not in own:
-            raise LeakError(f"the damaged copy {row.id!r} belongs to group {row.group!r}, which is not a training one")
+            raise LeakError(
+                f"the perturbed copy {row.id!r} belongs to group {row.group!r}, which is not a training one"
+            )
     if met := shared(copies.labels.rows, part.heldout.rows):
         raise LeakError(
-            f"the damaged copy {copies.labels.rows[met[0].one].id!r} is the same as a held-out row, or nearly"
+            f"the perturbed copy {copies.labels.rows[met[0].one].id!r} is the same as a held-out row, or nearly"
         )
 
 
 def _apart(copies: Augmented, heldout: Labels) -> Augmented:
-    """Without the copies that damage made like a held-out row: they would show it with a label nobody gave."""
+    """Without the copies that perturbing made like a held-out row: they would show it with a label nobody gave."""
     strange = {copies.labels.rows[met.one].group for met in shared(copies.labels.rows, heldout.rows)}
     kept = [i for i, row in enumerate(copies.labels.rows) if row.group not in strange]
     return replace(copies, labels=copies.labels.subset(kept), sources=tuple(copies.sources[i] for i in kept))
@@ -247,7 +249,7 @@ def with_copies(train: Labels, copies: Labels | None) -> Sequence[Any]:
         return examples
     strange = set(copies.groups) - set(train.groups)
     if strange:
-        raise LeakError(f"a damaged copy belongs to group {sorted(strange)[0]!r}, which is not a training one")
+        raise LeakError(f"a perturbed copy belongs to group {sorted(strange)[0]!r}, which is not a training one")
     return examples + examples_of(copies)
 
 

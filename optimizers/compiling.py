@@ -66,8 +66,8 @@ class CompileOptions(Options):
     )
     augment: bool = option(
         False,
-        "Damaged copies of good outputs as further rows of the search; kept only if they help on labels that were left "
-        "out. About three times the calls.",
+        "Perturbed copies of good outputs as further rows of the search; kept only if they help on labels that were "
+        "left out. About three times the calls.",
     )
     ensemble_top: int | None = option(
         None,
@@ -229,7 +229,7 @@ class Compiler:
     # -- doing it
 
     def fit(self, judge: Judge, train: Labels, lm: LanguageModel) -> Fitted:
-        """Task inference, form and search on these rows alone, with damaged copies of them if these help."""
+        """Task inference, form and search on these rows alone, with perturbed copies of them if these help."""
         if not self.options.augment:
             return self._fit(judge, train, lm, None)
         copies, trial = try_augmentation(

@@ -70,8 +70,8 @@ class FormTrial:
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """One pass of task inference, form and search over some training rows. refined: what was fitted to the chosen
-    program's answers. augmentation, ensemble: whether damaged copies, or the mean of several candidates, helped, where
-    that was tried."""
+    program's answers. augmentation, ensemble: whether perturbed copies, or the mean of several candidates, helped,
+    where that was tried."""
 
     judge: Judge
     zero_shot: Judge

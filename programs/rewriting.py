@@ -1,7 +1,7 @@
-"""Texts damaged by a language model as DHP's Table 2 asks, each answer checked before it is taken.
+"""Texts perturbed by a language model as DHP's Table 2 asks, each answer checked before it is taken.
 
-What comes back of a model is no damaged text until it is shown to be one: the asked part changed, the rest stayed, and
-the length is near. An answer that fails is asked for again, a few times and no more.
+What comes back of a model is no perturbed text until it is shown to be one: the asked part changed, the rest stayed,
+and the length is near. An answer that fails is asked for again, a few times and no more.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _AMOUNT: Mapping[tuple[str, Amount], str] = {
 }
 _WORD = re.compile(r"\w+(?:['’.,:-]\w+)*")
 _LENGTH = {"entities": (0.7, 1.5), "grammar": (0.8, 1.25), "rephrase": (0.5, 2.0)}
-#: Share of words that may change: more would be another text, not this one damaged.
+#: Share of words that may change: more would be another text, not this one perturbed.
 _MOST = {("entities", "minor"): 0.35, ("entities", "major"): 0.7, ("grammar", "minor"): 0.25, ("grammar", "major"): 0.5}
 
 
 class Unusable(CallError):
-    """The model was asked several times and no answer was the damage that was asked for."""
+    """The model was asked several times and no answer was the perturbation that was asked for."""
 
     def __init__(self, problem: str, usage: Usage) -> None:
         super().__init__(problem)
@@ -56,7 +56,7 @@ class Rewritten:
 
 
 class Rewriter(dspy.Module):  # type: ignore[misc]
-    """Damages texts. text_tokens: the longest answer that is asked for, in tokens."""
+    """Perturbs texts. text_tokens: the longest answer that is asked for, in tokens."""
 
     def __init__(self, *, text_tokens: int = 1500) -> None:
         super().__init__()
@@ -160,6 +160,6 @@ def _changed_words(before: str, after: str) -> tuple[Sequence[str], Sequence[str
 
 
 def _spaced_like(text: str, changed: str) -> str:
-    """The white space around the text is no part of the damage."""
+    """The white space around the text is no part of the perturbation."""
     start = text[: len(text) - len(text.lstrip())]
     return start + changed + text[len(text.rstrip()) :]

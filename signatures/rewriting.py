@@ -1,4 +1,4 @@
-"""Signatures that make DHP's damages by a language model (Table 2): one change is asked for, all else is kept."""
+"""Signatures that make DHP's perturbations by a language model (Table 2): one change is asked for, all else is kept."""
 
 import dspy
 

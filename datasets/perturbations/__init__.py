@@ -1,1 +1,1 @@
-"""Texts changed on purpose: damage in levels, harmless changes, and attacks on the judge."""
+"""Texts changed on purpose: perturbations in levels, harmless changes, and attacks on the judge."""

@@ -50,7 +50,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Amounts:
-    """How many characters or words are damaged.
+    """How many characters or words are changed.
 
     task: one of PAPER, whose k the paper's Table 2 gives for texts of one length, or "relative": about the same shares
     of any text (3 and 15 % of the letters, 7 and 35 % of the words; 10 of SummEval's 340 characters are 3 %).
@@ -63,7 +63,7 @@ class Amounts:
             raise OptionError(f"amount {self.task!r} is none of relative, {', '.join(PAPER)}")
 
     def count(self, unit: Literal["character", "word"], degree: Degree, there: int) -> int:
-        """How many of the `there` characters or words to damage, at least 1. Raises Unperturbable for a text so short
+        """How many of the `there` characters or words to change, at least 1. Raises Unperturbable for a text so short
         that less than twice as many are there."""
         place = 1 if degree == "major" else 0
         if self.task == "relative":
@@ -79,7 +79,7 @@ class Amounts:
 
 
 #: Table 2: minor and major k of characters and of consecutive words. The paper deletes words of translations only; for
-#: the other tasks the same shares of their mean lengths are taken. Of story endings it damages 5 letters; 10 is ours.
+#: the other tasks the same shares of their mean lengths are taken. Of story endings it changes 5 letters; 10 is ours.
 PAPER: Mapping[str, tuple[tuple[int, int], tuple[int, int]]] = {
     "summarization": ((10, 50), (4, 20)),
     "scientific": ((20, 100), (8, 40)),
@@ -226,7 +226,7 @@ def replace_spots(text: str, spots: Iterable[Spot], rng: random.Random, count: i
 def replace_by_degree(
     text: str, spots: Sequence[Spot], degree: Degree, rng: random.Random, what: str, most: int = 5
 ) -> str:
-    """One spot for a minor damage, up to `most` for a major one, which needs two. Raises Unperturbable."""
+    """One spot for a minor perturbation, up to `most` for a major one, which needs two. Raises Unperturbable."""
     fewest = 2 if degree == "major" else 1
     if len(spots) < fewest:
         raise Unperturbable(f"it has {len(spots)} {what}, and {fewest} {'are' if fewest > 1 else 'is'} needed")

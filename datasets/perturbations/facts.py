@@ -1,4 +1,4 @@
-"""Damages of what a text says: names, numbers, negations, who speaks, what is left out and what does not belong.
+"""Perturbations of what a text says: names, numbers, negations, who speaks, what is left out and what does not belong.
 
 Entities by rules stand in for DHP's fictional entities, which a language model makes; the others go beyond the paper.
 """

@@ -1,4 +1,4 @@
-"""Texts damaged on purpose, changed without harm, or made to address their judge: the registry, and checked pairs.
+"""Texts perturbed to harm them, changed without harm, or made to address their judge: the registry, and checked pairs.
 
 Source: DHP benchmark (Tables 1 and 2); of what goes beyond it `paper` is empty.
 """
@@ -36,7 +36,7 @@ __all__ = [
     "sentences",
 ]
 
-_TRIES = 8  # draws for a major damage that changed no more than the minor one
+_TRIES = 8  # draws for a major perturbation that changed no more than the minor one
 
 #: Classes of perturbations, built in and of other packages; each is made without arguments.
 perturbations: Registry[type[Perturbation]] = Registry(
@@ -45,7 +45,7 @@ perturbations: Registry[type[Perturbation]] = Registry(
 
 
 class _Made(Mapping[str, Perturbation]):
-    """One of each registered class, by name: damages of characters, words and sentences, then invariances, attacks.
+    """One of each registered class, by name: those of characters, words and sentences, then invariances, attacks.
     They are made when they are first asked for, since their modules import this one."""
 
     @cached_property
@@ -123,7 +123,7 @@ def find_perturbations(
     wanted: Sequence[str], there: Mapping[str, Perturbation] = PERTURBATIONS
 ) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
     """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper, damage, invariance, attack,
-    character, word, sentence (the levels' damages). Each with the degrees that are asked for, in the registry's order.
+    character, word, sentence (those of a level). Each with the degrees that are asked for, in the registry's order.
 
     Raises OptionError for a name that there is not, with the nearest one.
     """
@@ -139,7 +139,7 @@ def find_perturbations(
         if not members:
             if name.endswith("-lm") and name not in there:
                 raise OptionError(
-                    f"{name} is made by a language model: name one with --writer, or take a -rules damage"
+                    f"{name} is made by a language model: name one with --writer, or take a -rules perturbation"
                 )
             near = difflib.get_close_matches(name, [*there, *groups], n=1, cutoff=0.5)
             raise OptionError(
@@ -167,9 +167,9 @@ def pairs_of(
 ) -> Iterator[Pair | Left]:
     """Every text perturbed in every degree, or the reason why it is left out.
 
-    A text that comes out unchanged is left out, and so is a major damage that changed no more than the minor one. The
-    same seed and text give the same pair, whatever other texts and perturbations there are; what is taken from other
-    documents depends on these, too.
+    A text that comes out unchanged is left out, and so is a major perturbation that changed no more than the minor one.
+    The same seed and text give the same pair, whatever other texts and perturbations there are; what is taken from
+    other documents depends on these, too.
     """
     chosen = perturbation.degrees if degrees is None else tuple(degrees)
     for own in texts:
@@ -203,7 +203,7 @@ def _pair(perturbation: Perturbation, degree: Degree, material: Material, seed: 
             if minor is None or change.distance > minor.change.distance:
                 break
         else:
-            raise Unperturbable("the major damage changed no more than the minor one")
+            raise Unperturbable("the major perturbation changed no more than the minor one")
     except Unperturbable as error:
         return Left(own.id, name, str(error))
     if after == before or not after.strip():

@@ -1,4 +1,4 @@
-"""DHP's damages of characters, words and sentences (Tables 1 and 2), by rules."""
+"""DHP's perturbations of characters, words and sentences (Tables 1 and 2), by rules."""
 
 from __future__ import annotations
 

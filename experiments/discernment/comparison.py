@@ -20,7 +20,7 @@ from .run import JudgeResult, metric_values
 
 @dataclass(frozen=True)
 class Comparison:
-    """Judge `a` less judge `b`. p_holm: over the pairs of judges; by_name_holm: over these and the damages."""
+    """Judge `a` less judge `b`. p_holm: over the pairs of judges; by_name_holm: over these and the perturbations."""
 
     a: str
     b: str
@@ -29,7 +29,7 @@ class Comparison:
     by_name_holm: Mapping[str, float] = field(default_factory=dict)
 
     def differing(self) -> list[tuple[str, float, float]]:
-        """(damage, difference of the effects, p after Holm) where they surely differ."""
+        """(perturbation, difference of the effects, p after Holm) where they surely differ."""
         return [(name, self.gap.by_name[name][0], p) for name, p in self.by_name_holm.items() if p <= 0.05]
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def compare(
     book: Book,
     how: DiscernOptions,
 ) -> list[Comparison]:
-    """Every two judges, on the damages that both have enough texts for."""
+    """Every two judges, on the perturbations that both have enough texts for."""
     scores = [_scores(contender, book, how) for contender in contenders]
     found = []
     for i, j in combinations(range(len(results)), 2):
@@ -83,7 +83,7 @@ def _adjusted(found: Sequence[Comparison]) -> list[Comparison]:
 
 
 def _scores(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, tuple[Vector, Vector]]:
-    """Scores before and after by damage, metrics × all texts; NaN where a text has no pair or no score."""
+    """Scores before and after by perturbation, metrics × all texts; NaN where a text has no pair or no score."""
     values = metric_values(contender, book, how)
     columns = {group: k for k, group in enumerate(dict.fromkeys(pair.group for pair in book.pairs))}
     found: dict[str, tuple[Vector, Vector]] = {}

@@ -213,8 +213,8 @@ class Ask:
 
 def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool) -> list[Ask]:
     """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
-    good texts are outputs: else the reference would be the undamaged text itself. A metric compares with the other
-    references, or with the undamaged text where there is none."""
+    good texts are outputs: else the reference would be the original text itself. A metric compares with the other
+    references, or with the original text where there is none."""
     found: dict[str, Ask] = {}
     good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
     for pair in pairs:

@@ -1,4 +1,4 @@
-"""DHP's damages by a language model, as perturbations like all others; here, since `datasets` asks no model."""
+"""DHP's perturbations by a language model, as perturbations like all others; here, since `datasets` asks no model."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ class RewriteByLM(_Written):
 
 
 def written_perturbations(lm: LanguageModel) -> Mapping[str, Perturbation]:
-    """The damages that this model makes, by name."""
+    """The perturbations that this model makes, by name."""
     return {made.name: made for made in (EntitiesByLM(lm), GrammarByLM(lm), RewriteByLM(lm))}

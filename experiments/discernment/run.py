@@ -81,7 +81,7 @@ class Line:
 
 @dataclass(frozen=True)
 class JudgeResult:
-    """One judge: its lines, and over its damages with enough texts D_avg and D_min by each way to combine
+    """One judge: its lines, and over its harmful perturbations with enough texts D_avg and D_min by each way to combine
     metrics (expert: None where no weight fits). false_alarms: share of the harmless changes that lowered the score."""
 
     judge: str
@@ -99,12 +99,12 @@ class JudgeResult:
     def conclusion(self) -> str:
         """One line: what the judge is blind to, what it alarms for without need, and what it gives in to."""
         said = []
-        damages = self.of("damage")
-        blind = [line.name for line in damages if line.sees == "no"]
-        doubtful = [line.name for line in damages if line.sees == "alone"]
-        unknown = [line.name for line in damages if line.sees == "unknown" and line.test.n]
-        if damages:
-            seen = sum(line.sees == "yes" for line in damages)
+        harmful = self.of("damage")
+        blind = [line.name for line in harmful if line.sees == "no"]
+        doubtful = [line.name for line in harmful if line.sees == "alone"]
+        unknown = [line.name for line in harmful if line.sees == "unknown" and line.test.n]
+        if harmful:
+            seen = sum(line.sees == "yes" for line in harmful)
             said.append(
                 f"blind to {', '.join(blind)}" if blind else "blind to none of these" if seen else "sees nothing surely"
             )
@@ -216,11 +216,11 @@ def _result(
         tested = [adjusted[i].test.p if adjusted[i].test.n >= fewest else math.nan for i in places]
         for i, p in zip(places, holm(tested) if places else [], strict=True):
             adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
-    damages = [line for line in adjusted if line.kind == "damage" and line.enough]
-    levels = {line.name: line.level for line in damages}
+    harmful = [line for line in adjusted if line.kind == "damage" and line.enough]
+    levels = {line.name: line.level for line in harmful}
 
     def over(which: str) -> Summary:
-        return summarise({line.name: getattr(line.test, which) for line in damages}, levels)
+        return summarise({line.name: getattr(line.test, which) for line in harmful}, levels)
 
     expert = over("d_expert")
     harmless = [line.test for line in adjusted if line.kind == "invariance" and line.test.n]
@@ -230,7 +230,7 @@ def _result(
     failed = sum(any(key not in by_key for by_key in values.values()) for key in asked)
     return JudgeResult(
         contender.name, metrics, tuple(adjusted), over("d_normalised"), over("d_paper"),
-        expert if expert.undefined < len(damages) else None, alarms, failed,
+        expert if expert.undefined < len(harmful) else None, alarms, failed,
     )  # fmt: skip
 
 

@@ -26,8 +26,8 @@ def show(result: JudgeResult, *, rounds: int) -> None:
     """The tables of one judge."""
     out = wide()
     several = len(result.metrics) > 1
-    damages = [line for line in result.of("damage") if line.test.n]
-    if damages:
+    harmful = [line for line in result.of("damage") if line.test.n]
+    if harmful:
         how = "95 % intervals over texts" if rounds else "no intervals"
         of = f", metrics {escape(', '.join(result.metrics))}" if several else ""
         table = _table(f"What {escape(result.judge)} discerns (D >= 1: p <= 0.05; {how}{of})", "level", "damage")
@@ -35,7 +35,7 @@ def show(result: JudgeResult, *, rounds: int) -> None:
         for title in [*titles[:3], *(["D paper", "D expert"] if several else []), *titles[3:]]:
             table.add_column(title, justify="right", no_wrap=True)
         previous = ""
-        for line in sorted(damages, key=lambda line: ("character", "word", "sentence").index(line.level)):
+        for line in sorted(harmful, key=lambda line: ("character", "word", "sentence").index(line.level)):
             if previous and previous != line.level:
                 table.add_section()
             t = line.test
@@ -94,7 +94,7 @@ def difference_in_words(one: Comparison) -> str:
         better, other = (one.a, one.b) if one.gap.value > 0 else (one.b, one.a)
         said = f"{better} discerns more than {other}"
     else:
-        said = f"{one.a} and {one.b} cannot be told apart over all damages"
+        said = f"{one.a} and {one.b} cannot be told apart over all perturbations"
     parts = []
     for judge, sign in ((one.a, 1), (one.b, -1)):
         names = [name for name, value, _ in one.differing() if value * sign > 0]
@@ -109,7 +109,7 @@ def _say_summary(result: JudgeResult, out: Console) -> None:
     out.print(
         f"D_avg {plain_number(s.d_avg, 2)} (levels weigh the same), D_min {plain_number(s.d_min, 2)} "
         f"({s.worst or 'undefined'})"
-        + (f"; {len(few)} damages with fewer than {few[0].fewest} texts are left out" if few else ""),
+        + (f"; {len(few)} perturbations with fewer than {few[0].fewest} texts are left out" if few else ""),
         markup=False, soft_wrap=True,
     )  # fmt: skip
     if len(result.metrics) > 1:
@@ -186,8 +186,8 @@ def check_plot(path: Path) -> None:
 
 
 def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
-    """Bars of D by damage, judges side by side, with the line at 1 (DHP, Figure 4). Bars above the axis are cut and
-    their D is written in them. Raises OptionError where the file cannot be written."""
+    """Bars of D by perturbation, judges side by side, with the line at 1 (DHP, Figure 4). Bars above the axis are cut
+    and their D is written in them. Raises OptionError where the file cannot be written."""
     from matplotlib.figure import Figure
 
     from ..reports.page import write_figure
@@ -219,7 +219,7 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     axes.set_xticks(range(len(names)), [_literal(name) for name in names], rotation=60, ha="right", fontsize=8)
     axes.set_ylabel("D = log$_{0.05}$ p")
     axes.set_ylim(0, max(top * 1.05, 1.3))
-    axes.set_title(_literal(f"Discernment of damages, {origin}"), fontsize=10)
+    axes.set_title(_literal(f"Discernment of perturbations, {origin}"), fontsize=10)
     figure.legend(fontsize=8, loc="outside lower center", ncols=4, frameon=False)  # beside the bars, never over them
     try:
         write_figure(path, figure)

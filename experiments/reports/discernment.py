@@ -24,7 +24,7 @@ from ..evaluation.tables import plain_number
 from ..plain import clean
 from .page import INK, LINE, environment, inline_svg, own_ids
 
-EXAMPLES = 3  # of a damage
+EXAMPLES = 3  # of a perturbation
 _TALLEST = 8.0  # of the figure's axis, as in the figure of --plot
 _LONG = 20_000  # characters of a text that are looked at
 _MANY = 1_000  # words and spaces
@@ -100,7 +100,7 @@ def _judge(result: JudgeResult, place: int) -> dict[str, Any]:
         summaries.append(("as the paper prints it, without 1/M", result.paper))
         summaries += [("with expert weights", result.expert)] if result.expert is not None else []
     kinds = {kind: [_line(line) for line in result.of(kind) if line.test.n] for kind in ("invariance", "attack")}
-    damages = sorted((x for x in result.of("damage") if x.test.n), key=lambda x: _LEVELS.index(x.level))
+    harmful = sorted((x for x in result.of("damage") if x.test.n), key=lambda x: _LEVELS.index(x.level))
     return {
         "name": result.judge,
         "colour": place % _JUDGES + 1,
@@ -112,8 +112,8 @@ def _judge(result: JudgeResult, place: int) -> dict[str, Any]:
         ],
         "alarms": share_text(result.false_alarms),
         "failed": result.failed,
-        "levels": [(level, [_line(x) for x in damages if x.level == level]) for level in _LEVELS
-                   if any(x.level == level for x in damages)],
+        "levels": [(level, [_line(x) for x in harmful if x.level == level]) for level in _LEVELS
+                   if any(x.level == level for x in harmful)],
         "several": several,
         "invariances": kinds["invariance"],
         "attacks": kinds["attack"],
@@ -159,7 +159,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
 
 
 def _figure(results: Sequence[JudgeResult]) -> str:
-    """Bars of D by damage with intervals, the judges of each side by side; "" where there is nothing to draw."""
+    """Bars of D by perturbation with intervals, the judges of each side by side; "" where there is nothing to draw."""
     lines = sorted((x for r in results for x in r.of("damage") if x.enough), key=lambda x: _LEVELS.index(x.level))
     names = list(dict.fromkeys(line.name for line in lines))
     if not names:
@@ -201,8 +201,8 @@ def _figure(results: Sequence[JudgeResult]) -> str:
 def _examples(
     contenders: Sequence[Contender], results: Sequence[JudgeResult], book: Book, how: DiscernOptions
 ) -> list[dict[str, Any]]:
-    """For each damage some pairs, first those that most judges missed, of these the most damaged; of changes without
-    harm and of attacks only pairs to which a judge reacted."""
+    """For each perturbation some pairs, first those that most judges missed, of these the most changed; of changes
+    without harm and of attacks only pairs to which a judge reacted."""
     values = [metric_values(contender, book, how) for contender in contenders]
     groups: dict[str, list[Pair]] = {}
     for pair in book.pairs:
@@ -229,8 +229,8 @@ def _examples(
 
 
 def _seen(pair: Pair, values: Mapping[str, Mapping[str, float]]) -> dict[str, Any]:
-    """A judge's scores of a pair by metric, and whether its mean is wrong: no drop for a damage, a drop for a change
-    without harm, a rise for an attack; None without scores."""
+    """A judge's scores of a pair by metric, and whether its mean is wrong: no drop for a perturbation, a drop for a
+    change without harm, a rise for an attack; None without scores."""
     scores = [
         (
             metric,

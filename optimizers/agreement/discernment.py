@@ -1,4 +1,4 @@
-"""Discernment of perturbed texts (DHP): does a judge score good texts above damaged ones, and how surely?
+"""Discernment of perturbed texts (DHP): does a judge score good texts above perturbed ones, and how surely?
 
 Wilcoxon's signed-rank test compares the scores of texts before and after a perturbation, once for each metric of a
 judge; the p-values are combined by their harmonic mean and become a discernment score, D = log_0.05 p. D >= 1 is
@@ -308,9 +308,9 @@ def summarise(scores: Mapping[str, float], levels: Mapping[str, str]) -> Summary
     return Summary(average, there[worst], worst, len(scores) - len(there))
 
 
-#: Which metrics a damage should lower, and how much of its weight each has. Ours: the paper's weights are in a figure,
-#: from ten people's votes for its own four metrics. Written down before any judge was measured; `--weights` replaces
-#: them. Metrics of other names have no weight.
+#: Which metrics a perturbation should lower, and how much of its weight each has. Ours: the paper's weights are in a
+#: figure, from ten people's votes for its own four metrics. Written down before any judge was measured; `--weights`
+#: replaces them. Metrics of other names have no weight.
 OUR_WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "deletions": {"fluency": 1.0},
     "typos": {"fluency": 1.0},

@@ -1,8 +1,8 @@
-"""Does one judge discern damage better than another? Both are compared on the same texts.
+"""Does one judge discern perturbations better than another? Both are compared on the same texts.
 
 D grows with the number of texts, and so do its differences. What is tested is the effect, the rank-biserial correlation
-of each damage, averaged as D_avg is (levels weigh the same): it is free of a judge's scale. By the jackknife an effect
-becomes a sum of what each text adds to it, so that the judges can be swapped text by text.
+of each perturbation, averaged as D_avg is (levels weigh the same): it is free of a judge's scale. By the jackknife an
+effect becomes a sum of what each text adds to it, so that the judges can be swapped text by text.
 """
 
 from __future__ import annotations

@@ -71,9 +71,9 @@ def form_ensemble(
     and what was found, with the training scores of what is kept.
 
     record: of the search; candidates that were dropped, failed too often or say the same of every row are left out.
-    examples: the rows that people scored (damaged copies may come after them in the record). sure: the share of paired
-    resamples of whole groups in which the ensemble must win. The same seed gives the same answer. Racing looked at all
-    rows before it dropped candidates; that much, both ways have seen of the rows they are measured on.
+    examples: the rows that people scored (perturbed copies may come after them in the record). sure: the share of
+    paired resamples of whole groups in which the ensemble must win. The same seed gives the same answer. Racing looked
+    at all rows before it dropped candidates; that much, both ways have seen of the rows they are measured on.
     """
     whole = [t for t in record.tried if t.candidate.dropped is None]
     best = _best(_on(whole, examples, np.arange(len(examples)), level), top)

@@ -1,4 +1,4 @@
-"""Damaged copies of labelled outputs: what they score, where they may stand, and when they are used."""
+"""Perturbed copies of labelled outputs: what they score, where they may stand, and when they are used."""
 
 from __future__ import annotations
 
@@ -43,16 +43,16 @@ def test_copies_are_worse_and_stand_with_their_originals() -> None:
     found = augment(labels)
     originals = {row.id: row for row in labels.rows}
     assert (
-        len(found) == 12 == len(found.sources) == sum(found.damages.values())
+        len(found) == 12 == len(found.sources) == sum(found.perturbations.values())
     )  # half of 24 rows, one of each good one
-    assert len(set(found.sources)) == 12 and len(found.damages) >= 6
+    assert len(set(found.sources)) == 12 and len(found.perturbations) >= 6
     for row, source in zip(found.labels.rows, found.sources, strict=True):
         original = originals[source]
         assert original.system == "long" and row.output != original.output
         assert (row.group, row.doc_id, row.source) == (original.group, original.doc_id, original.source)
         degree = row.id.rpartition(":")[2]
         kept = KEPT.get(degree, KEPT["only"])  # type: ignore[call-overload]
-        # a 5 on 1..5 becomes 1 + 0.75 * 4 = 4 by minor, 1 + 0.4 * 4 = 2.6 by major damage, else 1 + 0.25 * 4 = 2
+        # a 5 on 1..5 becomes 1 + 0.75 * 4 = 4 by minor, 1 + 0.4 * 4 = 2.6 by major perturbation, else 1 + 0.25 * 4 = 2
         assert row.scores == {"overall": pytest.approx(1 + kept * (original.scores["overall"] - 1))}
         assert row.scores["overall"] < original.scores["overall"] and row.ratings == {}
         assert row.system == "long+damaged" and row.id not in originals
@@ -66,15 +66,15 @@ def test_the_best_come_first_and_no_more_than_asked() -> None:
     assert {dict(zip(TOWNS, range(12), strict=True))[s.partition("-")[0]] % 2 for s in found.sources} == {0}  # the 5s
 
 
-def test_a_known_aspect_is_damaged_where_it_hurts() -> None:
-    names = {name.partition(":")[0] for name in augment(labels_of("Fluency")).damages}
+def test_a_known_aspect_is_perturbed_where_it_hurts() -> None:
+    names = {name.partition(":")[0] for name in augment(labels_of("Fluency")).perturbations}
     assert names <= {"deletions", "typos", "grammar-rules", "word-deletion"} and len(names) >= 3
-    assert {name.partition(":")[0] for name in augment(labels_of("coherence")).damages} <= {
+    assert {name.partition(":")[0] for name in augment(labels_of("coherence")).perturbations} <= {
         "shuffle", "rewrite-rules", "random-ending", "wrong-ending",
     }  # fmt: skip
 
 
-def test_nothing_that_is_good_nothing_to_damage() -> None:
+def test_nothing_that_is_good_nothing_to_perturb() -> None:
     labels = labels_of()
     poor = replace(labels, rows=tuple(row for row in labels.rows if row.system == "short"))
     assert len(augment(poor)) == 0

@@ -462,7 +462,7 @@ def test_a_compiled_judge_does_the_same_after_loading(
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-def test_damaged_copies_never_leave_the_search(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
+def test_perturbed_copies_never_leave_the_search(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
     human = truth(labels)
     server.answer = fake.judging(lambda ask: human.get(ask.mark, 50))
     judge, report = compiled(labels, augment=True, candidates=1)

@@ -167,7 +167,7 @@ class Copier:
         """The label, if the prompt shows it; else a guess that hangs on the row alone."""
         last = folded(request.messages[-1]["content"])
         found = self.output.search(last)
-        if found is None:  # a text that this model wrote itself, or a damaged one
+        if found is None:  # a text that this model wrote itself, or a perturbed one
             return random.Random(f"{self.seed} {last}").randint(1, 5)
         family, _, label = self.of[found[0]]
         self.judged.update(self.output.findall(last))

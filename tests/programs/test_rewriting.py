@@ -1,4 +1,4 @@
-"""Texts damaged by a scripted model: what passes the checks, what is asked for again, and when it is given up."""
+"""Texts perturbed by a scripted model: what passes the checks, what is asked for again, and when it is given up."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def rewrite(lm: Any, kind: Any, text: str = TEXT, **options: Any) -> Any:
         ("rephrase", "On Monday the town of Oldham bought 12 red buses from Anna Lopez, which the council accepted."),
     ],
 )
-def test_a_damage_that_was_asked_for_is_taken(scripted: Any, kind: str, answer: str) -> None:
+def test_a_perturbation_that_was_asked_for_is_taken(scripted: Any, kind: str, answer: str) -> None:
     lm, transport = scripted(lambda request: f"Here is the text:\n{answer}")
     found = rewrite(lm, kind, f" {TEXT}\n")
     assert (found.text, found.tries, len(transport.requests)) == (f" {answer}\n", 1, 1)

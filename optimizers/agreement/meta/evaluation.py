@@ -193,7 +193,8 @@ def meta_evaluate(
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
     OptionError for arguments that do not fit.
     """
-    beside = Beside(**{f.name: given.pop(f.name) for f in dataclasses.fields(Beside) if given.get(f.name) is not None})
+    known = {f.name: given.pop(f.name, None) for f in dataclasses.fields(Beside)}
+    beside = Beside(**{name: value for name, value in known.items() if value is not None})
     options = options or EvaluationOptions()
     how = read_options(type(options), dict(options) | given, "meta_evaluate")
     people = {"overall": human} if not isinstance(human, Mapping) else dict(human)

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-HELP = """Can a judge see damage? Good texts are damaged in levels, judged before and after, and tested.
+HELP = """Does a judge notice perturbations? Good texts are perturbed in levels, judged before and after, and tested.
 
 JUDGE is a file that `compile` saved, metric/rougeL and other metrics, or NAME=FILE; NAME/METRIC=FILE makes a metric of
 a judge of several files. Several judges are compared on the same pairs. TEXTS is any file with good texts, or
 bench/NAME: its references where there are some, else its outputs, one for each document.
 
-D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above damaged ones
-more often than chance. Beside the paper's damages (those with + are ours) there are changes that a good judge does not
-react to, which give its false alarms, and attacks, texts that ask the judge for the best score.
+D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed ones
+more often than chance. Beside the paper's perturbations (those with + are ours) there are changes that a good judge
+does not react to, which give its false alarms, and attacks, texts that ask the judge for the best score.
 
 With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command goes on where it stopped, and
 further judges are added to the same pairs.
@@ -287,7 +287,7 @@ def _notes(contenders: Sequence[Contender], role: str, repeat: int, kept: bool) 
     if role == "reference" and any(c.against_reference for c in contenders):
         notes.append(
             "the texts are references: a metric compares each with the document's other references, or with the "
-            "undamaged text itself where there is none, which flatters it"
+            "original text itself where there is none, which flatters it"
         )
     if repeat > 1 and any(not c.against_reference for c in contenders):
         notes.append(

@@ -47,7 +47,7 @@ def new(
     """Save a judge that has learnt from no labels, for when there are none yet.
 
     How far to trust it nobody knows: `judgesmith evaluate` says so from a few human scores, `judgesmith discern` what
-    damage it notices without any, and `judgesmith compile` makes a better one.
+    perturbations it notices without any, and `judgesmith compile` makes a better one.
     """
     from ..experiments.compile_run import Setup, judge_in_words
     from ..experiments.console import out

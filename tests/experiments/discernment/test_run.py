@@ -106,7 +106,7 @@ def sees(report: Any, name: str) -> str:
 # -- judges that are blind in known ways
 
 
-def test_a_judge_that_knows_the_texts_sees_all_damage(
+def test_a_judge_that_knows_the_texts_notices_all_perturbations(
     discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
 ) -> None:
     answering(server, fake, lambda text: 90 if text in STORIES else 20)
@@ -357,7 +357,7 @@ def test_files_as_metrics_of_one_judge_with_weights(
     def answer(ask: Any) -> str:
         if ask.step == "probe":
             return str(fake.sensible(ask))
-        seen = ask.judged in STORIES or "coherence" in ask.text  # fluency sees all damage, coherence none
+        seen = ask.judged in STORIES or "coherence" in ask.text  # fluency notices all perturbations, coherence none
         return f"Explanation: Seen.\nScore: {80 if seen else 30}"
 
     server.answer = answer
@@ -431,7 +431,7 @@ def test_wrong_weights_are_said(tmp_path: Path, name: str, text: str, said: str)
 # -- made by a model
 
 
-def test_damages_by_a_writer(discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path) -> None:
+def test_perturbations_by_a_writer(discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path) -> None:
     def answer(ask: Any) -> str:
         if "names people, places" in ask.system:
             text = ask.last.split("<source>\n")[1].split("\n</source>")[0]
@@ -451,7 +451,7 @@ def test_damages_by_a_writer(discern: Any, server: Any, fake: Any, texts: Path, 
     assert "nothing was changed" in reason
 
 
-def test_the_paper_s_written_damages_are_there() -> None:
+def test_the_paper_s_written_perturbations_are_there() -> None:
     made = written_perturbations(language_model("openai/fake", connection=Connection("http://127.0.0.1:9/v1")))
     assert list(made) == ["entities-lm", "grammar-lm", "rewrite-lm"]
     assert all(p.method == "lm" and p.paper and p.degrees == ("minor", "major") for p in made.values())

@@ -145,7 +145,7 @@ def test_tables_say_what_the_judges_see(text: str) -> None:
 
 
 def test_what_was_missed_comes_first_with_its_scores() -> None:
-    # the judge sees no damage of the first half of the texts
+    # the judge notices no perturbation of the first half of the texts
     half = Scores(lambda text: 50.0 if any(town in text for town in TOWNS[:6]) else KNOWS.rule(text))
     page = page_of({"half": half}, ["irrelevant:minor"])
     parsed = Page(page)
@@ -211,7 +211,7 @@ def test_judges_are_told_apart_where_they_differ_and_only_there() -> None:
     assert difference_in_words(first) == "knows discerns more than counts; knows sees more of shuffle:major."
     assert difference_in_words(third) == "twin discerns more than counts; twin sees more of shuffle:major."
     assert (second.gap.value, second.gap.p, second.differing()) == (0.0, 1.0, [])
-    assert difference_in_words(second) == "knows and twin cannot be told apart over all damages."
+    assert difference_in_words(second) == "knows and twin cannot be told apart over all perturbations."
     # p of 12 texts: 2 / 2**12, times the 2 of 3 pairs that are as small; 10,000 swaps
     assert first.p_holm == pytest.approx(3 * first.gap.p) and first.gap.p < 0.002
     assert first.to_dict()["perturbations"][1]["perturbation"] == "shuffle:major"

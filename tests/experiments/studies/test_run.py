@@ -134,7 +134,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
 
 
 def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
-    def answer(ask: Any) -> Any:  # damaged copies need not have a row's mark
+    def answer(ask: Any) -> Any:  # perturbed copies need not have a row's mark
         return f"Explanation: So it is.\nScore: {len(ask.judged) % 101}" if ask.step == "score" else fake.sensible(ask)
 
     server.answer = answer

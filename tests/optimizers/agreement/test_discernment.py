@@ -200,21 +200,21 @@ def test_chance_alone_is_significant_in_one_of_twenty(n: int, metrics: int) -> N
         assert eager > 0.15  # four metrics without 1/M: about 0.3
 
 
-#: A benchmark of the paper's size: damages by level, as there are for summaries.
-DAMAGES = {f"{level} {i}": level for level, n in (("character", 4), ("word", 4), ("sentence", 8)) for i in range(n)}
+#: A benchmark of the paper's size: perturbations by level, as there are for summaries.
+PERTURBED = {f"{level} {i}": level for level, n in (("character", 4), ("word", 4), ("sentence", 8)) for i in range(n)}
 
 
 def guessed_benchmark(rng: np.random.Generator, texts: int, metrics: int) -> dict[str, float]:
-    """A judge that scores 1..5 at random; each good text is scored once, for all its damages. Returns for both forms
-    ("" normalised, "paper ") whether D_avg, D_min, any D and any D after Holm reach 1, and the share of the Ds."""
+    """A judge that scores 1..5 at random; each good text is scored once, for all its perturbations. Returns for both
+    forms ("" normalised, "paper ") whether D_avg, D_min, any D and any D after Holm reach 1, and the Ds' share."""
     before = rng.integers(1, 6, (metrics, texts))
-    found = {name: discernment(before, rng.integers(1, 6, (metrics, texts))) for name in DAMAGES}
+    found = {name: discernment(before, rng.integers(1, 6, (metrics, texts))) for name in PERTURBED}
     said: dict[str, float] = {}
     for form, d in (
         ("", {n: f.d_normalised for n, f in found.items()}),
         ("paper ", {n: f.d_paper for n, f in found.items()}),
     ):
-        whole = summarise(d, DAMAGES)
+        whole = summarise(d, PERTURBED)
         p = [0.05**value for value in d.values()]
         said |= {
             f"{form}avg": whole.d_avg >= 1, f"{form}min": whole.d_min >= 1, f"{form}any": max(d.values()) >= 1,
@@ -225,14 +225,14 @@ def guessed_benchmark(rng: np.random.Generator, texts: int, metrics: int) -> dic
 
 @pytest.mark.parametrize(("texts", "metrics"), [(15, 1), (60, 4)])
 def test_a_judge_that_guesses_stays_below_1_in_whole_benchmarks(texts: int, metrics: int) -> None:
-    """300 benchmarks of 16 damages. What they have in common, the scores of the good texts, raises or lowers all Ds."""
+    """300 benchmarks of 16 perturbations. What they share, the scores of the good texts, raises or lowers all Ds."""
     rng = np.random.default_rng(11)
     found = [guessed_benchmark(rng, texts, metrics) for _ in range(300)]
     rate = {name: float(np.mean([f[name] for f in found])) for name in found[0]}
     # the numbers that decide about a judge stay below 1 in at least 93 %
     assert max(rate["avg"], rate["min"], rate["holm"]) <= 0.07, rate
     assert rate["share"] <= 0.06, rate
-    # single damages are many: without Holm some D of 16 reaches 1 in about a third of the benchmarks
+    # single perturbations are many: without Holm some D of 16 reaches 1 in about a third of the benchmarks
     assert rate["any"] > 0.15, rate
     if metrics == 1:
         assert rate["paper avg"] == rate["avg"]

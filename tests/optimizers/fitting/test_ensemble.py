@@ -166,7 +166,7 @@ def test_who_cannot_be_chosen_is_no_member() -> None:
     assert np.isfinite(found.percents).all()  # who failed on one row leaves that row's mean
 
 
-def test_damaged_copies_have_no_say() -> None:
+def test_perturbed_copies_have_no_say() -> None:
     rng = np.random.default_rng(4)
     human = rng.uniform(0, 100, 60)
     examples = rows(human)
