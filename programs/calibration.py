@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.optimize import isotonic_regression
 
 from ..errors import ArtifactError
 from ..signatures.values import Scale
@@ -64,7 +64,7 @@ class Calibration:
         centres, same = np.unique(np.round(centres, 3), return_inverse=True)
         levels = np.bincount(same, weights * levels) / np.bincount(same, weights)
         weights = np.bincount(same, weights)
-        levels = isotonic_regression(levels, weights=weights).x
+        levels = scipy.optimize.isotonic_regression(levels, weights=weights).x
         inside = (centres > 0.5) & (centres < 99.5)
         if not inside.any():
             return cls.linear(scale)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from markupsafe import Markup
-from scipy import stats
 
 from ...optimizers.agreement.correlation import Vector
 from ...optimizers.agreement.meta.evaluation import MetaEvaluation, rows_of, text
@@ -353,7 +353,7 @@ def _systems(data: Judged, judge: str, aspect: str) -> str:
 
 def _half(values: Vector) -> float:
     n = len(values)
-    return float(stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+    return float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
 
 
 # Disagreements -------------------------------------------------------------------------------------------------------
@@ -370,7 +370,7 @@ def _cases(data: Judged) -> list[dict[str, Any]]:
         x, y, there = _both(data, judge, aspect)
         if len(x) < 2:
             continue
-        places = [(stats.rankdata(v) - 1) / (len(v) - 1) * 100 for v in (x, y)]
+        places = [(scipy.stats.rankdata(v) - 1) / (len(v) - 1) * 100 for v in (x, y)]
         gap = np.abs(places[0] - places[1])
         rows = np.flatnonzero(there)
         for k in np.argsort(-gap, kind="stable")[: max(2, CASES // len(data.human))]:

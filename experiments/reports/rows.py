@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ...datasets.loading import iter_rows
 from ...datasets.records import OVERALL, Row, as_text, from_json
@@ -339,7 +339,7 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     if d < 2:
         return Mean(mean, math.nan, math.nan, len(known))
     sums = np.bincount(code, weights=known - mean)
-    half = float(stats.t.ppf(0.975, d - 1) * math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known))
+    half = float(scipy.stats.t.ppf(0.975, d - 1) * math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known))
     return Mean(mean, mean - half, mean + half, len(known))
 
 
@@ -366,7 +366,7 @@ def _side(name: str, score: Vector, human: Vector) -> Side:
     gap = np.full(len(score), np.nan)
     both = ~(np.isnan(score) | np.isnan(human))
     if both.sum() > 1 and np.ptp(score[both]) > 0 and np.ptp(human[both]) > 0:
-        places = [(stats.rankdata(v[both]) - 1) / (both.sum() - 1) * 100 for v in (score, human)]
+        places = [(scipy.stats.rankdata(v[both]) - 1) / (both.sum() - 1) * 100 for v in (score, human)]
         gap[both] = np.abs(places[0] - places[1])
     return Side(name, score, human, gap)
 

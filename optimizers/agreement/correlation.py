@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ...errors import OptionError
 
@@ -168,7 +168,7 @@ def _centred(x: Vector) -> Vector:
 
 
 def _centred_ranks(x: Vector) -> Vector:
-    return _centred(np.asarray(stats.rankdata(x, axis=1), dtype=np.float64))
+    return _centred(np.asarray(scipy.stats.rankdata(x, axis=1), dtype=np.float64))
 
 
 def _cosine(x: Vector, y: Vector) -> Vector:
@@ -179,7 +179,7 @@ def _cosine(x: Vector, y: Vector) -> Vector:
 def _kendall_rows(x: Vector, y: Vector, variant: Literal["b", "c"]) -> Vector:
     k, n = x.shape
     if n > _CUBE:
-        return np.array([stats.kendalltau(a, b, variant=variant).statistic for a, b in zip(x, y, strict=True)])
+        return np.array([scipy.stats.kendalltau(a, b, variant=variant).statistic for a, b in zip(x, y, strict=True)])
     value = np.empty(k)
     step = max(1, _CELLS // (n * n))
     for start in range(0, k, step):

@@ -15,7 +15,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
 
 from ...errors import OptionError
 from .correlation import Vector
@@ -94,13 +94,13 @@ def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, i
 
 def _test(some: Vector, exact: bool) -> tuple[float, float]:
     """(p, rank-biserial correlation) of differences that are not 0."""
-    ranks = stats.rankdata(np.abs(some))
+    ranks = scipy.stats.rankdata(np.abs(some))
     above, total = float(ranks[some > 0].sum()), float(ranks.sum())
     if exact:
         p = _counted(ranks, above)
     else:
         spread = math.sqrt(float((ranks**2).sum()) / 4)
-        p = float(special.ndtr(-(above - total / 2) / spread))
+        p = float(scipy.special.ndtr(-(above - total / 2) / spread))
     return min(max(p, SMALLEST), 1.0), (2 * above - total) / total
 
 

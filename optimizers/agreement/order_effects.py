@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ...errors import OptionError
 from .correlation import Codes, Vector, flat, id_codes, pair
@@ -97,7 +97,7 @@ def order_effect(
         return OrderEffect((), np.nan, len(x), failed, reason)
     block, doc = (np.unique(codes[there], return_inverse=True)[1] for codes in (block, doc))
     place = np.array([labels.index(name) for name in names], dtype=np.intp)
-    judge, people = (_within(_standard(np.asarray(stats.rankdata(v), dtype=np.float64)), block) for v in (x, y))
+    judge, people = (_within(_standard(np.asarray(scipy.stats.rankdata(v), dtype=np.float64)), block) for v in (x, y))
     gap = judge - _slope(judge, people, place) * people
     at = np.eye(len(labels))[place]
     counts = at.sum(axis=0)
@@ -233,10 +233,10 @@ def _share(signs: Vector, confidence: float) -> Estimate:
     decided, won = int((signs != 0).sum()), int((signs > 0).sum())
     if not decided:
         return Estimate(np.nan)
-    interval = stats.binomtest(won, decided).proportion_ci(confidence)
+    interval = scipy.stats.binomtest(won, decided).proportion_ci(confidence)
     return Estimate(won / decided, float(interval.low), float(interval.high))
 
 
 def _sign_test(signs: Vector) -> float:
     decided, won = int((signs != 0).sum()), int((signs > 0).sum())
-    return float(stats.binomtest(won, decided).pvalue) if decided else np.nan
+    return float(scipy.stats.binomtest(won, decided).pvalue) if decided else np.nan

@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
 
 from ...errors import OptionError
 from .correlation import (
@@ -284,7 +284,7 @@ def limits(drawn: Vector, agreement: Agreement, confidence: float, method: str) 
         bound = 3.0 if agreement.total else 1.0
         z = np.arctanh(np.clip(np.append(np.quantile(drawn, tails), value) / bound, -1 + 1e-9, 1 - 1e-9))
         n = agreement.documents
-        widen = stats.t.ppf(tails[1], n - 1) / special.ndtri(tails[1]) * np.sqrt(n / (n - 1))
+        widen = scipy.stats.t.ppf(tails[1], n - 1) / scipy.special.ndtri(tails[1]) * np.sqrt(n / (n - 1))
         half = (z[1] - z[0]) / 2
         if abs(z[0]) < _PERFECT <= abs(z[1]):  # a limit of perfect agreement is infinitely far: the other one counts
             half = abs(z[2] - z[0])
@@ -294,13 +294,13 @@ def limits(drawn: Vector, agreement: Agreement, confidence: float, method: str) 
         return float(np.tanh(z[2] - half) * bound), float(np.tanh(z[2] + half) * bound)
     if method == "bca":
         below = (np.count_nonzero(drawn < value - 1e-12) + np.count_nonzero(drawn <= value + 1e-12)) / 2 / len(drawn)
-        bias = special.ndtri(np.clip(below, 0.5 / len(drawn), 1 - 0.5 / len(drawn)))
+        bias = scipy.special.ndtri(np.clip(below, 0.5 / len(drawn), 1 - 0.5 / len(drawn)))
         left = agreement.jackknife()
         left = left.mean() - left
         spread = float((left**2).sum())
         skew = float((left**3).sum()) / (6 * spread**1.5) if spread > 0 else 0.0
-        shifted = bias + special.ndtri(tails)
-        tails = special.ndtr(bias + shifted / np.maximum(1 - skew * shifted, 1e-6))
+        shifted = bias + scipy.special.ndtri(tails)
+        tails = scipy.special.ndtr(bias + shifted / np.maximum(1 - skew * shifted, 1e-6))
     low, high = np.quantile(drawn, tails)
     return float(low), float(high)
 
@@ -437,7 +437,7 @@ class WeightedRows:
             x, y = self.x.code, self.y.code
             times = w.astype(np.intp)
             return np.array(
-                [stats.kendalltau(np.repeat(x, t), np.repeat(y, t), variant=variant).statistic for t in times]
+                [scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t), variant=variant).statistic for t in times]
             )
         # Sums of whole numbers below 2**24 are exact in float32, at half the cost.
         surplus = np.einsum("ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ...errors import OptionError
 from .correlation import Codes, Vector, id_codes, pair, rowwise, system_means, vector
@@ -248,7 +248,7 @@ def rank_systems(predicted: npt.ArrayLike, human: npt.ArrayLike, systems: Iterab
     rows = np.bincount(code[there], minlength=count)
     x, y = system_means(x[there], y[there], code[there], count)
     known = np.flatnonzero(rows)
-    places = [stats.rankdata(-v[known]) for v in (y, x)]
+    places = [scipy.stats.rankdata(-v[known]) for v in (y, x)]
     ranked = [
         SystemRank(first[int(i)], int(rows[i]), float(y[i]), float(human_place), float(x[i]), float(place))
         for i, human_place, place in zip(known, *places, strict=True)

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
 
 from ...errors import OptionError
 from .correlation import (
@@ -110,8 +110,8 @@ def difference_of(value: float, drawn: Vector, units: int, undefined: int, confi
     # near 3 fall in every resample), they speak for neither.
     tail = max(int((drawn <= 0).sum()) if not value < 0 else 0, int((drawn >= 0).sum()) if not value > 0 else 0)
     plain = min(1.0, 2 * (tail + 1) / (len(drawn) + 1))
-    p = float(2 * stats.t.sf(-special.ndtri(plain / 2) * np.sqrt((units - 1) / units), units - 1))
-    outer = special.ndtr(np.sqrt(units / (units - 1)) * stats.t.ppf((1 - confidence) / 2, units - 1))
+    p = float(2 * scipy.stats.t.sf(-scipy.special.ndtri(plain / 2) * np.sqrt((units - 1) / units), units - 1))
+    outer = scipy.special.ndtr(np.sqrt(units / (units - 1)) * scipy.stats.t.ppf((1 - confidence) / 2, units - 1))
     low, high = np.quantile(drawn, [outer, 1 - outer])
     return Difference(value, float(low), float(high), min(1.0, p), rounds, undefined, units)
 
@@ -303,7 +303,7 @@ def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> Significance:
         # Judges that order alike; rounding may leave a last digit of difference over a spread of 0.
         return Significance(value, 1.0, n, statistic=0.0)
     t = float(value * np.sqrt((n - 1) * (1 + r_ab) / spread))
-    return Significance(value, float(min(1.0, 2 * stats.t.sf(abs(t), n - 3))), n, statistic=t)
+    return Significance(value, float(min(1.0, 2 * scipy.stats.t.sf(abs(t), n - 3))), n, statistic=t)
 
 
 def holm(p_values: npt.ArrayLike) -> Vector:

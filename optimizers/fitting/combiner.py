@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 import dspy
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from ...programs.active_critic.combination import Combination
 from ...signatures.values import Verdict
@@ -100,7 +100,8 @@ def fit_weights(scores: Matrix, human: Vector, penalty: float, within: Sequence[
     # |x w − y|² + λ |w|² is an ordinary least squares problem with rows √λ·I that ought to be 0.
     strength = penalty * float((x**2).sum()) / x.shape[1]
     count = x.shape[1]
-    found: Vector = nnls(np.vstack([x, math.sqrt(strength) * np.eye(count)]), np.append(y, np.zeros(count)))[0]
+    held = np.vstack([x, math.sqrt(strength) * np.eye(count)])
+    found: Vector = scipy.optimize.nnls(held, np.append(y, np.zeros(count)))[0]
     total = float(found.sum())
     return found / total if total > 1e-9 else np.zeros(count)
 

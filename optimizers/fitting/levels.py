@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import dspy
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import nnls
 
 from ...programs.comparing.pairwise import level_percent, vectors
 from ...signatures.values import Verdict
@@ -89,7 +89,7 @@ def fit_weights(
     sizes = np.bincount(place)
     centre_x = np.stack([np.bincount(place, column) / sizes for column in x.T], axis=1)[place]
     centre_y = (np.bincount(place, y) / sizes)[place]
-    weights: Vector = nnls(x - centre_x, y - centre_y)[0]
+    weights: Vector = scipy.optimize.nnls(x - centre_x, y - centre_y)[0]
     if weights.sum() <= 1e-9:
         return None
     return weights, 0.0 if within is not None else float(y.mean() - x.mean(axis=0) @ weights)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import dspy
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special, stats
 
 from ..agreement.correlation import Level
 from ..agreement.resampling import Agreement, Measure
@@ -217,7 +217,7 @@ def _margins(q: Vector, samples: Vector, units: int, sure: float) -> Callable[[S
         return lambda now: None
     rounds = len(samples)
     # The one-sided p of `difference_of` is at most 1 - sure where at most so many resamples are against.
-    worst = special.ndtr(-stats.t.isf(1 - sure, units - 1) * math.sqrt(units / (units - 1)))
+    worst = scipy.special.ndtr(-scipy.stats.t.isf(1 - sure, units - 1) * math.sqrt(units / (units - 1)))
     against = math.floor(worst * (rounds + 1) + 1e-9) - 1
     known: dict[tuple[int, int], float] = {}
 

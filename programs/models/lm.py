@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import importlib.util
 import os
 import re
+import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
@@ -29,6 +32,8 @@ from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM,
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
 OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
 LONGEST_WAIT = 120.0
+#: LiteLLM's table of prices, beside its own modules.
+PRICES = "model_prices_and_context_window_backup.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -388,12 +393,26 @@ _RATES: dict[str, tuple[float, float] | None] = {}
 
 def _rates(name: str) -> tuple[float, float] | None:
     if name not in _RATES:
-        import litellm
-
-        entry: Any = litellm.model_cost.get(name) or litellm.model_cost.get(name.partition("/")[2])
+        table = _price_table()
+        entry: Any = table.get(name) or table.get(name.partition("/")[2])
         known = isinstance(entry, dict) and "input_cost_per_token" in entry
         _RATES[name] = (entry["input_cost_per_token"], entry.get("output_cost_per_token") or 0.0) if known else None
     return _RATES[name]
+
+
+def _price_table() -> Mapping[str, Any]:
+    """LiteLLM's prices. Unless it is loaded anyway they are read from the file that comes with it: importing the
+    library takes seconds, and a model behind our own connection needs nothing else of it."""
+    loaded = sys.modules.get("litellm")
+    if loaded is None:
+        found = importlib.util.find_spec("litellm")
+        if found is not None and found.origin is not None:
+            with suppress(OSError, orjson.JSONDecodeError):
+                table: Any = orjson.loads(Path(found.origin).with_name(PRICES).read_bytes())
+                return dict(table)
+    import litellm
+
+    return litellm.model_cost
 
 
 def is_local(name: str) -> bool:

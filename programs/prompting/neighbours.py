@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 Vector = NDArray[np.float64]
 #: What is compared of a row.
@@ -97,7 +97,8 @@ class _FieldIndex:
             values += weights.values()
             columns += [self.columns[gram] for gram in weights]
             ends.append(len(values))
-        self.rows = csr_array((values, columns, ends), shape=(len(texts), max(1, len(self.columns))), dtype=float)
+        shape = (len(texts), max(1, len(self.columns)))
+        self.rows = scipy.sparse.csr_array((values, columns, ends), shape=shape, dtype=float)
 
     def _weights(self, counts: Mapping[str, int]) -> dict[str, float]:
         weights = {gram: (1 + math.log(n)) * self.idf.get(gram, self.unknown) for gram, n in counts.items()}

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from ..correlation import Codes, Level, Vector, system_means
 from ..significance import pairwise_accuracy, rounding
@@ -137,7 +137,7 @@ def _normal(cell: Cell, x: Vector, y: Vector, units: Units, epsilon: Vector, how
         return
     share = _shares(x, y, units, epsilon, None)[0]
     share = share[~np.isnan(share)]
-    half = float(share.std(ddof=1) / np.sqrt(len(share)) * stats.norm.ppf((1 + how.confidence) / 2))
+    half = float(share.std(ddof=1) / np.sqrt(len(share)) * scipy.stats.norm.ppf((1 + how.confidence) / 2))
     cell.low, cell.high, cell.interval = cell.value - half, cell.value + half, "normal"
 
 

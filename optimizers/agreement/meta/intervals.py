@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ....errors import OptionError
 from ..correlation import (
@@ -255,7 +255,7 @@ def batches(
         return
     z = np.arctanh(np.clip(np.append(defined, cell.value) / bound, -1 + 1e-9, 1 - 1e-9))
     tail = (1 + how.confidence) / 2
-    half = float(z[:-1].std(ddof=1) / np.sqrt(len(defined)) * stats.t.ppf(tail, len(defined) - 1))
+    half = float(z[:-1].std(ddof=1) / np.sqrt(len(defined)) * scipy.stats.t.ppf(tail, len(defined) - 1))
     cell.low, cell.high = float(np.tanh(z[-1] - half) * bound), float(np.tanh(z[-1] + half) * bound)
     cell.interval = "batches"
 

@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from judgesmith.errors import BudgetError, CallError, ModelError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
 from judgesmith.programs.models import engine
+from judgesmith.programs.models import lm as lm_module
 from judgesmith.programs.models.lm import (
     Capabilities,
     Connection,
@@ -497,6 +499,38 @@ def test_prices() -> None:
     assert known is not None
     assert 0 < known < 0.01
     assert price("gpt-4o-mini", reply) == known
+
+
+@pytest.fixture
+def unloaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    """No price was asked for, and LiteLLM is not imported; afterwards all is as it was."""
+    monkeypatch.setattr(lm_module, "_RATES", {})
+    monkeypatch.setitem(sys.modules, "litellm", types.ModuleType("litellm"))
+    del sys.modules["litellm"]
+    return monkeypatch
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5", "openai/no-such-model"])
+def test_a_price_does_without_litellm_and_is_litellms(name: str, unloaded: pytest.MonkeyPatch) -> None:
+    told = price(name, Reply("4", None, 1000, 100))
+    assert "litellm" not in sys.modules
+    unloaded.undo()
+    import litellm
+
+    entry = litellm.model_cost.get(name.partition("/")[2])
+    assert told == (entry and 1000 * entry["input_cost_per_token"] + 100 * entry["output_cost_per_token"])
+
+
+def test_prices_registered_with_litellm_count_and_so_do_those_of_one_that_keeps_them_elsewhere(
+    unloaded: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "litellm.py").write_text("model_cost = {'mine': {'input_cost_per_token': 2.0}}")
+    unloaded.syspath_prepend(tmp_path)
+    reply = Reply("4", None, 3, 4)
+    assert price("openai/mine", reply) == 6.0
+    assert sys.modules["litellm"].__file__ == str(tmp_path / "litellm.py")
+    sys.modules["litellm"].model_cost["ours"] = {"input_cost_per_token": 2.0, "output_cost_per_token": 1.0}
+    assert price("openai/ours", reply) == 10.0
 
 
 # The probe
