@@ -10,6 +10,7 @@ from typing import Any
 
 import optuna
 import pytest
+from patience import HANG
 
 import judgesmith
 
@@ -169,7 +170,7 @@ def test_a_kill_repeats_no_call_and_changes_nothing(
     until(lambda: len(server.answered) >= 150 and len(server.asks) >= len(server.answered) + 10)
     until(lambda: settled(server))
     process.kill()
-    assert process.wait(20) == -signal.SIGKILL
+    assert process.wait(HANG) == -signal.SIGKILL
     answered, under_way = set(server.answered), len(server.asks) - len(server.answered)
     assert 0 < under_way <= 16
     assert not made.exists()
@@ -197,7 +198,7 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
     async def never(ask: Any) -> str:
         import asyncio
 
-        await asyncio.sleep(30)
+        await asyncio.sleep(HANG)
         return "Score: 1"
 
     server.answer = lambda ask: never(ask) if ask.step == "score" else fake.sensible(ask)
@@ -207,7 +208,7 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
     )  # fmt: skip
     until(lambda: len(server.judged) > 0)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert out == ""
     assert err.splitlines()[-1] == "stopped; finished calls and rows are kept, the same command goes on from there"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import HANG
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -136,7 +137,7 @@ def test_ctrl_c_loses_no_call(
     # Four rows are under way at a time: when four that are held have been asked for, the 20 before them are on disk.
     until(lambda: len(server.judged) == 24)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert "finished calls and rows are kept" in err and "Traceback" not in err + out
     held = False

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from patience import HANG
 from rich.progress import Progress, TextColumn
 from rich.table import Table
 from rich.text import Text
@@ -195,7 +196,7 @@ def test_whatever_reaches_the_entry_point_is_one_line(
 def test_a_full_standard_output_is_an_error(spawn: Any) -> None:
     code = "import os; os.dup2(os.open('/dev/full', 1), 1); from judgesmith.cli.main import main; main()"
     process = spawn("aspects", "--json", code=code)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=HANG)
     assert (process.returncode, err.splitlines()) == (2, ["OSError: No space left on device"])
 
 

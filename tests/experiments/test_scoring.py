@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import HANG
 
 from judgesmith.experiments.alone import alone
 
@@ -172,7 +173,7 @@ def test_a_kill_loses_nothing(
     process = spawn("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--json")
     until(lambda: out.exists() and out.read_bytes().count(b"\n") == 30 and len(server.judged) > 40)
     process.kill()
-    assert process.wait(20) == -signal.SIGKILL
+    assert process.wait(HANG) == -signal.SIGKILL
     answered = set(server.answered)
     held = False
     assert [row["id"] for row in lines(out)] == ids(30)
@@ -216,7 +217,7 @@ def test_an_interrupt_keeps_the_rows(
     async def never(ask: Any) -> str:
         import asyncio
 
-        await asyncio.sleep(30)
+        await asyncio.sleep(HANG)
         return "Score: 1"
 
     server.answer = lambda ask: (
@@ -226,7 +227,7 @@ def test_an_interrupt_keeps_the_rows(
     process = spawn("score", rows_file(40), "--judge", judge_file, "--api-base", server.base, "-o", out)
     until(lambda: out.exists() and out.read_bytes().count(b"\n") == 10)
     process.send_signal(signal.SIGINT)
-    said, complained = process.communicate(timeout=20)
+    said, complained = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert complained.splitlines()[-1].startswith("stopped; finished calls and rows are kept")
     assert "Traceback" not in said + complained

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from loopback import fake, labels_of, own_cache, server
+from patience import HANG
 
 from judgesmith.cli import main as command_line
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -20,7 +21,8 @@ from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.testing.server import make_rows
 
 __all__ = [
-    "cli", "compile_", "fake", "judge_file", "labels_of", "own_cache", "rows_file", "server", "spawn", "until",
+    "cli", "compile_", "fake", "judge_file", "labels_of", "own_cache", "rows_file", "server", "spawn",
+    "started", "until",
 ]  # fmt: skip
 
 
@@ -55,9 +57,14 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.fixture
-def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+def started() -> list[subprocess.Popen[str]]:
+    """The processes that `spawn` started in this test."""
+    return []
+
+
+@pytest.fixture
+def spawn(started: list[subprocess.Popen[str]]) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """spawn("compile", …): the command in a process of its own, ended with the test."""
-    started: list[subprocess.Popen[str]] = []
 
     def run(*arguments: object, code: str | None = None) -> subprocess.Popen[str]:
         what = ["-c", code] if code is not None else ["-m", "judgesmith.cli.main"]
@@ -78,17 +85,20 @@ def spawn() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         if process.poll() is None:
             process.kill()
-        process.communicate(timeout=20)
+        process.communicate(timeout=HANG)
 
 
 @pytest.fixture
-def until() -> Callable[[Callable[[], bool]], None]:
-    """until(condition): wait for it, for a minute at most."""
+def until(started: list[subprocess.Popen[str]]) -> Callable[[Callable[[], bool]], None]:
+    """until(condition): wait for it, as long as the process that was started last runs."""
 
-    def wait(condition: Callable[[], bool], seconds: float = 60) -> None:
-        end = time.monotonic() + seconds
-        while not condition():
-            assert time.monotonic() < end, "it did not come to pass"
+    def wait(condition: Callable[[], bool]) -> None:
+        end = time.monotonic() + HANG
+        while True:
+            over = time.monotonic() > end or (bool(started) and started[-1].poll() is not None)
+            if condition():
+                return
+            assert not over, "it did not come to pass"
             time.sleep(0.02)
 
     return wait

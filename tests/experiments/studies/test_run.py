@@ -15,6 +15,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import HANG
 
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import OptionError
@@ -293,7 +294,7 @@ def test_ctrl_c_keeps_the_finished_cells(
         async def never() -> str:
             import asyncio
 
-            await asyncio.sleep(60)
+            await asyncio.sleep(HANG)
             return ""
 
         return never() if results.exists() else judging(ask)  # the second cell never ends
@@ -305,7 +306,7 @@ def test_ctrl_c_keeps_the_finished_cells(
     )  # fmt: skip
     until(lambda: results.exists() and any(a.key not in server.answered for a in server.asks[-3:]))
     started.send_signal(signal.SIGINT)
-    _, said = started.communicate(timeout=30)
+    _, said = started.communicate(timeout=HANG)
     assert started.returncode == 130, said
     assert "Traceback" not in said
     assert [record["arm"] for record in lines(results)] == ["none"]

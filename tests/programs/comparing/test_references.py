@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from patience import HANG
 
 from judgesmith.errors import CallError, OptionError
 from judgesmith.programs.comparing import references as reference_store
@@ -173,7 +174,7 @@ def test_two_processes_at_once_write_each_reference_once(tmp_path: Path) -> None
         child.stdin.write("go\n")
         child.stdin.flush()
     for child in children:
-        out, _ = child.communicate(timeout=60)
+        out, _ = child.communicate(timeout=HANG)
         counts.append([int(n) for n in out.split()])
     assert sum(written for _, written in counts) == 4
     assert sum(found for found, _ in counts) == 4

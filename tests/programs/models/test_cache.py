@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from patience import HANG
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.comparing.references import ReferenceStore
@@ -165,7 +166,7 @@ def test_a_second_connection_takes_no_lock_from_the_first(tmp_path: Path) -> Non
         "except sqlite3.OperationalError as error:\n"
         "    print(error)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=HANG)
     assert done.stdout == "database is locked\n"
     first._db.execute("ROLLBACK")
     first.close()
@@ -225,7 +226,7 @@ def test_several_processes_share_a_file_from_its_first_moment(tmp_path: Path) ->
             writer.stdin.write("\n")
             writer.stdin.flush()
         for writer in writers:
-            stdout, stderr = writer.communicate(timeout=30)
+            stdout, stderr = writer.communicate(timeout=HANG)
             assert (stdout, stderr) == ("done\n", "")
     finally:
         for writer in writers:
@@ -254,6 +255,6 @@ def test_a_forked_child_opens_the_file_anew(tmp_path: Path) -> None:
         "assert cache.get(b'child') == 2\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "calls.sqlite")], capture_output=True, text=True, timeout=20
+        [sys.executable, "-c", script, str(tmp_path / "calls.sqlite")], capture_output=True, text=True, timeout=HANG
     )
     assert (done.returncode, done.stderr) == (0, "")

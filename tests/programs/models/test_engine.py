@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from patience import HANG
 
 from judgesmith.programs.models import engine
-
-BOUND = 20.0  # seconds; a subprocess that takes longer hangs
 
 
 async def wait(seconds: float) -> float:
@@ -378,19 +377,19 @@ def test_ctrl_c_ends_quickly() -> None:
         assert process.stdout.readline() == "started\n"
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=BOUND)
+        _, stderr = process.communicate(timeout=HANG)
     assert "KeyboardInterrupt" in stderr
     assert "was destroyed" not in stderr
     assert process.returncode != 0
 
 
 def test_what_is_under_way_at_exit_is_cancelled_and_connections_closed() -> None:
-    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=BOUND)
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=HANG)
     assert done.stderr == ""
     assert done.stdout == "ended\nended\nended\nclosed\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_gets_a_loop_of_its_own(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=BOUND)
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, timeout=HANG)
     assert done.returncode == 0, done.stderr

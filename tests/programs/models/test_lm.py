@@ -17,6 +17,7 @@ from typing import Any
 import dspy
 import pytest
 from misbehaving_server import MakeServer, Say, Server
+from patience import HANG
 
 from judgesmith.errors import BudgetError, CallError, ModelError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -36,7 +37,6 @@ from judgesmith.programs.models.lm import (
 from judgesmith.programs.models.transport import Reply, Request, Transport, Unanswered
 from judgesmith.signatures.values import Item, Usage
 
-BOUND = 20.0  # seconds; a subprocess that takes longer hangs
 #: A Retry-After that keeps the tests fast: without one, waits are random between 0 and 0.5 s and grow.
 SOON = {"Retry-After": "0.01"}
 
@@ -796,7 +796,7 @@ def test_a_second_process_uses_the_firsts_calls_and_nothing_is_left_open(serve: 
             [sys.executable, "-W", "always::ResourceWarning", "-c", SCORING, server.base],
             capture_output=True,
             text=True,
-            timeout=BOUND,
+            timeout=HANG,
         )
         assert done.returncode == 0, done.stderr
         for complaint in ("Unclosed", "was destroyed", "never retrieved", "never awaited", "ResourceWarning"):
