@@ -7,19 +7,26 @@ import gzip
 import io
 import itertools
 import json
+import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import LabelsError, OptionError
 from .duplicates import merge
+from .exports import recognised
+from .marks import KINDS, Kind, Marks
+from .meanings import named_scale, reversed_scale
 from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, infer_scale
+from .sheet import Sheet
+from .spreadsheet_files import SHEETS, detected, sheet_records
 from .spreadsheets import unguarded
 
 if TYPE_CHECKING:
@@ -30,9 +37,13 @@ if TYPE_CHECKING:
 Record: TypeAlias = dict[str, Any]
 
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_FORMATS |= dict.fromkeys(SHEETS, "sheet")
 _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
+#: The first line by which Excel is told how cells are parted.
+_SEPARATOR = re.compile(r"sep=(.)")
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 _SHOWN = 5  # problems in one message
+_MOST_CATEGORIES = 20
 _HEAD = 1000  # records that decide which columns a streamed file has
 
 
@@ -44,36 +55,42 @@ def read_labels(
     columns: Mapping[str, str] | None = None,
     min_rows: int = 8,
     limit: int | None = None,
+    kind: Kind | None = None,
+    categories: Sequence[str] = (),
 ) -> Labels:
-    """Read and check rows with human scores.
+    """Read and check rows with human scores, pass/fail, categories or preferences.
 
-    source: a path (.csv, .tsv, .json, .jsonl, .parquet, text formats also with .gz), a DataFrame, columns as a
-        mapping, or dicts. The format with a `scores` object {aspect: score} and flat columns are both understood.
+    source: a path (.csv, .tsv, .json, .jsonl, .parquet, text formats also with .gz; .xlsx and other spreadsheets with
+        the extra `tables`), a DataFrame, columns as a mapping, or dicts. The format with a `scores` object {aspect:
+        score}, flat columns, one row a rater, two outputs with a winner, chats, and the exports of Argilla, Label
+        Studio, MLflow, Langfuse and Phoenix are understood.
     aspect: which score; None takes the only one, or "overall".
-    scale: (worst, best) with worst < best; None infers a common scale from the scores and warns.
+    scale: (worst, best) with worst < best; None takes what the column's name or the marks say (4/5, stars, words), else
+        infers a common scale from the scores and warns.
     columns: role -> column where the names do not say it; roles: id, source, output, context, reference, system,
-        doc_id, group, score, scores.
+        doc_id, group, score, scores, messages, rater, output_a, output_b, winner.
     limit: read the first `limit` rows only.
-    Raises LabelsError with file, row, column and mend (up to 5 problems at once); OptionError for a bad argument.
+    kind: score, category, binary or preference; None infers it from the marks.
+    categories: the words of the categories, worst first, where they are of no known scale.
+    Rows that nobody rated are left out and counted (`Labels.account`). Raises LabelsError with file, row, column and
+    mend (up to 5 problems at once); OptionError for a bad argument.
     """
-    if scale is not None and not (len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE):
-        raise OptionError(
-            f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
-            f"{' '.join(map(str, scale))}"
-        )
+    _check_arguments(scale, kind)
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
-    names = list(dict.fromkeys(name for record in records for name in record))
-    roles = Columns.find(names, table.origin, chosen=columns, aspect=aspect, decimal_comma=table.decimal_comma)
-    parsed = [roles.row(record, line) for line, record in enumerate(records, 1)]
-    rows = [row for row, _ in parsed]
-    aspect = _choose_aspect(parsed, aspect, table.origin)
+    sheet = Sheet.of(table.origin, records, columns or {}, kind)
+    rows, roles, aspect = _rows_of(sheet, table, aspect, columns, categories)
+    marks = roles.marks.get(aspect, Marks())
+    given, where = (
+        (scale, None) if scale is not None else _told_scale(roles, aspect, marks, sheet.origin, bool(sheet.pairs))
+    )
 
-    problems = _text_problems(rows, roles, table.origin) + _score_problems(parsed, aspect, scale, roles, table.origin)
-    if len(rows) < min_rows:
-        problems.append(f"{table.origin}: {len(rows)} rows, at least {min_rows} are needed; add rows")
+    problems = _text_problems(rows, roles, table.origin) + sheet.problems
+    problems += _score_problems(rows, aspect, given, roles, table.origin)
+    if len(rows) < min_rows and not sheet.problems:
+        problems.append(_too_few(sheet, len(rows), min_rows))
     elif not problems and len({row.scores[aspect] for row in rows}) == 1:
         problems.append(
             f"{table.origin}, column {roles.column_of(aspect)!r}: all {len(rows)} scores are"
@@ -82,19 +99,118 @@ def read_labels(
     if problems:
         _fail(problems, table.has_header)
 
-    warnings = _warnings(rows, roles, records, table.origin)
-    given = scale is not None
-    if scale is None:
-        values = np.array([value for row in rows for value in _values(row, aspect)])
-        scale = infer_scale(values, len(rows))
+    warnings = [*table.notes, *sheet.notes(roles), *_warnings(rows, roles, sheet.records, table.origin)]
+    values = np.array([value for row in rows for value in _values(row, aspect)])
+    low, high = given or infer_scale(values, len(rows))
+    if given is None:
         warnings.append(
-            f"{table.origin}: the scale was inferred as {scale[0]:g}..{scale[1]:g} from scores between"
+            f"{table.origin}: the scale was inferred as {low:g}..{high:g} from scores between"
             f" {values.min():g} and {values.max():g}; pass --scale LOW HIGH if that is wrong"
         )
-    low, high = scale
     merged = merge(rows)
     warnings += merged.warnings(rows, table.origin)
-    return Labels(merged.applied(rows), aspect, (float(low), float(high)), given, table.origin, tuple(warnings))
+    kind, names, levels = ("preference", (), ()) if sheet.pairs else _kind(marks, kind, scale, values, table.origin)
+    return Labels(
+        merged.applied(rows), aspect, (float(low), float(high)), given is not None, table.origin, tuple(warnings),
+        kind, names, levels, sheet.account(roles, aspect, where),
+    )  # fmt: skip
+
+
+def _check_arguments(scale: tuple[float, float] | None, kind: str | None) -> None:
+    if scale is not None and not (len(scale) == 2 and -LARGEST_SCORE <= scale[0] < scale[1] <= LARGEST_SCORE):
+        raise OptionError(
+            f"--scale needs two finite numbers, the lower first, within ±{LARGEST_SCORE:g}; got "
+            f"{' '.join(map(str, scale))}"
+        )
+    if kind is not None and kind not in KINDS:
+        raise OptionError(f"--kind {kind}: it is one of {', '.join(KINDS)}")
+
+
+def _rows_of(
+    sheet: Sheet, table: _Table, aspect: str | None, chosen: Mapping[str, str] | None, categories: Sequence[str]
+) -> tuple[list[Row], Columns, str]:
+    """The labelled rows, the columns' roles and the aspect."""
+    if not sheet.records and not sheet.problems:
+        raise LabelsError(f"{sheet.origin}: no row is a label ({_reasons(sheet)}); at least some must be rated")
+    if sheet.pairs is not None:
+        kept = {role: name for role, name in (chosen or {}).items() if name in sheet.names}
+        chosen = {**kept, "output": "output", "score": "score"}
+    if not sheet.records:
+        _fail(sheet.problems, table.has_header)
+    roles = Columns.find(
+        sheet.names, sheet.origin, chosen=chosen, aspect=aspect, decimal_comma=table.decimal_comma,
+        records=sheet.records,
+    ).reading(sheet.records, categories)  # fmt: skip
+    for name, found in roles.marks.items():
+        if found.unknown and name in (aspect or name, OVERALL):
+            raise LabelsError(
+                f"{sheet.origin}, column {roles.column_of(name)!r}: the ratings are words of no known scale; give them, "
+                f"worst first, in the order of their quality: --categories {','.join(map(repr, found.unknown))}"
+            )
+    parsed = [roles.row(record, line) for record, line in zip(sheet.records, sheet.lines, strict=True)]
+    aspect = _choose_aspect(parsed, aspect, sheet.origin)
+    return sheet.rows(parsed, roles, aspect), roles, aspect
+
+
+def _told_scale(
+    roles: Columns, aspect: str, marks: Marks, origin: str, pairs: bool
+) -> tuple[tuple[float, float] | None, str | None]:
+    """The scale that the column's name or the marks themselves say, and where it stands; None where nothing does."""
+    column = roles.column_of(aspect) or ""
+    if reversed_scale(column):
+        raise LabelsError(
+            f"{origin}, column {column!r}: its name says that the lowest score is the best, but higher scores must be "
+            "better; turn them round and rename the column"
+        )
+    if pairs:
+        return (0.0, 1.0), "the share of comparisons won"
+    named = named_scale(column)[1]
+    if named is not None and not marks.levels:
+        return named, "the column's name"
+    return (marks.scale, "the ratings") if marks.values or marks.scale == (-1.0, 1.0) else (None, None)
+
+
+def _kind(
+    marks: Marks, asked: Kind | None, scale: tuple[float, float] | None, values: NDArray[np.float64], origin: str
+) -> tuple[Kind, tuple[str, ...], tuple[float, ...]]:
+    """The kind of the labels, and the names and scores of their categories."""
+    kind = asked or marks.kind
+    if asked is None and scale is not None and marks.kind == "binary" and not marks.values and scale != marks.scale:
+        kind = "score"  # numbers on a longer scale, of which only two were given so far
+    if kind == "score":
+        return kind, (), ()
+    names, levels = marks.names, marks.levels
+    if not names:
+        levels = tuple(sorted({float(value) for value in values}))
+        names = tuple(f"{level:g}" for level in levels)
+    if kind == "binary" and len(levels) != 2:
+        raise OptionError(f"--kind binary: {origin} has the ratings {', '.join(names[:12])}; two are needed")
+    if len(levels) > _MOST_CATEGORIES:
+        raise OptionError(f"--kind category: {origin} has {len(levels)} different ratings; take --kind score")
+    return kind, names, levels
+
+
+def _too_few(sheet: Sheet, count: int, least: int) -> str:
+    if not sheet.skipped:
+        return f"{sheet.origin}: {count} rows, at least {least} are needed; add rows"
+    return (
+        f"{sheet.origin}: {count} of {sheet.total} rows are labels ({_reasons(sheet)}), at least {least} are needed;"
+        " rate more rows"
+    )
+
+
+def _reasons(sheet: Sheet) -> str:
+    found: dict[str, list[int]] = {}
+    for line, reason in sorted(sheet.skipped.items()):
+        found.setdefault(reason, []).append(line)
+    return "; ".join(f"{reason}: {rows_in_words(lines)}" for reason, lines in found.items()) or "all of them"
+
+
+def rows_in_words(lines: Sequence[int]) -> str:
+    """`row 3`, `rows 3, 7, 9` or `12 rows, the first 3`."""
+    if len(lines) > 6:
+        return f"{len(lines)} rows, the first {lines[0]}"
+    return f"row{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}"
 
 
 def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> Iterator[tuple[Row, Record]]:
@@ -132,20 +248,27 @@ def count_rows(source: Source) -> int | None:
 
 @dataclass(frozen=True)
 class _Table:
+    """notes grows while the records are read."""
+
     origin: str
     records: Iterator[Record]
     has_header: bool = False
     decimal_comma: bool = False
+    notes: list[str] = field(default_factory=list)
 
 
 def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tuple[Row, Record]]:
     head = list(itertools.islice(table.records, _HEAD))
     if not head:
         raise LabelsError(f"{table.origin}: there are no rows in it")
-    names = list(dict.fromkeys(name for record in head for name in record))
-    roles = Columns.find(names, table.origin, chosen=columns, scores_needed=False, decimal_comma=table.decimal_comma)
+    export = recognised(head)
+    plain = head if export is None else [export.record(record) for record in head]
+    names = list(dict.fromkeys(name for record in plain for name in record))
+    roles = Columns.find(
+        names, table.origin, chosen=columns, scores_needed=False, decimal_comma=table.decimal_comma, records=plain
+    ).reading(plain)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
-        yield roles.row(record, line)[0], record
+        yield roles.row(record if export is None else export.record(record), line)[0], record
 
 
 def _choose_aspect(parsed: Sequence[tuple[Row, dict[str, str]]], wanted: str | None, origin: str) -> str:
@@ -154,7 +277,7 @@ def _choose_aspect(parsed: Sequence[tuple[Row, dict[str, str]]], wanted: str | N
         if OVERALL in there or len(there) == 1:
             return OVERALL if OVERALL in there else there[0]
         if not there:
-            raise LabelsError(f"{origin}: no row has a score")
+            raise LabelsError(f"{origin}: no row has a score; rate some, or name the column with --columns score=NAME")
         raise LabelsError(f"{origin}: there are several aspects ({', '.join(there)}); pass --aspect NAME")
     if wanted not in there:
         raise LabelsError(f"{origin}: there is no aspect {wanted!r}; pass --aspect with one of: {', '.join(there)}")
@@ -168,12 +291,12 @@ def _values(row: Row, aspect: str) -> tuple[float, ...]:
 
 def _text_problems(rows: Sequence[Row], roles: Columns, origin: str) -> list[str]:
     problems = []
+    column = roles.texts.get("output", roles.texts.get("messages"))
     seen: dict[str, int] = {}
     for row in rows:
         if not row.output:
             problems.append(
-                f"{origin}, row {row.line}, column {roles.texts['output']!r}: the output is empty;"
-                " fill it in or remove the row"
+                f"{origin}, row {row.line}, column {column!r}: the output is empty; fill it in or remove the row"
             )
         first = seen.setdefault(row.id, row.line)
         if first != row.line:
@@ -185,26 +308,16 @@ def _text_problems(rows: Sequence[Row], roles: Columns, origin: str) -> list[str
 
 
 def _score_problems(
-    parsed: Sequence[tuple[Row, dict[str, str]]],
-    aspect: str,
-    scale: tuple[float, float] | None,
-    roles: Columns,
-    origin: str,
+    rows: Sequence[Row], aspect: str, scale: tuple[float, float] | None, roles: Columns, origin: str
 ) -> list[str]:
     column = roles.column_of(aspect)
     low, high = scale or (-np.inf, np.inf)
-    off = [value for row, _ in parsed for value in _values(row, aspect) if not low <= value <= high]
+    off = [value for row in rows for value in _values(row, aspect) if not low <= value <= high]
     wider = f"--scale {min(low, *off):g} {max(high, *off):g}" if off else ""
     problems = []
-    for row, reasons in parsed:
+    for row in rows:
         outside = [value for value in _values(row, aspect) if not low <= value <= high]
-        if aspect in reasons:
-            problems.append(f"{origin}, row {row.line}, {reasons[aspect]}")
-        elif aspect not in row.scores:
-            problems.append(
-                f"{origin}, row {row.line}, column {column!r}: no score for aspect {aspect!r}; add it or remove the row"
-            )
-        elif outside:
+        if outside:
             problems.append(
                 f"{origin}, row {row.line}, column {column!r}: {outside[0]:g} is outside {low:g}..{high:g};"
                 f" pass {wider} or mend the row"
@@ -260,16 +373,23 @@ def open_table(source: Source) -> _Table:
         raise LabelsError(f"{path.name}: there is no such file; check the path")
     if not path.is_file():
         raise LabelsError(f"{path.name}: this is a folder, not a file; name a file in it")
-    if kind is None or (zipped and kind == "parquet"):
+    if kind is None or (zipped and kind in ("parquet", "sheet")):
         known = ", ".join(_FORMATS)
         raise LabelsError(f"{path.name}: unknown file type; use one of {known} (text formats also with .gz)")
     if path.stat().st_size == 0:
         raise LabelsError(f"{path.name}: the file is empty")
+    notes: list[str] = []
+    if kind == "sheet":
+        return _Table(path.name, _guarded(path, sheet_records(path, notes)), has_header=True, notes=notes)
     if kind in ("csv", "tsv"):
-        header = next(_guarded(path, _text_lines(path)), "")
-        delimiter = "\t" if kind == "tsv" else _delimiter(header)
-        records = _guarded(path, _csv_records(path, delimiter))
-        return _Table(path.name, records, has_header=True, decimal_comma=delimiter == ";")
+        encoding = _encoding(path, notes)
+        lines = _guarded(path, _text_lines(path, encoding))
+        header = next(lines, "")
+        told = _SEPARATOR.fullmatch(header.strip())
+        header = next(lines, "") if told else header
+        delimiter = told[1] if told else "\t" if kind == "tsv" else _delimiter(header)
+        records = _guarded(path, _csv_records(path, delimiter, encoding))
+        return _Table(path.name, records, has_header=True, decimal_comma=delimiter == ";", notes=notes)
     reader = {"json": _json_records, "jsonl": _jsonl_records, "parquet": _parquet_records}[kind]
     return _Table(path.name, _guarded(path, reader(path)))
 
@@ -295,9 +415,11 @@ def _open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _open_text(path: Path) -> TextIO:
-    """Strict UTF-8, with or without byte order mark, or UTF-16/32 with one."""
+def _open_text(path: Path, encoding: str | None = None) -> TextIO:
+    """Strict UTF-8, with or without byte order mark, or UTF-16/32 with one; or the encoding that is given."""
     raw = _open_bytes(path)
+    if encoding is not None:
+        return io.TextIOWrapper(raw, encoding, newline="")
     start = raw.read(4)
     raw.seek(0)
     encoding = next((name for bom, name in _BOMS if start.startswith(bom)), "utf-8-sig")
@@ -321,20 +443,48 @@ def _encoding_error(path: Path) -> LabelsError:
     return LabelsError(f"{path.name}: the text is damaged {encoding.upper()}; save the file as UTF-8")
 
 
-def _text_lines(path: Path) -> Iterator[str]:
-    with _open_text(path) as handle:
+def _encoding(path: Path, notes: list[str]) -> str | None:
+    """The encoding of a table that is no UTF-8, which is said; None for one that is. Raises LabelsError where nothing
+    fits, or where a byte order mark says one thing and the bytes another."""
+    known = ""
+    try:
+        with _open_text(path) as handle:
+            known = handle.encoding
+            while handle.read(1 << 20):
+                pass
+        return None
+    except UnicodeDecodeError:
+        if known != "utf-8-sig":
+            raise _encoding_error(path) from None
+    except (OSError, EOFError, zlib.error):
+        return None  # a damaged archive, of which the reading speaks
+    with _open_bytes(path) as raw:
+        content = raw.read()
+    found = None if content.startswith(b"\xef\xbb\xbf") else detected(content)
+    if found is None:
+        raise _encoding_error(path)
+    codec, name = found
+    shown = next((word for word in content.decode(codec).split() if not word.isascii()), "")[:40]
+    notes.append(
+        f"{path.name}: it is no UTF-8 and was read as {name} ({shown!r}); if letters are wrong, save it as UTF-8"
+    )
+    return codec
+
+
+def _text_lines(path: Path, encoding: str | None = None) -> Iterator[str]:
+    with _open_text(path, encoding) as handle:
         yield from handle
 
 
-def _csv_records(path: Path, delimiter: str) -> Iterator[Record]:
+def _csv_records(path: Path, delimiter: str, encoding: str | None) -> Iterator[Record]:
     csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # the default refuses texts over 128 KiB
-    reader = csv.reader(_text_lines(path), delimiter=delimiter, strict=True)
+    reader = csv.reader(_text_lines(path, encoding), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     ours = False
     row = 0
     try:
         for cells in reader:
-            if not cells:  # a blank line
+            if not cells or (header is None and len(cells) == 1 and _SEPARATOR.fullmatch(cells[0])):  # blank, or sep=;
                 continue
             if ours:  # apostrophes that `score` put before what a spreadsheet would run
                 cells = [unguarded(cell) for cell in cells]
@@ -347,6 +497,8 @@ def _csv_records(path: Path, delimiter: str) -> Iterator[Record]:
                     raise LabelsError(f"{path.name}: column {twice!r} stands twice in the header; rename one of them")
                 continue
             row += 1
+            if len(cells) > len(header) and not any(cells[len(header) :]):
+                cells = cells[: len(header)]  # empty cells to the right of the table
             if len(cells) != len(header):
                 raise LabelsError(
                     f"{path.name}, row {row} (line {reader.line_num}): {len(cells)} cells, but the header has"

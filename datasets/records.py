@@ -13,8 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..conversation import judged, parsed, passages, rendered
 from ..errors import LabelsError, OptionError
 from .duplicates import merge
+from .marks import Kind, Marks, unrated
+from .meanings import guessed, likely_scores, named_scale
 
 OVERALL = "overall"
 
@@ -28,14 +31,23 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
             "output",
             "response summary answer candidate hypothesis prediction generation generated generated_text completion"
             " model_output system_output output_text translation hyp",
+            "reply model_response model_answer assistant_response ai_response bot_response generated_answer"
+            " generated_response",
             "text",
         ),
         "source": (
             "source",
             "input document article prompt question src instruction query source_text input_text",
+            "user_input user_query user_message",
             "text history dialogue",
         ),
-        "context": ("context", "knowledge fact facts background evidence", "history dialogue_history"),
+        "context": (
+            "context",
+            "knowledge fact facts background evidence",
+            "history dialogue_history",
+            "contexts retrieved_contexts retrieved_context retrieved_documents retrieved_passages passages documents"
+            " chunks",
+        ),
         "reference": (
             "reference",
             "ref gold_summary gold_answer gold_output reference_summary reference_text reference_output ground_truth",
@@ -45,9 +57,21 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
         "group": ("group", "group_id"),
         "scores": ("scores",),
         "score": ("score", "rating human human_score human_rating label overall gold gold_score mos grade"),
+        "messages": ("messages", "conversation conversations chat chat_history message_history"),
+        "rater": (
+            "rater annotator reviewer",
+            "rater_id annotator_id reviewer_id worker worker_id labeler labeller grader assessor rated_by annotated_by"
+            " reviewed_by completed_by rater_name annotator_name reviewer_name",
+            "email email_address",
+        ),
+        "output_a": (),
+        "output_b": (),
+        "winner": (),
     }.items()
 }
 _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
+#: Names of a context that is a list of passages.
+_PASSAGES = ROLES["context"][-1]
 _RATER_COLUMN = re.compile(r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+", re.IGNORECASE)
 _RATER_KEY = re.compile(rf"\d+|{_RATER_COLUMN.pattern}", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -68,8 +92,9 @@ class Row:
     """One output of a system, with what it was made from and what people gave it.
 
     `scores` maps an aspect to its score, the mean where several people rated; `ratings` keeps their single ratings and
-    has only the aspects that more than one person rated. `line` is the row's number in its file, from 1, a header not
-    counted. `doc_id` is equal for rows with the same input, `group` for rows that must stay on one side of a split.
+    has only the aspects that more than one person rated, and `raters` who rated, in the same order, where the file says
+    so. `line` is the row's number in its file, from 1, a header not counted. `doc_id` is equal for rows with the same
+    input, `group` for rows that must stay on one side of a split.
     """
 
     id: str
@@ -83,13 +108,43 @@ class Row:
     scores: Mapping[str, float] = field(default_factory=dict, hash=False)
     ratings: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
     line: int = 0
+    raters: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True)
+class Account:
+    """What became of every row of a file: each is a label, or `skipped` with its reason.
+
+    rows: in the file, `labelled` of them with a rating that was taken. skipped: (row from 1, reason). raters: how many
+    people rated. columns: role -> column. unused: columns with texts that play no role. scale_from: where the scale
+    stands, None where it was given or inferred.
+    """
+
+    rows: int
+    labelled: int
+    skipped: tuple[tuple[int, str], ...] = ()
+    raters: int = 1
+    columns: Mapping[str, str] = field(default_factory=dict)
+    unused: tuple[str, ...] = ()
+    scale_from: str | None = None
+
+    def reasons(self) -> dict[str, list[int]]:
+        """The skipped rows by reason."""
+        found: dict[str, list[int]] = {}
+        for line, reason in self.skipped:
+            found.setdefault(reason, []).append(line)
+        return found
 
 
 @dataclass(frozen=True)
 class Labels:
     """Rows with human scores for one aspect. `scale` is (worst, best); `scale_given` is False where it was inferred.
 
-    `origin` is the file's name without its folder, or "<table>". `warnings` are sentences to show to the user.
+    kind: what people gave: scores, ordered categories, pass or fail, or preferences between two outputs (whose scores
+    are the share of comparisons won, and mean something within a document only). `categories` names the categories,
+    worst first, and `levels` are their scores; both are empty for scores and preferences. `account` says what became
+    of every row of the file. `origin` is the file's name without its folder, or "<table>". `warnings` are sentences to
+    show to the user.
     """
 
     rows: tuple[Row, ...]
@@ -98,9 +153,34 @@ class Labels:
     scale_given: bool = True
     origin: str = "<table>"
     warnings: tuple[str, ...] = ()
+    kind: Kind = "score"
+    categories: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
+    account: Account | None = field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def understood(self) -> dict[str, Any]:
+        """What was understood of the file, as JSON values. Every one of its `rows` is `labelled` or `skipped`; rows of
+        several raters of one output are one of `outputs`."""
+        account = self.account or Account(len(self), len(self))
+        return {
+            "rows": account.rows,
+            "labelled": account.labelled,
+            "skipped": len(account.skipped),
+            "skipped_rows": [{"row": line, "reason": reason} for line, reason in account.skipped],
+            "outputs": len(self),
+            "raters": account.raters,
+            "kind": self.kind,
+            "categories": list(self.categories),
+            "aspect": self.aspect,
+            "scale": list(self.scale),
+            "scale_from": "inferred" if not self.scale_given else account.scale_from or "given",
+            "columns": dict(account.columns),
+            "unused": list(account.unused),
+            "notes": list(self.warnings),
+        }
 
     @property
     def scores(self) -> NDArray[np.float64]:
@@ -150,13 +230,15 @@ class Columns:
     """Which column plays which role. Made once for a file, then applied to each of its records.
 
     `texts` maps a role to its column; `aspects` maps an aspect to its score column (or None) and its rater columns;
-    `objects` is the column whose cells hold {aspect: score}, if there is one.
+    `objects` is the column whose cells hold {aspect: score}, if there is one. `marks` says how the ratings of an aspect
+    are read; an aspect without is read as numbers.
     """
 
     texts: Mapping[str, str]
     aspects: Mapping[str, tuple[str | None, tuple[str, ...]]]
     objects: str | None = None
     decimal_comma: bool = False
+    marks: Mapping[str, Marks] = field(default_factory=dict)
 
     @classmethod
     def find(
@@ -168,8 +250,10 @@ class Columns:
         aspect: str | None = None,
         scores_needed: bool = True,
         decimal_comma: bool = False,
+        records: Sequence[Mapping[str, Any]] = (),
     ) -> Columns:
-        """Give the columns `names` their roles; `chosen` (role -> column) goes before every guess.
+        """Give the columns `names` their roles; `chosen` (role -> column) goes before every guess. records: by their
+        texts and ratings columns are found whose names are no role's.
 
         Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and
         for a missing output or (if `scores_needed`) score; OptionError for a role that does not exist.
@@ -184,10 +268,13 @@ class Columns:
             found[role] = same[0]
         for role in ROLES:
             if role not in found and role not in ("score", "scores"):
-                column = _best(role, [n for n in names if n not in found.values()], origin)
+                free = [n for n in names if n not in found.values()]
+                column = _first(role, free) if role == "rater" else _best(role, free, origin)
                 if column is not None:
                     found[role] = column
-        if "output" not in found:
+        if records:
+            found |= guessed(records, names, found)
+        if "output" not in found and "messages" not in found:
             raise LabelsError(
                 f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
             )
@@ -195,31 +282,56 @@ class Columns:
         free = [n for n in names if n not in found.values()]
         aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         if score is not None:
-            own_name = OVERALL if any(_plain(score) in tier for tier in ROLES["score"]) else score
+            own_name = OVERALL if _is_score(score) else named_scale(score)[0]
             aspects[aspect or own_name] = (score, ())
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
+        if scores_needed and not aspects and objects is None and (likely := likely_scores(records, free)):
+            if len(likely) > 1:
+                raise LabelsError(
+                    f"{origin}: columns {' and '.join(map(repr, likely[:6]))} could each be the score; say which with "
+                    "--columns score=NAME"
+                )
+            aspects = {aspect or OVERALL: (likely[0], ())}
         if scores_needed and not aspects and objects is None:
             raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
         return cls(found, aspects, objects, decimal_comma)
+
+    def reading(self, records: Iterable[Mapping[str, Any]], categories: Sequence[str] = ()) -> Columns:
+        """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers."""
+        cells: dict[str, list[Any]] = {}
+        for record in records:
+            for aspect, (_, cell, raters) in self._score_cells(record).items():
+                there = cells.setdefault(aspect, [])
+                for value in (cell, *raters):
+                    there += [part for _, part in parts_of(value)]
+        return replace(self, marks={aspect: Marks.of(found, categories) for aspect, found in cells.items()})
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
         """The record as a Row, and for each aspect whose score cannot be read the reason, with its column."""
         scores: dict[str, float] = {}
         ratings: dict[str, tuple[float, ...]] = {}
+        raters: dict[str, tuple[str, ...]] = {}
         problems: dict[str, str] = {}
-        for aspect, (column, cell, raters) in self._score_cells(record).items():
+        for aspect, (column, cell, single_cells) in self._score_cells(record).items():
             try:
-                single = tuple(v for rater in raters for v in read_ratings(rater, self.decimal_comma, or_none=True))
-                given = read_ratings(cell, self.decimal_comma) if cell is not None or not single else single
+                own = self._ratings(aspect, [("", cell)])
+                columns = self.aspects[aspect][1] if aspect in self.aspects else ()
+                single = self._ratings(aspect, list(zip(columns, single_cells, strict=True)))
             except ValueError as error:
                 problems[aspect] = f"column {column!r}: {error}"
                 continue
-            scores[aspect] = math.fsum(given) / len(given)
+            given = own or single
+            if not given:
+                continue  # nobody rated it
+            scores[aspect] = math.fsum(value for _, value in given) / len(given)
             if max(len(given), len(single)) > 1:
-                ratings[aspect] = single if len(single) > 1 else given
-        cells = {role: as_text(record.get(column)) for role, column in self.texts.items()}
-        source, output = cells.get("source") or "", cells.get("output") or ""
+                kept = single if len(single) > 1 else given
+                ratings[aspect] = tuple(value for _, value in kept)
+                if all(name for name, _ in kept):
+                    raters[aspect] = tuple(name for name, _ in kept)
+        source, output, context = self._texts(record)
+        cells = {role: as_text(record.get(column)) for role, column in self.texts.items() if role not in _SHOWN}
         row_id = cells.get("id") or str(line)
         # Without a source the text itself is the document: a line number would join rows of unrelated files.
         doc_id = cells.get("doc_id") or source_key(source if source.strip() else output or row_id)
@@ -227,7 +339,7 @@ class Columns:
             id=row_id,
             output=output,
             source=source,
-            context=cells.get("context"),
+            context=context,
             reference=cells.get("reference"),
             system=cells.get("system"),
             doc_id=doc_id,
@@ -235,8 +347,37 @@ class Columns:
             scores=scores,
             ratings=ratings,
             line=line,
+            raters=raters,
         )
         return row, problems
+
+    def _ratings(self, aspect: str, cells: Sequence[tuple[str, Any]]) -> list[tuple[str, float]]:
+        """(who, rating) of each rating in some cells; who is "" where nothing says it. Raises ValueError."""
+        marks = self.marks.get(aspect, Marks())
+        found = []
+        for column, cell in cells:
+            for rater, part in parts_of(cell):
+                if not unrated(part):
+                    value = marks.number(part)
+                    found.append((rater or column, _number(part, self.decimal_comma) if value is None else value))
+        return found
+
+    def _texts(self, record: Mapping[str, Any]) -> tuple[str, str, str | None]:
+        """Source, output and context, those of a conversation among them."""
+        source, output = (as_text(record.get(self.texts[role])) if role in self.texts else None for role in _SHOWN[:2])
+        column = self.texts.get("context")
+        context = None if column is None else _context(column, record.get(column))
+        column = self.texts.get("messages")
+        if column is not None:
+            found = judged(record.get(column), answer=output)
+            before = found.before if found is not None else as_text(record.get(column)) if output is not None else ""
+            if output is None:
+                output = found.output if found is not None else as_text(record.get(column))
+            if source is None:
+                source = before
+            elif before:
+                context = before if context is None else f"{before}\n\n{context}"
+        return source or "", output or "", context
 
     def column_of(self, aspect: str) -> str | None:
         """The column that a message about this aspect names."""
@@ -262,8 +403,25 @@ class Columns:
         return cells
 
 
+#: Roles whose cells are the texts that a judge is shown, and the one that holds several of them.
+_SHOWN = ("source", "output", "context", "messages")
+
+
 def _plain(name: str) -> str:
-    return re.sub(r"[\s-]+", "_", name.strip().casefold())
+    return re.sub(r"[\s-]+", "_", named_scale(name)[0].strip().casefold())
+
+
+def _is_score(name: str) -> bool:
+    """Whether a column's name says no more than that it is a score."""
+    return any(_plain(name) in tier for tier in ROLES["score"])
+
+
+def _context(column: str, cell: Any) -> str | None:
+    """Retrieved passages are numbered; other contexts stay as they are."""
+    cell = parsed(cell) if _plain(column) in _PASSAGES else cell
+    objects = isinstance(cell, (list, np.ndarray)) and len(cell) > 0 and isinstance(cell[0], Mapping)
+    shown = passages(cell) if rendered(cell) is None and (objects or _plain(column) in _PASSAGES) else None
+    return shown or as_text(cell)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -284,6 +442,11 @@ def _best(role: str, names: Sequence[str], origin: str) -> str | None:
     return None
 
 
+def _first(role: str, names: Sequence[str]) -> str | None:
+    """The column that fits the role best, the first where several do."""
+    return next((name for tier in ROLES[role] for name in names if _plain(name) in tier), None)
+
+
 def _score_columns(
     names: Sequence[str], origin: str, aspect: str | None, needed: bool
 ) -> tuple[dict[str, tuple[str | None, tuple[str, ...]]], str | None]:
@@ -292,14 +455,21 @@ def _score_columns(
     raters = tuple(name for name in names if _RATER_COLUMN.fullmatch(name.strip()))
     aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
     for name in names:
-        if name not in raters and (match := _ASPECT_COLUMN.fullmatch(name.strip())):
+        clean, scale = named_scale(name)
+        if name not in raters and (match := _ASPECT_COLUMN.fullmatch(clean.strip())):
             aspects[match["aspect"]] = (name, ())
+        elif scale is not None and not _is_score(name):
+            aspects[clean] = (name, ())
     if aspect is not None and aspect not in aspects:
-        asked = [name for name in names if name == aspect] or [n for n in names if n.casefold() == aspect.casefold()]
+        asked = [name for name in names if name == aspect] or [
+            n for n in names if aspect.casefold() in (n.casefold(), named_scale(n)[0].casefold())
+        ]
         if asked:
             aspects[aspect] = (asked[0], ())
     overall = next((name for word in ("score", OVERALL) for name in names if _plain(name) == word), None)
     # Words like "label" or "gold" mean a score only where nothing says so more plainly.
+    if overall is None:
+        overall = next((name for name in names if named_scale(name)[1] is not None and _is_score(name)), None)
     if overall is None and not aspects and not raters and objects is None:
         try:
             overall = _best("score", names, origin)
@@ -326,11 +496,14 @@ def is_missing(value: Any) -> bool:
 
 
 def as_text(value: Any) -> str | None:
-    """A cell as text: None where missing, turns of a dialogue (a list of strings) one a line, other objects as JSON."""
+    """A cell as text: None where missing, conversations as their turns (`judgesmith.conversation`), a list of strings
+    one a line, other objects as JSON."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if is_missing(value):
         return None
+    if (shown := rendered(value)) is not None:
+        return shown
     if isinstance(value, str):
         return value
     if isinstance(value, float) and value.is_integer():
@@ -350,20 +523,31 @@ def from_json(value: Any) -> Any:
     return value
 
 
-def read_ratings(value: Any, decimal_comma: bool = False, or_none: bool = False) -> tuple[float, ...]:
-    """The rating or ratings in one cell: a number, a list of numbers, or an object {rater: number}.
-
-    Absent raters are left out; at least one rating remains, unless `or_none`. Raises ValueError with the mend.
-    """
+def parts_of(value: Any) -> list[tuple[str, Any]]:
+    """The single ratings in one cell, each with its rater: of a list, of an object {rater: rating}, or the cell itself
+    ("" for who nobody names)."""
     value = from_json(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):
-        value = list(value.values())
-    parts = [part for part in (value if isinstance(value, (list, tuple)) else [value]) if not is_missing(part)]
+        return [(str(rater), part) for rater, part in value.items()]
+    return [("", part) for part in (value if isinstance(value, (list, tuple)) else [value])]
+
+
+def read_ratings(
+    value: Any, decimal_comma: bool = False, or_none: bool = False, marks: Marks | None = None
+) -> tuple[float, ...]:
+    """The rating or ratings in one cell: a number, a list of numbers, or an object {rater: number}.
+
+    Absent raters are left out; at least one rating remains, unless `or_none`. marks: how words are read. Raises
+    ValueError with the mend.
+    """
+    missing = is_missing if marks is None else unrated
+    parts = [part for _, part in parts_of(value) if not missing(part)]
     if not parts and not or_none:
         raise ValueError("the score is missing or NaN; fill it in or remove the row")
-    return tuple(_number(part, decimal_comma) for part in parts)
+    read = marks or Marks()
+    return tuple(_number(part, decimal_comma) if (n := read.number(part)) is None else n for part in parts)
 
 
 def _number(value: Any, decimal_comma: bool) -> float:

@@ -15,9 +15,10 @@ ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Rooms in src/judgesmith.
 WITHIN = ("cli", "testing")
 #: Modules of src/judgesmith that every room may import.
-SHARED = ("errors", "likeness", "parts")
+SHARED = ("conversation", "errors", "likeness", "parts")
 #: What a room may import beside itself.
 ARROWS = {
+    "conversation": set(),
     "errors": set(),
     "likeness": set(),
     "parts": {"errors"},

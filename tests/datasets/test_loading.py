@@ -171,14 +171,16 @@ class TestAspectsAndScale:
         assert read_labels(rows, columns={"score": "q1"}, aspect="tone").aspect == "tone"
 
     def test_one_row_without_the_aspect(self) -> None:
-        rows = [{"output": f"o{n}", "scores": {"a": n % 2, "b": 1} if n != 4 else {"b": 1}} for n in range(8)]
-        assert message(rows, aspect="a") == (
-            "<table>, row 5, column 'scores': no score for aspect 'a'; add it or remove the row"
-        )
+        rows = [{"output": f"o{n}", "scores": {"a": n % 2, "b": 1} if n != 4 else {"b": 1}} for n in range(9)]
+        labels = read_labels(rows, aspect="a")
+        assert [row.line for row in labels.rows] == [1, 2, 3, 4, 6, 7, 8, 9]
+        assert labels.account is not None and labels.account.skipped == ((5, "no rating"),)
 
     def test_an_empty_object_does_not_hide_the_aspect(self) -> None:
         rows = [{"output": f"o{n}", "scores": {"a": n % 2} if n != 4 else {}} for n in range(8)]
-        assert message(rows) == "<table>, row 5, column 'scores': no score for aspect 'a'; add it or remove the row"
+        assert message(rows) == (
+            "<table>: 7 of 8 rows are labels (no rating: row 5), at least 8 are needed; rate more rows"
+        )
 
     def test_objects_of_named_raters_are_averaged_with_a_warning(self) -> None:
         rows = [{"output": f"o{n}", "score": {"ann": n % 3, "bob": 3}} for n in range(8)]
@@ -225,9 +227,6 @@ class TestRowProblems:
         [
             ({"score_2": "good"}, "row 2, column 'score': 'good' is no number; write a number or remove the row"),
             ({"score_2": "4,5"}, "row 2, column 'score': '4,5' could be a decimal comma or two ratings; write 4.5"),
-            ({"score_2": None}, "row 2, column 'score': the score is missing or NaN; fill it in or remove the row"),
-            ({"score_2": float("nan")},
-             "row 2, column 'score': the score is missing or NaN; fill it in or remove the row"),
             ({"score_2": float("inf")}, "row 2, column 'score': inf is not a finite number;"
              " write a number or remove the row"),
             ({"output_8": " \n"}, "row 8, column 'output': the output is empty; fill it in or remove the row"),
@@ -237,12 +236,18 @@ class TestRowProblems:
     def test_one_bad_cell(self, tmp_path: Path, change: dict[str, Any], expected: str) -> None:
         assert message(write(tmp_path / "l.jsonl", records(**change))) == "l.jsonl, " + expected
 
+    @pytest.mark.parametrize("cell", [None, float("nan"), "", " ", "n/a", "N/A", "-", "?", "skipped"])
+    def test_a_row_that_nobody_rated_is_left_out_and_counted(self, cell: Any) -> None:
+        labels = read_labels([*records(), {"source": "s", "output": "o", "score": cell}], scale=(1, 5))
+        assert labels.scores.tolist() == SCORES
+        assert labels.understood()["skipped_rows"] == [{"row": 9, "reason": "no rating"}]
+        assert (labels.understood()["rows"], labels.understood()["labelled"]) == (9, 8)
+
     def test_nan_and_infinity_of_a_frame(self) -> None:
         frame = pd.DataFrame(records()).astype({"score": float})
         frame.loc[1, "score"] = float("nan")
         frame.loc[2, "score"] = float("inf")
         assert message(frame).splitlines() == [
-            "<table>, row 2, column 'score': the score is missing or NaN; fill it in or remove the row",
             "<table>, row 3, column 'score': inf is not a finite number; write a number or remove the row",
         ]
 
@@ -283,11 +288,11 @@ class TestFileProblems:
         assert message(tmp_path / "no.csv") == "no.csv: there is no such file; check the path"
         assert message(tmp_path) == f"{tmp_path.name}: this is a folder, not a file; name a file in it"
 
-    @pytest.mark.parametrize("name", ["l.xlsx", "labels", "l.parquet.gz", "l.gz"])
+    @pytest.mark.parametrize("name", ["l.docx", "labels", "l.parquet.gz", "l.xlsx.gz", "l.gz"])
     def test_unknown_ending(self, tmp_path: Path, name: str) -> None:
         assert message(from_text(tmp_path, name, "x")) == (
-            f"{name}: unknown file type; use one of .csv, .tsv, .json, .jsonl, .ndjson, .parquet"
-            " (text formats also with .gz)"
+            f"{name}: unknown file type; use one of .csv, .tsv, .json, .jsonl, .ndjson, .parquet,"
+            " .xlsx, .xlsm, .xls, .xlsb, .ods (text formats also with .gz)"
         )
 
     @pytest.mark.parametrize(
@@ -318,9 +323,9 @@ class TestFileProblems:
              "l.csv: no column for the output text; the columns are: a, b; name it with --columns output=NAME"),
             ("l.csv", "output,b\n1,2\n",
              "l.csv: no column with scores; the columns are: output, b; name it with --columns score=NAME"),
-            ("l.csv", b"output,score\nok,1\ncaf\xe9,2\n",
-             # "output,score\n" has 13 bytes, "ok,1\n" 5, "caf" 3
-             "l.csv, line 3: byte 0xe9 at offset 21 is no UTF-8; save the file as UTF-8"),
+            ("l.jsonl", b'{"a": 1}\n{"output": "caf\xe9"}\n',
+             # 9 bytes of the first line, 15 before the bad one
+             "l.jsonl, line 2: byte 0xe9 at offset 24 is no UTF-8; save the file as UTF-8"),
             ("l.jsonl", b'\xef\xbb\xbf{"output": "\xff"}\n',
              # 3 bytes of the mark, 12 before the bad one
              "l.jsonl, line 1: byte 0xff at offset 15 is no UTF-8; save the file as UTF-8"),

@@ -1,0 +1,313 @@
+"""Ratings as people write them: numbers, 4/5, stars, thumbs, pass/fail, words of a rating scale. The cells of a column
+are read together, as "good" is the top of bad/ok/good and the middle of poor/good/excellent."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+import numpy as np
+
+from ..errors import OptionError
+
+Kind = Literal["score", "category", "binary", "preference"]
+KINDS: tuple[Kind, ...] = ("score", "category", "binary", "preference")
+
+#: What stands in a cell that nobody rated.
+_UNRATED = (
+    "|n/a|na|#n/a|nan|none|null|nil|-|–|—|--|?|skip|skipped|not rated|unrated|unsure|not sure|don't know|tbd|todo"
+    "|pending|not applicable|no rating|no answer"
+)
+UNRATED = frozenset(_UNRATED.split("|"))
+
+#: Two sides of one decision, the worse first; each with the words people write for it.
+_PAIRS = (
+    ("fail|failed|fails|failure", "pass|passed|passes"),
+    ("false|f|0", "true|t|1"),
+    ("no|n", "yes|y"),
+    ("incorrect|wrong", "correct|right"),
+    ("reject|rejected|disapproved", "accept|accepted|approve|approved"),
+    (
+        "👎|thumbs down|thumb down|thumbsdown|thumbs_down|:thumbsdown:|:-1:|-1|down|downvote|downvoted|dislike"
+        "|disliked",
+        "👍|thumbs up|thumb up|thumbsup|thumbs_up|:thumbsup:|:+1:|+1|1|up|upvote|upvoted|like|liked",
+    ),
+    ("❌|✗|✘|✖|☒|⛔|🔴", "✅|✓|✔|☑|🟢"),
+    ("🙁|☹|😞|😡|😠|🙁|:(|:-(", "🙂|😊|😀|😃|☺|:)|:-)"),
+    ("bad", "good"),
+    ("not ok|not okay|nok", "ok|okay"),
+    ("unacceptable|not acceptable", "acceptable"),
+    ("unsafe|not safe", "safe"),
+    ("irrelevant|not relevant", "relevant"),
+    ("unhelpful|not helpful", "helpful"),
+    ("unfaithful|not faithful", "faithful"),
+    ("ungrounded|not grounded", "grounded"),
+    ("hallucinated|hallucination", "factual"),
+    ("inconsistent", "consistent"),
+    ("negative", "positive"),
+)
+#: Ordered words, the worst first.
+_LADDERS = (
+    ("bad", "ok|okay|fair|so-so|average|neutral|mediocre|acceptable|medium", "good"),
+    ("poor", "fair|ok|okay|average|acceptable", "good"),
+    ("👎|🙁|☹", "😐|🤷|neutral", "👍|🙂|😊"),
+    ("negative", "neutral|mixed", "positive"),
+    ("red|🔴", "yellow|amber|orange|🟡|🟠", "green|🟢"),
+    ("low", "medium|moderate|mid|med", "high"),
+    ("no", "partially|partly|partial|somewhat|maybe|borderline", "yes"),
+    ("fail|failed", "partial|borderline|partially|needs work", "pass|passed"),
+    ("incorrect|wrong", "partially correct|partly correct|partial", "correct|right"),
+    ("irrelevant|not relevant", "partially relevant|somewhat relevant|partly relevant", "relevant|highly relevant"),
+    ("worse", "same|equal|about the same", "better"),
+    ("disagree", "neutral|neither agree nor disagree", "agree"),
+    ("poor", "fair", "good", "excellent"),
+    ("poor", "fair", "good", "very good", "excellent"),
+    (
+        "very bad|very poor|terrible|awful|horrible", "bad|poor",
+        "ok|okay|average|fair|neutral|acceptable|medium|so-so",
+        "good", "very good|excellent|great|perfect|outstanding",
+    ),
+    (
+        "strongly disagree", "disagree|somewhat disagree", "neutral|neither agree nor disagree|undecided",
+        "agree|somewhat agree", "strongly agree",
+    ),
+    (
+        "strongly disagree", "disagree", "somewhat disagree|slightly disagree", "neutral|neither agree nor disagree",
+        "somewhat agree|slightly agree", "agree", "strongly agree",
+    ),
+    (
+        "very dissatisfied", "dissatisfied|somewhat dissatisfied", "neutral|neither", "satisfied|somewhat satisfied",
+        "very satisfied",
+    ),
+    ("very low", "low", "medium|moderate", "high", "very high"),
+    ("not at all", "slightly|a little", "moderately|somewhat", "very|mostly|very much", "extremely|completely"),
+    ("never", "rarely|seldom", "sometimes", "often|usually", "always"),
+    ("f", "d", "c", "b", "a"),
+)  # fmt: skip
+
+#: Of more different words than these no rating scale is made.
+_MOST_WORDS = 9
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+_STARS = re.compile(r"([★⭐🌟✭✮*]*)([☆✩]*)")
+_STAR_WORDS = re.compile(r"(\d+(?:\.\d+)?) ?stars?")
+_FRACTION = re.compile(r"(\d+(?:[.,]\d+)?) ?(?:/|out of|of) ?(\d+)", re.ASCII)
+_PERCENT = re.compile(r"(\d+(?:[.,]\d+)?) ?%", re.ASCII)
+_NUMBERED = re.compile(r"\(?(\d{1,2})\)? ?[-–—:.)=(] ?([^\d\s].*)", re.ASCII)
+_DATE = re.compile(r"\d{1,2}[-./ ](jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|\d{4}-\d\d-\d\d.*", re.ASCII)
+_TONES = re.compile("[\U0001f3fb-\U0001f3ff\ufe0e\ufe0f\u200d]")
+
+
+@dataclass(frozen=True)
+class Marks:
+    """How the ratings of a column are read. values: a folded word and its number; empty where cells are numbers.
+
+    names: the categories, worst first, where there are some, and `levels` their numbers. scale: what the marks
+    themselves say of it (4/5, stars, words), None where they say nothing. unknown: the words, where most cells are words
+    of no known scale.
+    """
+
+    kind: Kind = "score"
+    values: Mapping[str, float] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
+    scale: tuple[float, float] | None = None
+    unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, cells: Iterable[Any], categories: Sequence[str] = ()) -> Marks:
+        """From all cells of a column, single ratings each. categories: the words, worst first, where the user said
+        them. Cells that do not fit are left to `number`, which says so."""
+        words = Counter(folded(cell) for cell in cells if not unrated(cell))
+        if categories:
+            return _of_ladder([(name,) for name in categories], tuple(categories))
+        if not words:
+            return cls()
+        ways = (_numbers, _stars, _fractions, _percents, _numbered, _two_sided, _ladder)
+        found = [made for way in ways if (made := way(words)) is not None]
+        # What reads most of the cells; of equals the first. The others are problems, a row each.
+
+        def read(made: Marks) -> int:
+            return sum(n for word, n in words.items() if made.reads(word))
+
+        best = max(found, key=read, default=cls())
+        if read(best) * 2 <= sum(words.values()) and len(words) <= _MOST_WORDS and not any(map(_has_digit, words)):
+            return cls(unknown=tuple(sorted(words)))
+        return best
+
+    def reads(self, word: str) -> bool:
+        return word in self.values if self.values else _NUMBER.fullmatch(word) is not None
+
+    def readable(self, cell: Any) -> bool:
+        """Whether a cell is a rating as these are."""
+        return self.reads(folded(cell))
+
+    def number(self, cell: Any) -> float | None:
+        """The number of a word, None where the cell is to be read as a number. Raises ValueError with the mend."""
+        if not self.values:
+            return None
+        word = folded(cell)
+        if word in self.values:
+            return self.values[word]
+        if _DATE.fullmatch(word):
+            raise ValueError(f"{_cut(cell)} is a date, perhaps a rating such as 4/5 that a spreadsheet took for one; "
+                             "format the column as text and type it again")  # fmt: skip
+        known = ", ".join(self.names or list(self.values)[:8])
+        raise ValueError(f"{_cut(cell)} is none of {known}; correct it, or give all words with --categories")
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
+
+
+def unrated(cell: Any) -> bool:
+    """Whether a cell holds no rating: empty, NaN, or a word such as n/a."""
+    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(cell, float):
+        return math.isnan(cell)
+    return isinstance(cell, str) and cell.strip().casefold() in UNRATED
+
+
+def folded(cell: Any) -> str:
+    """A cell as the word that it is known by: lower case, single blanks, emoji without skin tones."""
+    if isinstance(cell, (bool, np.bool_)):
+        return "true" if cell else "false"
+    if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    text = unicodedata.normalize("NFC", _TONES.sub("", str(cell))).casefold()
+    text = " ".join(text.replace("_", " ").split())
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        text = text[1:-1]
+    return text.rstrip(".!,;") or text
+
+
+def two_values(values: Iterable[float]) -> tuple[float, float] | None:
+    """(worse, better) where ratings are 0 or 1, or -1 or 1, and both occur."""
+    there = set(values)
+    return next(((low, 1.0) for low in (0.0, -1.0) if there == {low, 1.0}), None)
+
+
+def _numbers(words: Counter[str]) -> Marks | None:
+    found = [float(word) for word in words if _NUMBER.fullmatch(word)]
+    if not found:
+        return None
+    if len(found) == len(words) and (pair := two_values(found)):
+        return Marks("binary", {}, ("0" if pair[0] == 0 else "-1", "1"), pair, pair)
+    return Marks()
+
+
+def _stars(words: Counter[str]) -> Marks | None:
+    values: dict[str, float] = {}
+    most = 5
+    for word in words:
+        plain = word.replace(" ", "")
+        drawn, said = _STARS.fullmatch(plain), _STAR_WORDS.fullmatch(word)
+        if drawn and plain:
+            values[word] = float(len(drawn[1]))
+            most = max(most, len(plain))
+        elif said:
+            values[word] = float(said[1])
+            most = max(most, math.ceil(float(said[1])))
+    if not values:
+        return None
+    whole = all(value.is_integer() for value in values.values())
+    low = 0 if min(values.values()) < 1 else 1
+    levels = tuple(float(n) for n in range(low, most + 1))
+    names = tuple("★" * int(n) or "no star" for n in levels) if whole else ()
+    values |= {word: float(word) for word in words if _NUMBER.fullmatch(word) and low <= float(word) <= most}
+    return Marks("category" if whole else "score", values, names, levels if whole else (), (float(low), float(most)))
+
+
+def _fractions(words: Counter[str]) -> Marks | None:
+    found = {word: made for word in words if (made := _FRACTION.fullmatch(word))}
+    tops: Counter[str] = Counter()
+    for word, made in found.items():
+        tops[made[2]] += words[word]
+    top = tops.most_common(1)[0][0] if tops else "0"  # another one in some cell is a problem of that cell
+    if int(top) < 2:
+        return None
+    values = {word: float(made[1].replace(",", ".")) for word, made in found.items() if made[2] == top}
+    values |= {word: float(word) for word in words if _NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)}
+    return _within(values, float(top))
+
+
+def _percents(words: Counter[str]) -> Marks | None:
+    values = {word: float(made[1].replace(",", ".")) for word in words if (made := _PERCENT.fullmatch(word))}
+    return Marks("score", values, scale=(0.0, 100.0)) if values else None
+
+
+def _numbered(words: Counter[str]) -> Marks | None:
+    """`4 - Good`, `5 (excellent)`, `1: poor`: a form's numbers with their words."""
+    found = {word: made for word in words if (made := _NUMBERED.fullmatch(word))}
+    if not found:
+        return None
+    values = {word: float(made[1]) for word, made in found.items()}
+    values |= {word: float(word) for word in words if _NUMBER.fullmatch(word)}
+    texts: dict[float, set[str]] = {}
+    for word, made in found.items():
+        texts.setdefault(values[word], set()).add(made[2].strip(" ()"))
+    low, high = int(min(values.values())), int(max(values.values()))
+    if high - low < 1 or high - low > 10:
+        return Marks("score", values)
+    levels = tuple(float(n) for n in range(low, high + 1))
+    names = tuple(f"{n:g} {min(texts.get(n, {''}))}".strip() for n in levels)
+    return Marks("category", values, names, levels)
+
+
+def _two_sided(words: Counter[str]) -> Marks | None:
+    return _best_ladder(words, _sides(), "binary")
+
+
+def _ladder(words: Counter[str]) -> Marks | None:
+    return _best_ladder(words, _steps(), "category")
+
+
+@cache
+def _sides() -> tuple[tuple[tuple[str, ...], ...], ...]:
+    return _split(_PAIRS)
+
+
+@cache
+def _steps() -> tuple[tuple[tuple[str, ...], ...], ...]:
+    return _split(_LADDERS)
+
+
+def _split(table: Sequence[Sequence[str]]) -> tuple[tuple[tuple[str, ...], ...], ...]:
+    return tuple(tuple(tuple(step.split("|")) for step in ladder) for ladder in table)
+
+
+def _best_ladder(words: Counter[str], ladders: Sequence[Sequence[Sequence[str]]], kind: Kind) -> Marks | None:
+    def covered(ladder: Sequence[Sequence[str]]) -> int:
+        return sum(words[word] for word in {folded(word) for step in ladder for word in step})
+
+    best = max(ladders, key=lambda ladder: (covered(ladder), -len(ladder)))
+    if covered(best) * 2 <= sum(words.values()):
+        return None  # most cells say something else: these words are no scale
+    return _of_ladder(best, tuple(step[0] for step in best))
+
+
+def _of_ladder(steps: Sequence[Sequence[str]], names: tuple[str, ...]) -> Marks:
+    if len(steps) < 2 or len({folded(name) for name in names}) < len(names):
+        raise OptionError(f"--categories: {', '.join(names)}: give two or more different words, worst first")
+    first = 0.0 if len(steps) == 2 else 1.0
+    levels = tuple(first + n for n in range(len(steps)))
+    values = {folded(word): level for step, level in zip(steps, levels, strict=True) for word in step}
+    kind: Kind = "binary" if len(steps) == 2 else "category"
+    return Marks(kind, values, names, levels, (levels[0], levels[-1]))
+
+
+def _within(values: Mapping[str, float], top: float) -> Marks:
+    low = 0.0 if min(values.values()) < 1 or top >= 20 else 1.0
+    return Marks("score", values, scale=(low, top))
+
+
+def _cut(cell: Any) -> str:
+    text = repr(cell) if isinstance(cell, str) else str(cell)
+    return text if len(text) <= 60 else text[:57] + "…" + text[-1]

@@ -1,0 +1,121 @@
+"""Comparisons of two outputs (A, B or a tie) as labels: every output gets the share of its comparisons that it won."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..conversation import judged, turns_of
+from .marks import folded, unrated
+
+
+def _set(words: str, apart: str | None = None) -> frozenset[str]:
+    return frozenset(words.split(apart))
+
+
+#: Column names of the two sides, and what a winner is called.
+_SIDE = re.compile(r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)")
+_SIDES = {"a": 0, "1": 0, "left": 0, "first": 0, "chosen": 0, "b": 1, "2": 1, "right": 1, "second": 1, "rejected": 1}
+_OPPOSITE = {"a": "b", "1": "2", "left": "right", "first": "second", "chosen": "rejected"}
+_OUTPUTS = _set(
+    "output response answer summary completion candidate translation text generation reply option model_response "
+    "assistant conversation messages"
+) | {""}
+_SYSTEMS = frozenset({"model", "system", "model_name", "model_id"})
+_WINNERS = (
+    "winner", "preference", "preferred", "choice", "vote", "verdict", "better", "win", "label", "human_preference",
+    "annotator_preference", "selected", "rating", "result",
+)  # fmt: skip
+_TIES = _set(
+    "tie|tied|draw|equal|same|both|neither|no preference|both good|both bad|tie (bothbad)|tie (both bad)|bothbad|none"
+    "|c|0|0.5|=|equally good|about the same",
+    "|",
+)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Where a table of comparisons has its parts: the columns of both outputs, of the winner (None where the first
+    output is the better one in every row, `chosen` and `rejected`), and of the systems."""
+
+    outputs: tuple[str, str]
+    winner: str | None
+    systems: tuple[str, str] | None = None
+
+    @classmethod
+    def find(cls, names: Sequence[str], chosen: Mapping[str, str]) -> Pairs | None:
+        """None for a table without two outputs of which one is the better. chosen: columns by role: output_a, output_b,
+        winner."""
+        both = {_plain(name): name for name in names}
+        outputs = systems = None
+        if "output_a" in chosen and "output_b" in chosen:
+            outputs = (chosen["output_a"], chosen["output_b"])
+        for plain, name in both.items():
+            match = _SIDE.fullmatch(plain)
+            if match is None or match["side"] not in _OPPOSITE:
+                continue
+            what, side = match["what"], match["side"]
+            other = both.get(plain[: len(plain) - len(side)] + _OPPOSITE[side])
+            if other is None:
+                continue
+            if outputs is None and what in _OUTPUTS:
+                outputs = (name, other)
+            elif systems is None and what in _SYSTEMS:
+                systems = (name, other)
+        if outputs is None:
+            return None
+        winner = chosen.get("winner") or next((both[word] for word in _WINNERS if word in both), None)
+        if winner is None and not _plain(outputs[0]).endswith("chosen"):
+            return None
+        return cls(outputs, winner, systems)
+
+    @property
+    def columns(self) -> set[str]:
+        return {*self.outputs, *(self.systems or ()), *([self.winner] if self.winner else [])}
+
+    def won(self, record: Mapping[str, Any]) -> float | None:
+        """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, None where nobody said.
+        Raises ValueError for a word that names neither."""
+        if self.winner is None:
+            return 1.0
+        cell = record.get(self.winner)
+        if unrated(cell) and folded(cell) not in _TIES:
+            return None
+        word = folded(cell)
+        if word in _TIES:
+            return 0.5
+        for place, system in enumerate(self.systems or ()):
+            if word == folded(record.get(system, "")):
+                return 1.0 - place
+        for place, column in enumerate(self.outputs):
+            if word in (folded(column), _plain(column).replace("_", " ")):
+                return 1.0 - place
+        short = word.rsplit(" ", 1)[-1].strip("()[]>< ")
+        if short in _SIDES:
+            return 1.0 - _SIDES[short]
+        raise ValueError(f"{cell!r} names neither output; write A, B or tie, or remove the row")
+
+    def sides(self, record: Mapping[str, Any], won: float) -> list[dict[str, Any]]:
+        """The row as two, one for each output. Outputs that are conversations (`chosen`, `rejected`) give their last
+        turn, and the turns before it as the source."""
+        shared = {name: value for name, value in record.items() if name not in self.columns}
+        made = []
+        for place, column in enumerate(self.outputs):
+            cell = record.get(column)
+            turns = judged(cell) if turns_of(cell) else None
+            row = {**shared, "output": cell if turns is None else turns.output}
+            if turns is not None and turns.before:
+                row.setdefault("source", turns.before)
+            row["score"] = won if place == 0 else 1.0 - won
+            if self.systems:
+                row["system"] = record.get(self.systems[place])
+            if "id" in row and not unrated(row["id"]):
+                row["id"] = f"{row['id']}-{'ab'[place]}"
+            made.append(row)
+        return made
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_.-]+", "_", name.strip().casefold())
