@@ -144,8 +144,8 @@ def _rows_of(
     for name, found in roles.marks.items():
         if found.unknown and name in (aspect or name, OVERALL):
             raise LabelsError(
-                f"{sheet.origin}, column {roles.column_of(name)!r}: the ratings are words of no known scale; give them, "
-                f"worst first, in the order of their quality: --categories {','.join(map(repr, found.unknown))}"
+                f"{sheet.origin}, column {roles.column_of(name)!r}: the ratings are words of no known scale; give "
+                f'them in their order, worst first: --categories "{",".join(found.unknown)}"'
             )
     parsed = [roles.row(record, line) for record, line in zip(sheet.records, sheet.lines, strict=True)]
     aspect = _choose_aspect(parsed, aspect, sheet.origin)

@@ -109,8 +109,8 @@ class Marks:
     """How the ratings of a column are read. values: a folded word and its number; empty where cells are numbers.
 
     names: the categories, worst first, where there are some, and `levels` their numbers. scale: what the marks
-    themselves say of it (4/5, stars, words), None where they say nothing. unknown: the words, where most cells are words
-    of no known scale.
+    themselves say of it (4/5, stars, words), None where they say nothing. unknown: the words, where most cells are
+    words of no known scale.
     """
 
     kind: Kind = "score"

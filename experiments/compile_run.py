@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels
-from ..errors import OptionError
-from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer
+from ..errors import LabelsError, OptionError
+from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
 from ..parts import Options, option
 from ..programs.judge import Judge
@@ -20,7 +20,7 @@ from ..programs.prompting.answers import read_criteria_list
 from ..programs.readings.opening import readable
 from ..programs.registry import judges
 from ..signatures.values import Criterion
-from .opening import column_roles, connection_of
+from .opening import benchmark_scale, column_roles, connection_of, rows_file
 from .settings import Catalogue, JudgeInWords, ModelOptions, Owner
 
 METHOD, OPTIMIZER = "active-critic", "random-search"
@@ -121,6 +121,8 @@ class CompileRun:
     heldout_file: Path | None = None
     library_aspect: str | None = None
     api_base: str | None = None
+    kind: str | None = None
+    categories: Sequence[str] = ()
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
@@ -147,7 +149,15 @@ class CompileRun:
         search = build_optimizer(str(self.setup.optimizer), self.of_optimizer, where=where)
         if self.run.plots is not None and not hasattr(search, "study"):
             raise OptionError(f"--set plots=… does nothing with {where}: only optuna keeps a study that can be drawn")
-        return Compiler(search=search, options=self.run, heldout=self._heldout(labels))
+        options: CompileOptions = self.run
+        if "level" not in self.run.model_fields_set:
+            options = options.model_copy(update={"level": level_for(labels)})
+        elif labels.kind == "preference" and options.level != "sample":
+            raise OptionError(
+                f"--level {options.level} does not go with preferences, which order outputs within documents; leave it "
+                "out, or take --level sample"
+            )
+        return Compiler(search=search, options=options, heldout=self._heldout(labels))
 
     def files(self) -> list[Path]:
         """The files that it reads or writes beside labels and judge."""
@@ -160,12 +170,30 @@ class CompileRun:
     def sampling(self) -> Sampling:
         return Sampling(self.model.temperature, self.model.max_tokens)
 
+    def read(self) -> Labels:
+        """The labels. Raises LabelsError, OptionError."""
+        scale, path = self.scale, rows_file(str(self.labels))
+        if path != self.labels and scale is None:
+            scale = benchmark_scale(str(self.labels), self.aspect)
+        return read_labels(
+            path, aspect=self.aspect, scale=scale, columns=column_roles(self.columns),
+            kind=cast(Any, self.kind), categories=self.categories,
+        )  # fmt: skip
+
     def _heldout(self, labels: Labels) -> Labels | None:
         if self.heldout_file is None:
             return None
-        return read_labels(
-            self.heldout_file, aspect=labels.aspect, scale=labels.scale, columns=column_roles(self.columns)
-        )
+        heldout = read_labels(
+            self.heldout_file, aspect=labels.aspect, scale=labels.scale, columns=column_roles(self.columns),
+            kind=cast(Any, self.kind), categories=self.categories,
+        )  # fmt: skip
+        if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
+            there, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))
+            raise LabelsError(
+                f"{heldout.origin}: its ratings are read as {there}, those of {labels.origin} as {here}; say what both "
+                "are with --kind, or --categories with all words, worst first"
+            )
+        return heldout
 
 
 def judge_in_words(

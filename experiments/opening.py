@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..datasets.records import OVERALL
 from ..errors import OptionError
 from ..programs import artifact
 from ..programs.judge import Judge
@@ -20,6 +22,8 @@ from ..programs.models.local import embedded
 from .console import err
 from .settings import ReachOptions
 
+#: How the rows of a benchmark set are named in a file's place.
+BENCH = "bench/"
 #: Seconds that a call is taken to need for estimates, where no better is known.
 SECONDS_PER_CALL = 1.5
 
@@ -43,6 +47,23 @@ def connection(
     api_base: str | None, timeout: float, concurrency: int | None, rpm: float | None, no_cache: bool
 ) -> Connection:
     return Connection(api_base=api_base, timeout=timeout, concurrency=concurrency, rpm=rpm, cache=not no_cache)
+
+
+def rows_file(name: str) -> Path:
+    """The file that a command names: of `bench/NAME` what the benchmark sets find, or a file of JUDGESMITH_DATA."""
+    if not name.startswith(BENCH) or Path(name).exists():
+        return Path(name)
+    from ..datasets.benchmarks import catalog
+
+    return catalog.resolve(name.removeprefix(BENCH))
+
+
+def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None:
+    """The scale of an aspect of `bench/NAME`, None where its card does not have one with two ends."""
+    from ..datasets.benchmarks import catalog
+
+    found = catalog.benchmark(name.removeprefix(BENCH)).aspects.get(aspect or OVERALL)
+    return found if found is not None and all(map(math.isfinite, found)) else None
 
 
 def column_roles(given: Sequence[str]) -> dict[str, str]:

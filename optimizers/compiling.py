@@ -14,6 +14,7 @@ from typing import Any, Literal
 import dspy
 import numpy as np
 
+from ..datasets.loading import read_labels
 from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
@@ -32,6 +33,7 @@ from .augmentation import people_only, try_augmentation, with_copies
 from .budget import BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
+from .fitting.decision import fit_decision
 from .fitting.ensemble import form_ensemble, refuse_ensemble
 from .fitting.refinement import refine
 from .progress import Progress, Silent
@@ -263,6 +265,7 @@ class Compiler:
         found = refined or ensemble
         percents = record.scored.percents if found is None else found.percents
         program.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
+        program.decision = fit_decision(percents, train)
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
@@ -387,6 +390,11 @@ def _refuse_unscored(labels: Labels) -> None:
         raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
 
 
+def level_for(labels: Labels) -> Level:
+    """The level of agreement where none is asked for: preferences order outputs within documents only."""
+    return "sample" if labels.kind == "preference" else "pooled"
+
+
 def default_optimizer(judge: type[Judge]) -> str:
     """The name of the optimizer that a kind of judge is compiled by where none is asked for."""
     return NoSearch.name if judge.fitted_always else CorrelationRandomSearch.name
@@ -394,7 +402,7 @@ def default_optimizer(judge: type[Judge]) -> str:
 
 def compile(
     judge: Judge,
-    labels: Labels,
+    labels: Labels | Any,
     *,
     lm: str | LanguageModel | Any,
     teacher: str | LanguageModel | Any | None = None,
@@ -406,23 +414,25 @@ def compile(
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
 
+    labels: what `read_labels` gave, or what it reads (a path, a DataFrame, dicts), with its defaults.
     optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
     optimizers` lists them); by default none for a judge that weighs readings, random search for others. teacher: a
-    model that writes what a search has written. options: those of `CompileOptions` by their names (level and seed hold
-    for the optimizer, too, whatever its own); heldout may also be other labels to hold out, budget=Budget(…) stands for
+    model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
+    pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other labels to hold out, budget=Budget(…) stands for
     max_calls and max_cost, and inference=TaskInference(…) for how the task is inferred. The same seed, labels and cache
     give the same judge.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
     """
+    labels = labels if isinstance(labels, Labels) else read_labels(labels)
     model = language_model(lm, sampling=sampling, connection=connection)
     optimizer = optimizer or default_optimizer(type(judge))
     settings = Compiler(
         search=build_optimizer(optimizer) if isinstance(optimizer, str) else optimizer,
         teacher=None if teacher is None else language_model(teacher, connection=connection),
         progress=progress,
-        **options,
+        **{"level": level_for(labels)} | options,
     )
     made, report = settings.run(judge, labels, model)
     made.report = report

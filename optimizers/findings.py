@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..signatures.values import Scale, Usage, Verdict
 from .agreement.correlation import Level
+from .agreement.decisions import auc, balanced_accuracy, interval, pairwise_accuracy, weighted_kappa
 from .examples import Agreement, Scored, agreement, difference, examples_of
+from .fitting.decision import places_of
 from .fitting.readings import surface_percents
 from .report import CompileReport, Fitted, FormTrial, json_number
 from .seen import marks
@@ -101,6 +104,7 @@ class Findings:
             difference=(gap.value, gap.low, gap.high, gap.p),
             surface=surface,
             readings=self._readings,
+            decisions=self._decisions(compiled),
             folds=self._folds,
             train_rows=len(self._seen),
             heldout_rows=len(examples),
@@ -170,6 +174,7 @@ class Findings:
             "zero_shot": said["zero_shot"],
             "difference": said["difference"],
             "surface": said["surface"],
+            **({} if report.decisions is None else {"decisions": report.decisions}),
             "mean_absolute_error": said["mean_absolute_error"],
             "notes": said["notes"],
             "capabilities": asdict(capabilities),
@@ -203,6 +208,48 @@ class Findings:
             "kind": record.selected.kind,
             "q": record.selected.agreement.to_dict()["q"],
             "q_corrected": None if record.corrected is None else json_number(record.corrected.value),
+        }
+
+    def _decisions(self, percents: NDArray[np.float64]) -> dict[str, Any] | None:
+        """Agreement of decisions on the held-out rows, each decided by the cuts of its own part."""
+        if self.labels.kind == "score":
+            return None
+        usable = np.flatnonzero(np.isfinite(percents))
+        rows = [self._rows[i] for i in usable]
+        groups, x = [row.group for row in rows], percents[usable]
+        if self.labels.kind == "preference":
+            human = np.array([row.scores[self.labels.aspect] for row in rows], float)
+            documents = [row.doc_id for row in rows]
+            measures = {
+                "pairwise_accuracy": lambda i: pairwise_accuracy(x[i], human[i], [documents[j] for j in i.tolist()])
+            }
+        else:
+            measures = self._of_categories(usable, x)
+        found: dict[str, Any] = {"kind": self.labels.kind, "n": len(rows), "failed": len(percents) - len(rows)}
+        if (decision := self.final.judge.decision) is not None:
+            found |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
+        for name, measure in measures.items():
+            low, high = interval(measure, groups, seed=self.seed)
+            value = measure(np.arange(len(rows)))
+            found[name] = {"value": json_number(value), "low": json_number(low), "high": json_number(high)}
+        return found
+
+    def _of_categories(
+        self, usable: NDArray[np.intp], x: NDArray[np.float64]
+    ) -> dict[str, Callable[[NDArray[np.intp]], float]]:
+        """The measures of decisions between categories, as functions of some of the `usable` rows."""
+        decided = [part.fitted.judge.decision for part in self.parts for _ in part.compiled.verdicts]
+        ours = np.array([d.place(p) for d, p in zip((decided[i] for i in usable), x.tolist(), strict=True) if d], int)
+        people = np.concatenate([places_of(part.split.heldout) for part in self.parts])[usable]
+        if self.labels.kind == "binary":
+            return {
+                "balanced_accuracy": lambda i: balanced_accuracy(ours[i], people[i]),
+                "auc": lambda i: auc(x[i], people[i]),
+            }
+        count = len(self.labels.levels)
+        return {
+            "weighted_kappa": lambda i: weighted_kappa(ours[i], people[i], count),
+            "accuracy": lambda i: float((ours[i] == people[i]).mean()),
         }
 
     @property

@@ -96,7 +96,9 @@ class CompileReport:
     """What `compile` found. heldout and zero_shot are on the same rows, which the search never saw; difference is
     compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups). surface: of length,
     overlap and repetition alone, on the same rows. readings: name, weight and Q on training rows (out of fold) of what
-    the judge is made of, where it weighs readings. record: of the search that the judge comes from."""
+    the judge is made of, where it weighs readings. decisions: how far its categories, its pass and fail, or its
+    preferences agree with people's on the held-out rows; None for labels that are scores. record: of the search that
+    the judge comes from."""
 
     heldout: Agreement
     zero_shot: Agreement
@@ -113,6 +115,7 @@ class CompileReport:
     calibrated_error: float
     uncalibrated_error: float
     readings: tuple[dict[str, Any], ...] = ()
+    decisions: dict[str, Any] | None = None
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     record: SearchRecord | None = field(default=None, repr=False, compare=False)
@@ -130,6 +133,7 @@ class CompileReport:
             },
             "surface": self.surface.to_dict(),
             "readings": list(self.readings),
+            **({} if self.decisions is None else {"decisions": self.decisions}),
             "cross_validated": self.folds > 0,
             "folds": self.folds,
             "train_rows": self.train_rows,

@@ -23,6 +23,7 @@ from ..errors import ArtifactError, JudgesmithError, OptionError
 from ..signatures.values import Criterion, CriterionScore, Scale
 from .atomic import write_whole
 from .calibration import Calibration
+from .decision import Decision
 from .models.lm import Connection, LanguageModel, Sampling, language_model
 from .models.names import ShownName, check_chosen, check_listed, recorded
 from .prompting.neighbours import MOST_SHOWN, Neighbours
@@ -107,6 +108,12 @@ class _Program(_Part):
 class _Calibration(_Part):
     percent: Annotated[list[float], Field(max_length=64)]
     score: Annotated[list[float], Field(max_length=64)]
+
+
+class _Decision(_Part):
+    names: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=200)]], Field(max_length=64)]
+    cuts: Annotated[list[float], Field(max_length=64)]
+    binary: bool = False
 
 
 class _Method(_Part):
@@ -223,6 +230,7 @@ class Artifact(_Method):
     format: Literal["judgesmith.judge/1"]
     scale: _Scale
     calibration: _Calibration | None
+    decision: _Decision | None = None
     lm: _LM | None
     committee: _Ensemble | None = None
     provenance: Annotated[dict[str, Any], AfterValidator(_known_shapes)]
@@ -281,6 +289,7 @@ def _dump(judge: Judge) -> dict[str, Any]:
         "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
         "calibration": judge.calibration
         and {"percent": list(judge.calibration.percent), "score": list(judge.calibration.score)},
+        **({} if judge.decision is None else {"decision": _dump_decision(judge.decision)}),
         "lm": lm
         and {
             "model": recorded(lm.name),
@@ -290,6 +299,10 @@ def _dump(judge: Judge) -> dict[str, Any]:
         **({judge.kind: {**keeps, "others": members}} if others else {}),
         "provenance": judge.provenance,
     }
+
+
+def _dump_decision(decision: Decision) -> dict[str, Any]:
+    return {"names": list(decision.names), "cuts": list(decision.cuts), "binary": decision.binary}
 
 
 def _method(judge: Judge) -> dict[str, Any]:
@@ -443,6 +456,8 @@ def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
         judge = _ensemble(judge, artifact.committee, scale)
     if artifact.calibration is not None:
         judge.calibration = _load_calibration(artifact.calibration, judge.scale)
+    if (decision := artifact.decision) is not None:
+        judge.decision = Decision(tuple(decision.names), tuple(decision.cuts), decision.binary)
     judge.provenance = artifact.provenance
     judge.own_lm = lm
     return judge

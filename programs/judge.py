@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import dspy
 
@@ -17,6 +17,7 @@ from ..signatures.values import Criterion, Item, Scale, Verdict
 from . import artifact
 from .active_critic.task import Inference, Labelled, TaskInference, TaskKnowledge
 from .calibration import Calibration
+from .decision import Decision
 from .models import engine
 from .models.lm import Connection, LanguageModel, language_model
 from .models.transport import Message
@@ -68,7 +69,8 @@ class Judge(dspy.Module):  # type: ignore[misc]
     `judge.chosen.NAME`.
 
     Attributes: chosen, the options; knowledge, what it knows of its task (description and criteria); scale, the user's
-    scale of scores; calibration, the map from raw percent to it (None: linear); provenance, how it was compiled (empty
+    scale of scores; calibration, the map from raw percent to it (None: linear); decision, where categories or pass and
+    fail begin (None unless the labels had such); provenance, how it was compiled (empty
     for a judge that was not); report, what compiling found (None unless it was compiled in this process); brief,
     whether it stops after the score where the same score comes without the explanation (for searches).
     """
@@ -110,6 +112,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
         self.knowledge = TaskKnowledge(task, criteria)
         self.scale = scale or Scale(0, 100)
         self.calibration: Calibration | None = None
+        self.decision: Decision | None = None
         self.provenance: dict[str, Any] = {}
         self.report: Any = None
         self._language_model = None if lm is None else language_model(lm)
@@ -326,17 +329,17 @@ class Judge(dspy.Module):  # type: ignore[misc]
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
         self._language_model = language_model(lm)
 
-    def score(
-        self, source: str = "", output: str | None = None, *, context: str | None = None, reference: str | None = None
-    ) -> Verdict:
-        """Judge one output. `judge.score(source, output)`, or `judge.score(output=…)` where there is no source.
+    def score(self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None) -> Verdict:
+        """Judge one output. `judge.score(source, output)`, or `judge.score(output=…)` where there is no source. Lists
+        of turns (`{"role": …, "content": …}`) are texts, too: see `judgesmith.conversation`.
 
         Never raises for a failed call: the verdict's score is NaN and `failure` says why. Raises ModelError when the
         model cannot be used at all.
         """
         if output is None:
             raise TypeError("score() needs output=…, the text to be judged")
-        return engine.run(self.averdict(Item(output, source, context, reference)))
+        row = {"output": output, "source": source, "context": context, "reference": reference}
+        return engine.run(self.averdict(Item.of(row)))
 
     def score_many(
         self,
@@ -345,11 +348,13 @@ class Judge(dspy.Module):  # type: ignore[misc]
         concurrency: int | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> Iterator[Verdict]:
-        """Judge rows (mappings or objects with source, output, context, reference) as an iterator in their order.
+        """Judge rows (mappings or objects with source, output, context, reference, or with messages; a DataFrame with
+        such columns) as an iterator in their order.
 
         concurrency: rows under way at once; default what the model takes. Memory does not grow with the rows.
         progress: called with the number of finished rows.
         """
+        rows = rows_of(rows)
         lm = self.lm
         engine.run(self.prepare(lm))
 
@@ -383,8 +388,15 @@ class Judge(dspy.Module):  # type: ignore[misc]
             return Verdict.failed(str(error), usage=getattr(error, "usage", None), raw=getattr(error, "raw", ()))
         if verdict.failure is not None or math.isnan(verdict.percent):
             return replace(verdict, score=math.nan, failure=verdict.failure or "the judge gave no score")
-        mapped = self.calibration or Calibration.linear(self.scale)
-        return replace(verdict, score=mapped(verdict.percent))
+        return self.told(verdict)
+
+    def told(self, verdict: Verdict) -> Verdict:
+        """A verdict whose percent is there, with what follows from it: the score, and category and pass or fail."""
+        percent, mapped = verdict.percent, self.calibration or Calibration.linear(self.scale)
+        if self.decision is None:
+            return replace(verdict, score=mapped(percent))
+        category, passed = self.decision.category(percent), self.decision.passed(percent)
+        return replace(verdict, score=mapped(percent), category=category, passed=passed)
 
     async def aforward(
         self, source: str = "", output: str = "", context: str | None = None, reference: str | None = None
@@ -414,6 +426,25 @@ class Judge(dspy.Module):  # type: ignore[misc]
             if name not in options:
                 setattr(copied, name, value)
         return copied
+
+
+def rows_of(rows: Any) -> Iterable[Any]:
+    """Rows as `score_many` takes them: of a DataFrame its records. Raises OptionError for what holds no rows."""
+    if isinstance(rows, (str, bytes, Mapping, Path)):
+        raise OptionError(
+            f"score_many takes rows, such as a list of dicts or a DataFrame, and got a {type(rows).__name__}; a file "
+            "is scored by `judgesmith score`, one row by judge.score(source, output)"
+        )
+    if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
+        named = [str(name) for name in rows.columns]
+        if not {"output", "messages"} & set(named):
+            raise OptionError(
+                f"the table's columns are {', '.join(named)}; the judged text stands in 'output' (rename it: "
+                'df.rename(columns={"response": "output", "prompt": "source"}))'
+            )
+        made: Iterable[Any] = rows.to_dict("records")
+        return made
+    return cast(Iterable[Any], rows)
 
 
 def as_prediction(verdict: Verdict) -> dspy.Prediction:

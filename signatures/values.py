@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+from ..conversation import judged, passages, rendered
 from ..errors import OptionError
 
 #: The ends of a scale lie within ± this.
@@ -145,7 +147,8 @@ class Verdict:
     deviation of their scores on the user's scale, NaN for fewer than two. repaired: the answer did not have the asked
     form but was unambiguous. notes: what else a reader should know (a fallback taken, explanation missing). suspicious:
     what in the output, or in what was shown with it, addresses a judge and could have moved the score; None where
-    nothing does. details: what only this method gives, typed by method; None for most. raw: the model's texts.
+    nothing does. category, passed: what was decided, by a judge compiled from categories or from pass and fail;
+    None for others. details: what only this method gives, typed by method; None for most. raw: the model's texts.
     """
 
     score: float
@@ -162,6 +165,8 @@ class Verdict:
     details: Details | None = None
     usage: Usage = field(default_factory=Usage)
     raw: tuple[str, ...] = ()
+    category: str | None = None
+    passed: bool | None = None
 
     @classmethod
     def failed(cls, reason: str, *, usage: Usage | None = None, raw: tuple[str, ...] = ()) -> Self:
@@ -188,6 +193,10 @@ class Verdict:
                 name: asdict(o) | {"percent": _number(o.percent), "errors": [_error(e) for e in o.errors]}
                 for name, o in self.opinions.items()
             }
+        if self.category is not None:
+            data["category"] = self.category
+        if self.passed is not None:
+            data["passed"] = self.passed
         if self.details is not None:
             data["details"] = self.details.to_dict()
         if raw:
@@ -220,10 +229,20 @@ class Item:
         if isinstance(row, cls):
             return row
         get = row.get if isinstance(row, Mapping) else lambda name, default=None: getattr(row, name, default)
-        output = get("output", None)
-        if not isinstance(output, str):
-            raise OptionError(f"a row to be judged needs a text 'output'; got {type(output).__name__}")
-        source, context, reference = (_text(name, get(name, None)) for name in ("source", "context", "reference"))
+        names = ("output", "source", "context", "reference")
+        output, source, context, reference = (_text(name, get(name, None)) for name in names)
+        chat = judged(get("messages", None), answer=output)
+        if chat is not None:
+            output = chat.output
+            if source is None:
+                source = chat.before
+            elif chat.before:
+                context = "\n\n".join(filter(None, (chat.before, context)))
+        if output is None:
+            there = f"; the row has {', '.join(map(str, row))}" if isinstance(row, Mapping) else ""
+            raise OptionError(
+                f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{there}"
+            )
         group = get("group", None)
         # Labels read groups as text: 7 and "7" are one document.
         group = None if _is_missing(group) else str(group)
@@ -238,6 +257,15 @@ def _is_missing(value: Any) -> bool:
 def _text(name: str, value: Any) -> str | None:
     if _is_missing(value):
         return None
-    if not isinstance(value, str):
-        raise OptionError(f"a row's {name!r} must be a text; got {type(value).__name__}")
-    return value
+    if isinstance(value, str):
+        return value
+    shown = rendered(value)
+    if shown is None and name == "context":
+        shown = passages(value)
+    if shown is None and isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        shown = "\n".join(value)
+    if shown is None and isinstance(value, (list, tuple, dict)):
+        shown = json.dumps(value, ensure_ascii=False, default=str)
+    if shown is None:
+        raise OptionError(f"a row's {name!r} must be a text, turns or JSON; got {type(value).__name__}")
+    return shown

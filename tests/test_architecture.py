@@ -22,7 +22,7 @@ ARROWS = {
     "errors": set(),
     "likeness": set(),
     "parts": {"errors"},
-    "signatures": {"errors"},
+    "signatures": {"conversation", "errors"},
     "datasets": set(SHARED),
     "programs": {*SHARED, "signatures"},
     "optimizers": {*SHARED, "signatures", "programs", "datasets"},

@@ -22,7 +22,6 @@ from ...errors import CallError
 from ...parts import option
 from ...signatures.values import Item, Usage, Verdict
 from ..aspects import Aspect
-from ..calibration import Calibration
 from ..models import engine
 from ..models.lm import LanguageModel
 from ..models.transport import Message
@@ -294,7 +293,6 @@ class PairS(OneAspectJudge):
         ]
 
     def _verdicts(self, ranking: _Ranking, order: Sequence[int], outputs: int) -> list[Verdict]:
-        mapped = self.calibration or Calibration.linear(self.scale)
         cautions = self._cautions(ranking, len(order))
         verdicts = []
         for output in range(outputs):
@@ -308,13 +306,15 @@ class PairS(OneAspectJudge):
                 percent = 100.0 * place / (len(order) - 1)
                 own = [compared for (first, _), compared in ranking.compared.items() if first == output]
                 verdicts.append(
-                    Verdict(
-                        score=mapped(percent),
-                        percent=percent,
-                        repaired=any(compared.repaired for compared in own),
-                        notes=(f"rank {len(order) - place} of {len(order)}", *cautions),
-                        usage=usage,
-                        raw=raw,
+                    self.told(
+                        Verdict(
+                            score=math.nan,
+                            percent=percent,
+                            repaired=any(compared.repaired for compared in own),
+                            notes=(f"rank {len(order) - place} of {len(order)}", *cautions),
+                            usage=usage,
+                            raw=raw,
+                        )
                     )
                 )
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +14,10 @@ from ..errors import OptionError
 from .options import (
     LM,
     ApiBase,
+    Categories,
     Columns,
     Json,
+    LabelKind,
     LibraryAspect,
     Method,
     Optimizer,
@@ -47,13 +49,17 @@ def _catalogue(given: Mapping[str, Any]) -> Catalogue:
 
 def compile(
     context: typer.Context,
-    labels: Annotated[Path, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet")],
+    labels: Annotated[
+        Path, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME")
+    ],
     lm: LM = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
-    aspect: Annotated[str | None, typer.Option(help="Which score, where rows have several.")] = None,
+    aspect: Annotated[list[str] | None, typer.Option(help="Which score, where rows have several; one a run.")] = None,
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
     ] = None,
+    kind: LabelKind = None,
+    categories: Categories = None,
     columns: Columns = None,
     heldout: Annotated[str, typer.Option(help="Share of rows held out, or a file of other labels.")] = "0.25",
     method: Method = None,
@@ -83,10 +89,23 @@ def compile(
     everyday = [("run.seed", seed), ("run.max_calls", max_calls), ("run.heldout", share)]
     run = CompileRun.of(
         setup, setup.resolve(everyday, *layers), labels=labels, lm=lm, output=output,
-        aspect=aspect, scale=scale, columns=columns or (), heldout_file=file, library_aspect=library_aspect,
-        api_base=api_base,
+        aspect=one_aspect(aspect), scale=scale, columns=columns or (), heldout_file=file,
+        library_aspect=library_aspect, api_base=api_base, kind=kind, categories=_words(categories),
     )  # fmt: skip
     raise typer.Exit(compile_judge(run, dry_run=dry_run, as_json=as_json))
+
+
+def one_aspect(given: Sequence[str] | None) -> str | None:
+    """The aspect that was asked for. Raises OptionError for several."""
+    if given and len(set(given)) > 1:
+        each = "; ".join(f"judgesmith compile … --aspect {name} -o {name}.json" for name in given)
+        raise OptionError(f"--aspect was given {len(given)} times, and a judge scores one aspect; compile each: {each}")
+    return given[0] if given else None
+
+
+def _words(categories: str | None) -> tuple[str, ...]:
+    """`bad,ok,good` as its words."""
+    return tuple(word.strip().strip("'\"") for word in categories.split(",")) if categories else ()
 
 
 def _heldout(given: str) -> tuple[float, Path | None]:
@@ -102,14 +121,13 @@ def _heldout(given: str) -> tuple[float, Path | None]:
 
 def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = False) -> int:
     """Compile, save and tell; the exit code."""
-    from ..datasets.loading import read_labels
     from ..experiments.console import Watch, err
     from ..experiments.mlflow_logging import ExperimentLog
-    from ..experiments.opening import column_roles, open_model, open_others, quiet
+    from ..experiments.opening import open_model, open_others, quiet
     from ..programs.models.names import check_listed
 
     with quiet():
-        labels = read_labels(run.labels, aspect=run.aspect, scale=run.scale, columns=column_roles(run.columns))
+        labels = run.read()
         judge, compiler = run.judge(labels.aspect), run.compiler(labels)
         if not as_json:
             _tell_labels(labels)
@@ -143,10 +161,45 @@ def _tell_labels(labels: Labels) -> None:
 
     out.print(
         f"{len(labels)} rows of {escape(labels.origin)}, {escape(labels.aspect)} on {Scale(*labels.scale)} "
-        f"({'given' if labels.scale_given else 'inferred'})"
+        f"({_whence(labels)})"
     )
+    for line in _understood(labels):
+        out.print(line, style="dim", markup=False)
     for warning in labels.warnings:
         out.print(f"note: {warning}", style="yellow", markup=False)
+
+
+def _whence(labels: Labels) -> str:
+    """Where the scale is from."""
+    if not labels.scale_given:
+        return "inferred"
+    where = labels.account.scale_from if labels.account is not None else None
+    return f"said by {where}" if where else "given"
+
+
+def _understood(labels: Labels) -> list[str]:
+    """What became of the file's rows and columns, a line each: what is as usual is not said."""
+    from ..datasets.loading import rows_in_words
+
+    account, told = labels.account, []
+    if account is None:
+        return told
+    if labels.kind != "score":
+        words = f": {' < '.join(labels.categories)}" if labels.categories else ""
+        told.append(f"  kind: {labels.kind}{words}")
+    if account.skipped or account.labelled != len(labels):
+        outputs = "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
+        told.append(f"  {account.rows} rows in the file, {account.labelled} of them labels{outputs}")
+    told += [f"  left out, {reason}: {rows_in_words(lines)}" for reason, lines in account.reasons().items()]
+    if account.raters > 1:
+        told.append(f"  {account.raters} raters")
+    told.append("  columns: " + ", ".join(f"{role} = {column!r}" for role, column in account.columns.items()))
+    if account.unused:
+        told.append(
+            f"  texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} (--columns "
+            "ROLE=NAME gives one)"
+        )
+    return told
 
 
 def _check_output(run: CompileRun) -> None:
@@ -224,6 +277,7 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
         print_json(
             {"dry_run": True, "seconds": round(seconds)}
             | {name: getattr(plan, name) for name in names}
+            | labels.understood()
             | {"method": judge.settings(), "optimizer": search}
         )
     else:

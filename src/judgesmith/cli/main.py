@@ -88,7 +88,7 @@ def _run() -> int:
     except JudgesmithError as error:
         if debug:
             raise
-        return _say(f"{type(error).__name__}: {error}")
+        return _say(*f"{type(error).__name__}: {error}".split("\n"))
     except OSError as error:
         if debug:
             raise
@@ -109,10 +109,10 @@ def _run() -> int:
     return code or 0
 
 
-def _say(line: str) -> int:
-    """One line on stderr, and the exit code for an error."""
+def _say(*lines: str) -> int:
+    """A line on stderr, or several for several problems at once, and the exit code for an error."""
     with suppress(OSError):  # nobody is left to be told
-        sys.stderr.write(f"{one_line(line)}\n")
+        sys.stderr.write("".join(f"{one_line(line)}\n" for line in lines))
     return ERROR
 
 

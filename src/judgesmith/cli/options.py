@@ -33,8 +33,26 @@ Columns = Annotated[
     typer.Option(
         "--columns",
         metavar="ROLE=NAME",
-        help="Which column plays a role: output, source, score, id, doc_id, group, system, context, reference. "
-        "Found by name where not given. Repeatable.",
+        help="Which column plays a role: output, source, score, id, doc_id, group, system, context, reference, "
+        "messages, rater, output_a, output_b, winner. Found by name where not given. Repeatable.",
+        rich_help_panel="Data",
+    ),
+]
+LabelKind = Annotated[
+    str | None,
+    typer.Option(
+        "--kind",
+        metavar="KIND",
+        help="What people gave: score, category, binary (pass or fail) or preference (A, B or tie). Inferred if not "
+        "given.",
+        rich_help_panel="Data",
+    ),
+]
+Categories = Annotated[
+    str | None,
+    typer.Option(
+        metavar="WORD,WORD,…",
+        help="The categories' words, worst first, where they are of no known scale.",
         rich_help_panel="Data",
     ),
 ]

@@ -71,6 +71,8 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         f"Mean error on the scale {judge.scale}: {number(report.calibrated_error)} calibrated, "
         f"{number(report.uncalibrated_error)} before."
     )
+    if report.decisions is not None:
+        out.print(_decisions(report.decisions, judge), markup=False)
     u = report.usage
     out.print(
         f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
@@ -80,6 +82,24 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         if note in shown:
             continue
         out.print(f"note: {note}", style="yellow", markup=False)
+
+
+#: What a decision's measures are called.
+_MEASURES = {
+    "balanced_accuracy": "balanced accuracy", "auc": "AUC", "weighted_kappa": "quadratic-weighted kappa",
+    "accuracy": "accuracy", "pairwise_accuracy": "pairwise accuracy",
+}  # fmt: skip
+
+
+def _decisions(found: Mapping[str, Any], judge: Judge) -> str:
+    """How far decisions agree with people's on the held-out rows, and where categories begin."""
+    told = [
+        f"{name} {number(of['value'])} [{number(of['low'])}, {number(of['high'])}]"
+        for key, name in _MEASURES.items()
+        if (of := found.get(key))
+    ]
+    cuts = f" Raw score: {judge.decision}." if judge.decision is not None else ""
+    return f"Decisions on {found['n']} held-out rows: {', '.join(told)}.{cuts}"
 
 
 def training_q(selected: Mapping[str, Any], candidates: int) -> str:
@@ -94,7 +114,8 @@ def training_q(selected: Mapping[str, Any], candidates: int) -> str:
 
 def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
     score = "no score" if verdict.failure else number(verdict.score)
-    out.print(f"\n[bold]{escape(title)}[/bold]  {score} on {scale}")
+    decided = f", {escape(verdict.category)}" if verdict.category is not None else ""
+    out.print(f"\n[bold]{escape(title)}[/bold]  {score} on {scale}{decided}")
     out.print(f"  {_shorten(output)}", markup=False, style="dim")
     if verdict.failure:
         out.print(f"  failed: {verdict.failure}", markup=False, style="red")

@@ -82,6 +82,8 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any]) -> None:
     facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
     facts.add_row("model", escape((saved["lm"] or {}).get("model", "none")))
     facts.add_row("scale", str(judge.scale))
+    if judge.decision is not None:
+        facts.add_row("decides", escape(str(judge.decision)))
     facts.add_row("task", escape(saved["task"] or "–"))
     for index, criterion in enumerate(judge.knowledge.criteria):
         facts.add_row("criteria" if index == 0 else "", escape(f"{criterion.name}: {criterion.definition}"))
