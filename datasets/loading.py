@@ -484,7 +484,7 @@ def _csv_records(path: Path, delimiter: str, encoding: str | None) -> Iterator[R
     row = 0
     try:
         for cells in reader:
-            if not cells or (header is None and len(cells) == 1 and _SEPARATOR.fullmatch(cells[0])):  # blank, or sep=;
+            if not cells or (header is None and _SEPARATOR.fullmatch(delimiter.join(cells))):  # blank, or sep=;
                 continue
             if ours:  # apostrophes that `score` put before what a spreadsheet would run
                 cells = [unguarded(cell) for cell in cells]

@@ -1,0 +1,112 @@
+"""Labels on the command line: what is understood is said before anything is spent, and what is learnt is decided by."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "datasets" / "awkward"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_dry_run_says_what_was_understood(cli: Any, name: str) -> None:
+    if name.endswith(".xlsx"):
+        pytest.importorskip("python_calamine")
+    case = EXPECTED[name]
+    more = [f"--columns={role}={column}" for role, column in (case.get("columns") or {}).items()]
+    more += ["--categories", case["categories"]] if case.get("categories") else []
+    done = cli("compile", FOLDER / name, "--dry-run", "--json", *more)
+    assert done.code == case.get("code", 0), done.err
+    if done.code:
+        assert case["error"] in done.err and "Traceback" not in done.err
+        assert done.out == ""
+        assert len([line for line in done.err.splitlines() if ", row " in line]) == case.get(
+            "lines", ", row " in done.err
+        )
+    else:
+        found = done.json
+        skipped = sum(map(len, case["expect"]["skipped"].values()))
+        assert (found["kind"], found["skipped"]) == (case["expect"]["kind"], skipped)
+        assert found["rows"] == found["labelled"] + found["skipped"] == case["expect"]["rows"]
+        assert found["raters"] == case["expect"]["raters"]
+
+
+def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
+    done = cli("compile", FOLDER / "google_form.csv", "--dry-run")
+    assert done.code == 0
+    said = " ".join(done.out.split())
+    assert "10 rows of google_form.csv, overall on 1..5 (said by the column's name)" in said
+    assert "12 rows in the file, 10 of them labels" in said
+    assert "left out, no rating: rows 4, 9" in said
+    assert "score = 'Rating (1-5)'" in said
+    assert "texts without a role, which the judge is not shown: 'Timestamp', 'Comments'" in said
+
+
+def test_two_aspects_are_refused(cli: Any) -> None:
+    rows = FOLDER / "two_scores.csv"
+    done = cli("compile", rows, "--aspect", "Helpfulness", "--aspect", "Safety", "--dry-run")
+    assert done.code == 2 and "--aspect was given 2 times" in done.err
+    done = cli("compile", rows, "--aspect", "safety", "--dry-run", "--json")
+    assert done.code == 0 and done.json["columns"]["score"] == "Safety (1-5)"
+
+
+def test_a_benchmark_set_by_its_name(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        {"id": str(n), "source": f"s{n // 2}", "output": f"o{n}", "system": "a", "doc_id": f"d{n // 2}",
+         "scores": {"coherence": n % 4 + 1.0, "fluency": 1.0}}
+        for n in range(12)
+    ]  # fmt: skip
+    (tmp_path / "summeval.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    monkeypatch.setenv("JUDGESMITH_DATA", str(tmp_path))
+    done = cli("compile", "bench/summeval", "--aspect", "coherence", "--dry-run", "--json")
+    assert done.code == 0, done.err
+    assert (done.json["rows"], done.json["scale"], done.json["scale_from"]) == (12, [1, 5], "given")
+    done = cli("compile", "bench/sumeval", "--dry-run")
+    assert done.code == 2 and "did you mean bench/summeval" in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "measure", "category"),
+    [
+        ("pass_fail.csv", "balanced_accuracy", {"pass", "fail"}),
+        ("good_ok_bad.csv", "weighted_kappa", {"bad", "ok", "good"}),
+        ("arena.jsonl", "pairwise_accuracy", None),
+    ],
+)
+def test_decisions_go_from_labels_to_verdicts(
+    cli: Any, server: Any, tmp_path: Path, name: str, measure: str, category: set[str] | None
+) -> None:
+    judge, scored = tmp_path / "judge.json", tmp_path / "scored.jsonl"
+    model = ("--lm", "openai/fake", "--api-base", server.base)
+    done = cli(
+        "compile", FOLDER / name, *model, "-o", judge, "--method", "direct", "--optimizer", "none", "--json",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    found = done.json["decisions"]
+    assert found["n"] + found["failed"] == done.json["heldout_rows"]
+    assert 0 <= found[measure]["value"] <= 1 or measure == "weighted_kappa"
+    saved = json.loads(judge.read_text())
+    assert ("decision" in saved) == (category is not None)
+    if category is None:
+        assert done.json["heldout"]["signature"].split("|")[1] == "sample"
+        return
+    assert set(saved["decision"]["names"]) == category
+    assert set(found["categories"]) == category
+    done = cli("score", FOLDER / name, "--judge", judge, *model, "-o", scored)
+    assert done.code == 0, done.err
+    verdicts = [json.loads(line)["verdict"] for line in scored.read_text().splitlines()]
+    cuts = saved["decision"]["cuts"]
+    for verdict in verdicts:
+        place = sum(verdict["percent"] >= cut for cut in cuts)
+        assert verdict["category"] == saved["decision"]["names"][place]
+        assert verdict.get("passed") == (bool(place) if len(category) == 2 else None)
+    assert "decides" in cli("show", judge).out
+
+
+def test_prompts_show_a_conversation_as_it_was_compiled(cli: Any, judge_file: Path) -> None:
+    done = cli("show", judge_file, "--prompt", FOLDER / "chat_messages.jsonl")
+    assert done.code == 0, done.err
+    assert "User: How do I reset my password?" in done.out
+    assert "Assistant: Calls search_help(" in done.out and "Tool: Help page 7" in done.out

@@ -1,0 +1,74 @@
+"""Files as people really have them: what is understood of each, and that no row is lost on the way."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.datasets import iter_rows, read_labels
+from judgesmith.errors import JudgesmithError
+
+FOLDER = Path(__file__).parent / "awkward"
+EXPECTED: dict[str, dict[str, Any]] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+GOOD = [name for name, case in EXPECTED.items() if "expect" in case]
+BAD = [name for name, case in EXPECTED.items() if "error" in case]
+
+
+def options(case: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "columns": case.get("columns"),
+        "categories": (case.get("categories") or "").split(",")[:9] if case.get("categories") else (),
+    }
+
+
+def test_every_file_has_its_expectation() -> None:
+    assert {path.name for path in FOLDER.iterdir()} - {"expected.json"} == set(EXPECTED)
+    assert len(EXPECTED) >= 25
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_understood(name: str) -> None:
+    if name.endswith(".xlsx"):
+        pytest.importorskip("python_calamine")
+    case = EXPECTED[name]
+    expected = dict(case["expect"])
+    labels = read_labels(FOLDER / name, **options(case))
+    found = labels.understood()
+    reasons: dict[str, list[int]] = {}
+    for row in found["skipped_rows"]:
+        reasons.setdefault(row["reason"], []).append(row["row"])
+    assert reasons == expected.pop("skipped")
+    assert found["rows"] == found["labelled"] + found["skipped"]
+    assert all(any(part in note for note in found["notes"]) for part in expected.pop("notes", [])), found["notes"]
+    assert set(expected.pop("unused_has", [])) <= set(found["unused"])
+    assert bool(expected.pop("ratings", False)) == any(row.ratings for row in labels.rows)
+    assert {key: found[key] for key in expected} == expected
+    for part in case.get("source_has", []):
+        assert part in labels.rows[0].source
+    for part in case.get("context_has", []):
+        assert part in (labels.rows[0].context or "")
+    rating = expected.get("columns", {}).get("score", "Rating (1-5)")
+    assert rating not in labels.aspect  # an aspect goes into prompts
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_refused_and_how(name: str) -> None:
+    case = EXPECTED[name]
+    with pytest.raises(JudgesmithError) as error:
+        read_labels(FOLDER / name, **options(case))
+    message = str(error.value)
+    assert case["error"] in message and name in message
+    if "lines" in case:
+        assert sum(", row " in line for line in message.splitlines()) == case["lines"]
+
+
+@pytest.mark.parametrize("name", [name for name in GOOD if EXPECTED[name]["expect"]["kind"] != "preference"])
+def test_the_same_texts_are_scored(name: str) -> None:
+    """What `score` and `show --prompt` show of a row is what the judge was compiled with."""
+    if name.endswith(".xlsx"):
+        pytest.importorskip("python_calamine")
+    columns = EXPECTED[name].get("columns")
+    labels = read_labels(FOLDER / name, **options(EXPECTED[name]))
+    rows = {(row.source, row.output, row.context) for row, _ in iter_rows(FOLDER / name, columns=columns)}
+    assert {(row.source, row.output, row.context) for row in labels.rows} <= rows
