@@ -436,6 +436,7 @@ def compile(
     )
     made, report = settings.run(judge, labels, model)
     made.report = report
+    made._compiled = False  # DSPy leaves what is frozen out of the state of a program around it
     return made
 
 

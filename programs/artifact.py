@@ -11,23 +11,25 @@ import json
 import math
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
+import dspy
+from dspy.predict.parameter import Parameter
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
 
 from .. import parts
 from ..errors import ArtifactError, JudgesmithError, OptionError
-from ..signatures.values import Criterion, CriterionScore, Scale
+from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
 from .calibration import Calibration
 from .decision import Decision
 from .models.lm import Connection, LanguageModel, Sampling, language_model
 from .models.names import ShownName, check_chosen, check_listed, recorded
-from .prompting.neighbours import MOST_SHOWN, Neighbours
 from .prompting.predict import JudgePredict
+from .prompting.saved import Part, Percent, SavedPredictor, Short, Text, saved_predictor, signature_hash
 from .registry import ensembles, judges
 
 if TYPE_CHECKING:
@@ -37,63 +39,28 @@ FORMAT = "judgesmith.judge/1"
 LARGEST = 16 * 1024 * 1024
 DEEPEST = 32
 
-Text = Annotated[str, StringConstraints(max_length=400_000)]
-Short = Annotated[str, StringConstraints(max_length=400)]
-Percent = Annotated[float, Field(ge=0, le=100)]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
-
-class _Scale(_Part):
+class _Scale(Part):
     low: float
     high: float
 
 
-class _Criterion(_Part):
+class _Criterion(Part):
     name: Annotated[str, StringConstraints(min_length=1, max_length=80)]
     definition: Annotated[str, StringConstraints(max_length=2000)]
 
 
-class _CriterionScore(_Part):
-    score: Percent
-    explanation: Text = ""
-
-
-class _Demo(_Part):
-    source: Text = ""
-    output: Text
-    context: Text | None = None
-    reference: Text | None = None
-    group: Text | None = None
-    score: Percent
-    explanation: Text = ""
-    criteria_scores: dict[Short, _CriterionScore] | None = None
-    annotation: Text = ""
-    other: Text = ""
-    other_score: Percent | None = None
-    augmented: bool = False
-    gold: bool = True
-
-
-class _Predictor(_Part):
-    instructions: Text
-    demos: Annotated[list[_Demo], Field(max_length=256)]
-    neighbours: Annotated[int, Field(ge=1, le=MOST_SHOWN)] | None = None
-
-
-class _Sampling(_Part):
+class _Sampling(Part):
     temperature: Annotated[float, Field(ge=0, le=2)] = 0.0
     max_tokens: Annotated[int, Field(ge=1)] | None = None
 
 
-class _LM(_Part):
+class _LM(Part):
     model: ShownName
     sampling: _Sampling
 
 
-class _Program(_Part):
+class _Program(Part):
     kind: Short
     options: dict[Short, Any]
 
@@ -105,18 +72,18 @@ class _Program(_Part):
         return found
 
 
-class _Calibration(_Part):
+class _Calibration(Part):
     percent: Annotated[list[float], Field(max_length=64)]
     score: Annotated[list[float], Field(max_length=64)]
 
 
-class _Decision(_Part):
+class _Decision(Part):
     names: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=200)]], Field(max_length=64)]
     cuts: Annotated[list[float], Field(max_length=64)]
     binary: bool = False
 
 
-class _Method(_Part):
+class _Method(Part):
     """What makes one judge; of an ensemble, one member. Keys beside these hold what was fitted: the kind of judge says
     which there are (`Judge.Fitted`)."""
 
@@ -126,7 +93,7 @@ class _Method(_Part):
     task: Text
     criteria: Annotated[list[_Criterion], Field(max_length=64)]
     signatures: dict[Short, Short]
-    state: dict[Short, _Predictor]
+    state: dict[Short, SavedPredictor]
 
     @model_validator(mode="after")
     def _fits_its_kind(self) -> Self:
@@ -141,7 +108,7 @@ class _Method(_Part):
         return dict(self.model_extra or {})
 
 
-class _Norm(_Part):
+class _Norm(Part):
     mean: Percent
     sd: Percent
 
@@ -150,7 +117,7 @@ class _Member(_Method):
     norm: _Norm
 
 
-class _Ensemble(_Part):
+class _Ensemble(Part):
     """The file itself is the first member, `norm` is its."""
 
     norm: _Norm
@@ -240,31 +207,6 @@ def predictors(judge: Judge) -> dict[str, JudgePredict]:
     return {name: p for name, p in judge.named_predictors() if isinstance(p, JudgePredict)}
 
 
-def signature_hash(predictor: JudgePredict) -> str:
-    """Twelve hex digits over the signature's field names in their order: demonstrations fit only the same fields."""
-    fields = [*predictor.signature.input_fields, "->", *predictor.signature.output_fields]
-    return sha256(" ".join(fields).encode()).hexdigest()[:12]
-
-
-def _dump_demo(demo: Any) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for name in _Demo.model_fields:
-        value = demo.get(name)
-        if value is None or value == "":
-            continue
-        if name == "criteria_scores":
-            # One that could not be read is left out; the prompts leave it out too.
-            value = {
-                k: {"score": round(float(c.score), 6), "explanation": c.explanation}
-                for k, c in value.items()
-                if not math.isnan(c.score)
-            }
-        elif name == "score":
-            value = round(float(value), 6)
-        kept[name] = value
-    return kept
-
-
 def to_dict(judge: Judge) -> dict[str, Any]:
     """A judge as plain JSON values, in the file's order. Raises ArtifactError for what the file may not hold."""
     check_listed(judge.models())
@@ -312,15 +254,8 @@ def _method(judge: Judge) -> dict[str, Any]:
         "task": judge.knowledge.description,
         "criteria": [{"name": c.name, "definition": c.definition} for c in judge.knowledge.criteria],
         **judge.fitted(),
-        "signatures": {name: signature_hash(p) for name, p in found.items()},
-        "state": {
-            name: {
-                "instructions": p.signature.instructions,
-                **({"neighbours": p.demos.shown} if isinstance(p.demos, Neighbours) else {}),
-                "demos": [_dump_demo(d) for d in p.demos],
-            }
-            for name, p in found.items()
-        },
+        "signatures": {name: signature_hash(p.signature) for name, p in found.items()},
+        "state": {name: saved_predictor(p.signature, p.demos) for name, p in found.items()},
     }
 
 
@@ -473,12 +408,12 @@ def _ensemble(first: Judge, saved: _Ensemble, scale: Scale) -> Judge:
     return made
 
 
-def _built(method: _Method, scale: Scale) -> Judge:
+def _plain_judge(method: _Method, scale: Scale, criteria: Sequence[Criterion]) -> Judge:
+    """A judge of these options, with what was fitted and without demonstrations. Raises ArtifactError."""
     kind, options = method.program.method(), method.program.options
     if unknown := set(options) - set(kind().options()):
         raise ArtifactError(f"unknown option {sorted(unknown)[0][:80]!r} for {method.program.kind}")
     strictly(kind.Options, options)
-    criteria = [Criterion(c.name, c.definition) for c in method.criteria]
     try:
         judge = kind(**options, task=method.task, criteria=criteria, scale=scale)
         fitted = strictly(kind.Fitted, method.fitted()).model_dump(mode="json", exclude_none=True)
@@ -487,17 +422,19 @@ def _built(method: _Method, scale: Scale) -> Judge:
         check_listed(judge.models())
     except (JudgesmithError, TypeError, ValueError, OverflowError) as error:
         raise ArtifactError(f"the file's options do not fit: {_plain(str(error))}") from None
+    return judge
+
+
+def _built(method: _Method, scale: Scale) -> Judge:
+    judge = _plain_judge(method, scale, [Criterion(c.name, c.definition) for c in method.criteria])
     found = predictors(judge)
     for name, predictor in found.items():
-        if method.signatures.get(name) != signature_hash(predictor) or name not in method.state:
+        if method.signatures.get(name) != signature_hash(predictor.signature) or name not in method.state:
             raise ArtifactError(f"{name} was compiled for other prompt fields; compile again with this version")
     if extra := (set(method.state) | set(method.signatures)) - set(found):
         raise ArtifactError(f"unknown predictor {sorted(extra)[0][:80]!r}")
     for name, predictor in found.items():
-        saved = method.state[name]
-        predictor.signature = predictor.signature.with_instructions(saved.instructions)
-        demos = [_load_demo(d) for d in saved.demos]
-        predictor.demos = demos if saved.neighbours is None else Neighbours(saved.neighbours, demos)
+        predictor.take(method.state[name])
     return judge
 
 
@@ -511,13 +448,63 @@ def _load_calibration(saved: _Calibration, scale: Scale) -> Calibration:
     return made
 
 
-def _load_demo(demo: _Demo) -> dict[str, Any]:
-    made = demo.model_dump(exclude_none=True, exclude={"criteria_scores"})
-    if demo.criteria_scores is not None:
-        made["criteria_scores"] = {
-            name: CriterionScore(c.score, c.explanation) for name, c in demo.criteria_scores.items()
-        }
-    return made
+def _take_over(mine: Any, made: Any) -> None:
+    """Give a judge, or one of its evaluators, the settings of another; its predictors and their demonstrations stay."""
+    for name, value in vars(made).items():
+        if isinstance(value, JudgePredict):
+            getattr(mine, name).layout = value.layout
+        elif isinstance(value, dspy.Module):
+            _take_over(getattr(mine, name), value)
+        elif name not in _OWN and not isinstance(value, Parameter):
+            mine.__dict__[name] = value
+
+
+#: What a judge keeps when it takes the settings of another.
+_OWN = ("callbacks", "history", "_language_model", "report")
+
+
+class _Settings(Part):
+    """What a judge is beside its knowledge and its predictors, as a leaf of a DSPy program's state."""
+
+    format: Literal["judgesmith.judge/1"]
+    program: _Program
+    scale: _Scale
+    calibration: _Calibration | None
+    fitted: dict[Short, Any]
+
+
+def settings(judge: Judge) -> dict[str, Any]:
+    """A judge's options, scale, calibration and what was fitted, as JSON values."""
+    found = judge.calibration
+    return {
+        "format": FORMAT,
+        "program": {"kind": judge.kind, "options": judge.options()},
+        "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
+        "calibration": found and {"percent": list(found.percent), "score": list(found.score)},
+        "fitted": judge.fitted(),
+    }
+
+
+def take_settings(judge: Judge, state: Mapping[str, Any]) -> None:
+    """Give a judge what `settings` said of another, whose predictors have the same names. Raises ArtifactError."""
+    try:
+        data = _Settings.model_validate_json(json.dumps(state, allow_nan=False))
+    except (ValidationError, ValueError, TypeError, RecursionError) as error:
+        raise ArtifactError(f"this is no state of a judge: {_first_problem(error)}") from None
+    if data.program.kind != judge.kind:
+        raise ArtifactError(f"the state is that of a {data.program.kind[:80]} judge, and this is a {judge.kind} judge")
+    scale = Scale(data.scale.low, data.scale.high)
+    if judge.kind not in ensembles:
+        known = judge.knowledge
+        program = {"program": data.program.model_dump(), "task": known.description, "signatures": {}, "state": {}}
+        made = _plain_judge(_Method(**program, criteria=[], **data.fitted), scale, known.criteria)
+        if set(predictors(made)) != set(predictors(judge)):
+            asked = {name: value for name, value in made.options().items() if judge.options().get(name) != value}
+            given = ", ".join(f"{name}={value!r}" for name, value in asked.items())
+            raise ArtifactError(f"the state is of a judge with other steps; make it with {given} and load again")
+        _take_over(judge, made)
+    judge.scale = scale
+    judge.calibration = None if data.calibration is None else _load_calibration(data.calibration, scale)
 
 
 def load(

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
 import dspy
+from dspy.predict.parameter import Parameter
 
 from .. import parts
-from ..errors import CallError, ModelError, OptionError
+from ..errors import ArtifactError, CallError, OptionError
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from . import artifact
 from .active_critic.task import Inference, Labelled, TaskInference, TaskKnowledge
@@ -21,7 +22,7 @@ from .decision import Decision
 from .models import engine
 from .models.lm import Connection, LanguageModel, language_model
 from .models.transport import Message
-from .prompting.predict import JudgePredict
+from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.suspicion import guarded
 
 
@@ -58,6 +59,24 @@ class Words:
     aspect_file: Path | None = None
     criteria: tuple[Criterion, ...] = ()
     task: str = ""
+
+
+class JudgeSettings(Parameter):  # type: ignore[misc]
+    """Options, scale, calibration and what was fitted, as a leaf of DSPy's state beside the knowledge and the
+    predictors: so a judge inside another program is saved and loaded with it."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+
+    def reset(self) -> None:
+        """Nothing: only demonstrations are reset."""
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        return artifact.settings(self.judge)
+
+    def load_state(self, state: Mapping[str, Any]) -> JudgeSettings:
+        artifact.take_settings(self.judge, state)
+        return self
 
 
 class Judge(dspy.Module):  # type: ignore[misc]
@@ -110,6 +129,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
                     f"most 2,000 (here {len(c.definition)})"
                 )
         self.knowledge = TaskKnowledge(task, criteria)
+        self.settled = JudgeSettings(self)
         self.scale = scale or Scale(0, 100)
         self.calibration: Calibration | None = None
         self.decision: Decision | None = None
@@ -309,13 +329,10 @@ class Judge(dspy.Module):  # type: ignore[misc]
 
     @property
     def lm(self) -> LanguageModel:
-        """The model in use: the judge's own, else DSPy's. Raises ModelError where there is neither."""
-        if self._language_model is not None:
-            return self._language_model
-        configured = dspy.settings.lm
-        if configured is None:
-            raise ModelError("no language model: pass lm=…, for example js.load('judge.json', lm='local/qwen2.5-0.5b')")
-        return language_model(configured)
+        """The model in use: one that a parent program set on its predictors, the judge's own, else DSPy's. Raises
+        ModelError where there is none."""
+        given = next((p.lm for p in self.predictors() if p.lm is not None), None)
+        return called(given or self._language_model)
 
     @property
     def own_lm(self) -> LanguageModel | None:
@@ -328,6 +345,15 @@ class Judge(dspy.Module):  # type: ignore[misc]
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
         self._language_model = language_model(lm)
+        for predictor in self.predictors():
+            predictor.lm = None  # what a parent program set before
+
+    def get_lm(self) -> Any:
+        """The judge's own model as DSPy takes it, the very object that was set where that is one of DSPy's; None where
+        it uses DSPy's."""
+        given = next((p.lm for p in self.predictors() if p.lm is not None), None)
+        own = given or self._language_model
+        return own.dspy if isinstance(own, LanguageModel) else own
 
     def score(self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None) -> Verdict:
         """Judge one output. `judge.score(source, output)`, or `judge.score(output=…)` where there is no source. Lists
@@ -375,7 +401,13 @@ class Judge(dspy.Module):  # type: ignore[misc]
         return 1 if self.brief and lm.embedded else lm.concurrency
 
     async def averdict(self, item: Item, lm: LanguageModel | None = None) -> Verdict:
-        """The asynchronous form of `score`, on the engine's loop."""
+        """The asynchronous form of `score`. lm: a model that the judge was prepared for; by default its own."""
+        texts = {"source": item.source, "context": item.context, "reference": item.reference}
+        verdict: Verdict = answer_of(await self.acall(output=item.output, **texts, group=item.group, lm=lm))
+        return verdict
+
+    async def judged(self, item: Item, lm: LanguageModel | None) -> Verdict:
+        """What `averdict` gives, without DSPy's callbacks and history of the judge itself."""
         if lm is None:
             lm = self.lm
             await self.prepare(lm)
@@ -399,18 +431,60 @@ class Judge(dspy.Module):  # type: ignore[misc]
         return replace(verdict, score=mapped(percent), category=category, passed=passed)
 
     async def aforward(
-        self, source: str = "", output: str = "", context: str | None = None, reference: str | None = None
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        *,
+        group: str | None = None,
+        lm: LanguageModel | None = None,
     ) -> dspy.Prediction:
-        return as_prediction(await self.averdict(Item(output, source, context, reference)))
+        """The verdict as a prediction: score, percent, explanation, criteria, errors, failure. group: rows of it are
+        kept out of the prompt."""
+        item = Item(output or "", source or "", context, reference, group)
+        verdict = await engine.on_loop(self.judged(item, lm))
+        return carrying(as_prediction(verdict), verdict)
 
     def forward(
-        self, source: str = "", output: str = "", context: str | None = None, reference: str | None = None
+        self,
+        source: str = "",
+        output: str = "",
+        context: str | None = None,
+        reference: str | None = None,
+        *,
+        group: str | None = None,
     ) -> dspy.Prediction:
-        return engine.run(self.aforward(source, output, context, reference))
+        return engine.run(self.aforward(source, output, context, reference, group=group))
 
-    def save(self, path: str | Path, **_: Any) -> None:
-        """Write the judge as one JSON file (see `programs.artifact`), atomically."""
+    def save(self, path: str | Path, save_program: bool = False, modules_to_serialize: Any = None) -> None:
+        """Write the judge as one JSON file (see `programs.artifact`), atomically. Raises ArtifactError for the forms of
+        DSPy's that hold pickled code."""
+        _refuse_pickle(path, save_program)
         artifact.save(self, path)
+
+    def load(self, path: str | Path, allow_pickle: bool = False, allow_unsafe_lm_state: bool = False) -> None:
+        """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
+        where DSPy has none either gets the file's. Raises ArtifactError for another kind of judge, and for pickles."""
+        _refuse_pickle(path, allow_pickle)
+        read = artifact.read(path)
+        made = artifact.build(read)
+        if type(made) is not type(self):
+            raise ArtifactError(f"{Path(path).name} holds a {made.kind} judge; js.load({str(path)!r}) makes one of it")
+        own = self.own_lm
+        if own is None and self.get_lm() is None and dspy.settings.lm is None:
+            named = artifact.model_of(read)
+            own = None if named is None else language_model(named, sampling=artifact.sampling_of(read))
+        artifact.connect(made, None)
+        self.adopt(made)
+        self.own_lm = own
+
+    def adopt(self, other: Self) -> None:
+        """Become what another judge of this class is, history and callbacks left aside."""
+        kept = {name: self.__dict__[name] for name in ("callbacks", "history", "_language_model")}
+        self.__dict__.clear()
+        self.__dict__.update(other.__dict__ | kept)
+        self.settled = JudgeSettings(self)
 
     def saved_as(self) -> list[tuple[Judge, dict[str, Any]]]:
         """The judges that such a file holds, each with what stands beside it there: itself."""
@@ -445,6 +519,12 @@ def rows_of(rows: Any) -> Iterable[Any]:
         made: Iterable[Any] = rows.to_dict("records")
         return made
     return cast(Iterable[Any], rows)
+def _refuse_pickle(path: str | Path, asked: bool) -> None:
+    if asked or Path(path).suffix.lower() in (".pkl", ".pickle"):
+        raise ArtifactError(
+            f"{path}: a judge is never pickled, since loading a pickle runs what is in it; save it as JSON, "
+            "judge.save('judge.json'), and read it with js.load('judge.json') or judge.load('judge.json')"
+        )
 
 
 def as_prediction(verdict: Verdict) -> dspy.Prediction:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, cast
 
 from pydantic import model_validator
@@ -18,7 +19,8 @@ from ...signatures.values import CriterionScore, Item, Usage, Verdict
 from ..judge import Choice, Form, Judge, Words
 from ..models.lm import LanguageModel
 from ..models.transport import Message
-from ..prompting.layouts import Explain, OverallLayout, Reading
+from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
+from ..prompting.predict import JudgePredict, answer_of
 from ..registry import judges
 from .combination import Combination, SavedCombination
 from .scoring import Known, MultiCriteriaScorer, OverallScorer, mean_score
@@ -51,7 +53,7 @@ class ActiveCritic(Judge):
         explain: Literal[Explain, "auto"] = option(
             "auto",
             "Explanation before the score (the paper's), after it, or none (its ablation); auto measures before and "
-            "after on the labels.",
+            "after on the labels, and takes none for vanilla, whose form in the paper is a bare score.",
         )
         reading: Literal[Reading, "auto"] = option(
             "auto",
@@ -97,12 +99,18 @@ class ActiveCritic(Judge):
         return super().in_words(given, words)
 
     def _build(self) -> None:
-        explain: Explain = "before" if self.explain == "auto" else self.explain
+        explain = self._explains()[0]
         reading: Reading = "said" if self.reading == "auto" else self.reading
         if self.variant == "fine":
             self.criteria_scorer = MultiCriteriaScorer(explain, reading)
         if self.variant != "fine" or self.combine == "os-e":
             self.overall_scorer = OverallScorer(explain, reading)
+
+    def _explains(self) -> list[Explain]:
+        """Where the explanation may stand, the preferred place first. The paper's plain vanilla has none."""
+        if self.explain != "auto":
+            return [self.explain]
+        return ["none"] if self.variant == "vanilla" else ["before", "after"]
 
     def settle(self, **form: Any) -> None:
         """Fix the form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts. Fitted
@@ -137,7 +145,8 @@ class ActiveCritic(Judge):
         inference: TaskInference,
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
-        inferred = await inference.infer(rows, lm, aspect=self.aspect, progress=progress)
+        asked = {"aspect": self.aspect, "progress": progress, "described": self.use_task}
+        inferred: Inference = answer_of(await inference.acall(rows, lm=lm, **asked))
         known = self.knowledge
         known.description = known.description or inferred.description
         known.criteria = known.criteria or inferred.criteria
@@ -152,7 +161,7 @@ class ActiveCritic(Judge):
         if self.reading == "expected" and not logprobs:
             model = "the model" if self.own_lm is None else self.own_lm.name
             raise OptionError(f"{model} gives no log-probabilities; use reading 'said' or 'auto'")
-        explains = ["before", "after"] if self.explain == "auto" else [self.explain]
+        explains = self._explains()
         readings = [self.reading]
         if self.reading == "auto":
             readings = ["expected", "said"] if logprobs else ["said"]
@@ -233,19 +242,17 @@ class ActiveCritic(Judge):
     @property
     def brief(self) -> bool:
         """Whether scoring stops after the overall score (same score, no explanation): for searches."""
-        layout = self._overall_layout()
-        return layout is not None and layout.brief
+        return any(predictor.layout.brief for predictor in self._steps())
 
     def set_brief(self, on: bool) -> None:
-        layout = self._overall_layout()
-        if layout is not None and layout.explain == "after" and layout.brief != on:
-            self.overall_scorer.predict.layout = OverallLayout(layout.explain, layout.reading, brief=on)
+        for predictor in self._steps():
+            layout: OverallLayout | CriteriaLayout = predictor.layout
+            if layout.explain == "after" and layout.brief != on:
+                predictor.layout = type(layout)(layout.explain, layout.reading, brief=on)
 
-    def _overall_layout(self) -> OverallLayout | None:
-        if not hasattr(self, "overall_scorer"):
-            return None
-        layout: OverallLayout = self.overall_scorer.predict.layout
-        return layout
+    def _steps(self) -> list[JudgePredict]:
+        """The predictors of its steps, in their order."""
+        return [p for p in self.predictors() if isinstance(p, JudgePredict)]
 
     def combine_by(self, combination: Combination | None) -> None:
         """Combine the scores by fitted weights from now on; None: as `combine` says. Raises OptionError for weights of
@@ -275,7 +282,7 @@ class ActiveCritic(Judge):
         able = await lm.capabilities()
         if self.reading == "auto" or self.explain == "auto":
             self.settle(
-                explain="before" if self.explain == "auto" else self.explain,
+                explain=self._explains()[0],
                 reading=("expected" if able.logprobs else "said") if self.reading == "auto" else self.reading,
             )
 
@@ -299,7 +306,7 @@ class ActiveCritic(Judge):
             scores = steps[0].read.values["criteria_scores"]
             if self._asks_overall():
                 try:
-                    steps.append(await self.overall_scorer.ascore(item, known, lm, scores))
+                    steps.append(await self.overall_scorer.ascore(item, known, lm, self._as_shown(scores)))
                 except CallError as error:  # the first step was paid for, and its scores are known
                     failed = error
         values = steps[-1].read.values
@@ -327,6 +334,13 @@ class ActiveCritic(Judge):
             usage=sum((s.usage for s in steps), getattr(failed, "usage", Usage())),
             raw=(*(text for s in steps for text in s.raw), *getattr(failed, "raw", ())),
         )
+
+    def _as_shown(self, scores: Mapping[str, CriterionScore]) -> Mapping[str, CriterionScore]:
+        """McS-E's scores as OS-E sees them: with what was said before each; what comes after them all changes nothing,
+        and a search leaves it out."""
+        if self.explain != "after":
+            return scores
+        return {name: replace(score, explanation="") for name, score in scores.items()}
 
     def previews(self, item: Item) -> dict[str, list[Message]]:
         known = self.known()

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import dspy
 
+from ...errors import OptionError
 from ...signatures.scoring import ScoreCriteria, ScoreOverall
 from ...signatures.values import Criterion, CriterionScore, Item
 from ..models.lm import LanguageModel
+from ..prompting.evaluator import Evaluator
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
-from ..prompting.predict import Answer, JudgePredict
+from ..prompting.predict import Answer, JudgePredict, answer_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +32,41 @@ def material(item: Item) -> dict[str, Any]:
     return {"source": item.source, "context": item.context, "reference": item.reference, "output": item.output}
 
 
-class MultiCriteriaScorer(dspy.Module):  # type: ignore[misc]
-    """McS-E: one call scores an output on every criterion, each with an explanation before its score."""
+class MultiCriteriaScorer(Evaluator):
+    """McS-E: one call scores an output on every criterion, each with an explanation before its score or after all."""
 
     def __init__(self, explain: Explain, reading: Reading) -> None:
         super().__init__()
-        # Explanations that come after the score exist only at the overall step: here they would cost a long answer
-        # and change nothing.
-        self.predict = JudgePredict(ScoreCriteria, CriteriaLayout("before" if explain == "before" else "none", reading))
+        self.predict = JudgePredict(ScoreCriteria, CriteriaLayout(explain, reading))
 
     def inputs(self, item: Item, known: Known) -> dict[str, Any]:
         return {"task": known.task, "criteria": known.criteria, **material(item)}
 
     async def ascore(self, item: Item, known: Known, lm: LanguageModel) -> Answer:
-        return await self.predict.ask(lm, self.inputs(item, known), group=item.group)
+        """Raises Unreadable or CallError."""
+        said = {"criteria": known.criteria, "task": known.task, "group": item.group}
+        return cast(Answer, answer_of(await self.acall(**material(item), **said, lm=lm)))
+
+    async def aforward(
+        self,
+        source: str = "",
+        output: str = "",
+        *,
+        context: str | None = None,
+        reference: str | None = None,
+        criteria: Sequence[Criterion] = (),
+        task: str = "",
+        group: str | None = None,
+        lm: str | LanguageModel | Any | None = None,
+    ) -> dspy.Prediction:
+        """`criteria_scores`: by name a score in [0, 100] with its explanation. Raises Unreadable or CallError."""
+        if not criteria:
+            raise OptionError("McS-E scores criteria: pass criteria=[Criterion(name, definition), …]")
+        item, known = Item(output, source, context, reference, group), Known(task, tuple(criteria))
+        return await self.predict.acall(**self.inputs(item, known), group=group, lm=lm)
 
 
-class OverallScorer(dspy.Module):  # type: ignore[misc]
+class OverallScorer(Evaluator):
     """OS-E: one overall score from the material, and from criterion scores where McS-E came before."""
 
     def __init__(self, explain: Explain, reading: Reading) -> None:
@@ -66,7 +86,28 @@ class OverallScorer(dspy.Module):  # type: ignore[misc]
     async def ascore(
         self, item: Item, known: Known, lm: LanguageModel, scores: Mapping[str, CriterionScore] | None = None
     ) -> Answer:
-        return await self.predict.ask(lm, self.inputs(item, known, scores), group=item.group)
+        """Raises Unreadable or CallError."""
+        said = {"criteria": known.criteria, "task": known.task, "aspect": known.aspect, "group": item.group}
+        return cast(Answer, answer_of(await self.acall(**material(item), **said, criteria_scores=scores, lm=lm)))
+
+    async def aforward(
+        self,
+        source: str = "",
+        output: str = "",
+        *,
+        context: str | None = None,
+        reference: str | None = None,
+        criteria: Sequence[Criterion] = (),
+        criteria_scores: Mapping[str, CriterionScore] | None = None,
+        task: str = "",
+        aspect: str = "",
+        group: str | None = None,
+        lm: str | LanguageModel | Any | None = None,
+    ) -> dspy.Prediction:
+        """`score` in [0, 100] and `explanation`. criteria_scores: as McS-E gave them. Raises Unreadable or
+        CallError."""
+        item, known = Item(output, source, context, reference, group), Known(task, tuple(criteria), aspect)
+        return await self.predict.acall(**self.inputs(item, known, criteria_scores), group=group, lm=lm)
 
 
 def mean_score(scores: Mapping[str, CriterionScore]) -> float:

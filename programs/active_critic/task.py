@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +14,10 @@ from ...errors import CallError
 from ...signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 from ...signatures.values import Criterion, Usage
 from ..models.lm import LanguageModel
-from ..prompting.layouts import CriteriaListLayout, Laid, TextLayout, block, disarm
-from ..prompting.predict import JudgePredict
+from ..models.transport import Reply
+from ..prompting.evaluator import Evaluator
+from ..prompting.layouts import MATERIAL, CriteriaListLayout, Laid, Read, TextLayout, block, disarm
+from ..prompting.predict import JudgePredict, called, carrying
 
 FEWEST, MOST = 4, 10
 
@@ -64,7 +67,7 @@ class Inference:
     usage: Usage
 
 
-class TaskInference(dspy.Module):  # type: ignore[misc]
+class TaskInference(Evaluator):
     """Reads labelled examples in mini-batches.
 
     batches: mini-batches at most (paper: 25). batch_size: examples in each (paper: 5). keep: descriptions and criteria
@@ -80,13 +83,13 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
         self.text_limit = text_limit
         self.observe = JudgePredict(
             ObserveBatch,
-            TextLayout("observations", "Answer with at most five short sentences, or with COMPLETE.", tokens=220),
+            OwnWords("observations", "Answer with at most five short sentences, or with COMPLETE.", tokens=220),
         )
         description = "Answer with one to three sentences and nothing else."
-        self.describe = JudgePredict(DescribeTask, TextLayout("description", description, tokens=140))
-        self.propose = JudgePredict(ProposeCriteria, CriteriaListLayout())
-        self.merge_descriptions = JudgePredict(MergeDescriptions, TextLayout("description", description, tokens=140))
-        self.merge_criteria = JudgePredict(MergeCriteria, CriteriaListLayout())
+        self.describe = JudgePredict(DescribeTask, OwnWords("description", description, tokens=140))
+        self.propose = JudgePredict(ProposeCriteria, OwnCriteria())
+        self.merge_descriptions = JudgePredict(MergeDescriptions, OwnWords("description", description, tokens=140))
+        self.merge_criteria = JudgePredict(MergeCriteria, OwnCriteria())
 
     def calls(self, rows: int) -> int:
         """Calls at most for so many rows, retries not counted."""
@@ -96,22 +99,39 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
     def _kept(self, rows: int) -> int:
         return min(self.batches, self.keep, -(-rows // self.batch_size))
 
+    async def aforward(
+        self,
+        examples: Sequence[Labelled],
+        *,
+        aspect: str = "",
+        described: bool = True,
+        lm: str | LanguageModel | Any | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> dspy.Prediction:
+        """`description`, `criteria` and `notes`, as in `infer`."""
+        model = called(lm if lm is not None else self.observe.lm)
+        found = await self.infer(examples, model, aspect=aspect, described=described, progress=progress)
+        made = dspy.Prediction(description=found.description, criteria=list(found.criteria), notes=list(found.notes))
+        return carrying(made, found)
+
     async def infer(
         self,
         examples: Sequence[Labelled],
         lm: LanguageModel,
         *,
         aspect: str = "",
+        described: bool = True,
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
         """`examples` in the order in which they are to be read (shuffled by the caller). `aspect`: what people scored,
-        where the labels name it."""
-        run = _Reading(self, lm, progress)
+        where the labels name it. described: no is the ablation without T, in which criteria come from observations
+        alone."""
+        run = _Reading(self, lm, progress, described)
         batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)]
         # A batch without a description is made up for by another one, as far as the announced calls go.
         most = 3 * self._kept(len(examples))
         for batch in batches[: self.batches]:
-            if len(run.descriptions) >= self.keep or run.asked + 3 > most or run.complete:
+            if run.kept >= self.keep or run.asked + 3 > most or run.complete:
                 break
             await run.read(self._show(batch, aspect))
         description = await run.description()
@@ -137,13 +157,20 @@ class TaskInference(dspy.Module):  # type: ignore[misc]
 class _Reading:
     """What was learnt so far of the examples, and what it cost."""
 
-    def __init__(self, inference: TaskInference, lm: LanguageModel, progress: Callable[[str], None] | None) -> None:
-        self.steps, self.lm, self.progress = inference, lm, progress
+    def __init__(
+        self, inference: TaskInference, lm: LanguageModel, progress: Callable[[str], None] | None, described: bool
+    ) -> None:
+        self.steps, self.lm, self.progress, self.described = inference, lm, progress, described
         self.usage, self.notes, self.asked = Usage(), list[str](), 0
         self.observations: list[str] = []
         self.descriptions: list[str] = []
         self.sets: list[list[Criterion]] = []
         self.batches, self.complete = 0, False
+
+    @property
+    def kept(self) -> int:
+        """Batches that gave what was asked for."""
+        return len(self.descriptions if self.described else self.sets)
 
     async def ask(self, step: JudgePredict, what: str, **inputs: Any) -> Any | None:
         """The answer; None, and a note, where the call fails."""
@@ -169,18 +196,20 @@ class _Reading:
         new = await self.ask(steps.observe, what, earlier_observations=seen, examples=batch)
         if new is None:
             return
-        if _is_complete(new) and self.descriptions:
+        if _is_complete(new) and (self.descriptions or self.sets):
             self.complete = True
             return
         self.observations.append(new.replace("COMPLETE", "").strip())
         seen = "\n".join(self.observations)
         earlier = self.descriptions[-1] if self.descriptions else ""
-        what = f"describing the task, {where}"
-        described = await self.ask(steps.describe, what, observations=seen, earlier_description=earlier)
-        if described is not None:
-            self.descriptions.append(described)
+        told = None
+        if self.described:
+            what = f"describing the task, {where}"
+            told = await self.ask(steps.describe, what, observations=seen, earlier_description=earlier)
+        if told is not None:
+            self.descriptions.append(told)
         what = f"naming criteria, {where}"
-        named = await self.ask(steps.propose, what, description=described or earlier, observations=seen)
+        named = await self.ask(steps.propose, what, description=told or earlier, observations=seen)
         if named is not None:
             self.sets.append(named)
 
@@ -200,6 +229,59 @@ class _Reading:
         what = "merging criteria"
         merged = await self.ask(self.steps.merge_criteria, what, description=description, criteria_lists=lists)
         return _merged(merged, self.sets)
+#: Words that a sentence has at least to count as taken from a prompt, and from a row, whose words may well be named.
+FROM_PROMPT, FROM_ROW = 5, 8
+
+
+_WORD = re.compile(r"\w+")
+
+
+def _plain(text: str) -> str:
+    return f" {' '.join(_WORD.findall(text.casefold()))} "
+
+
+def repeated(sentence: str, *texts: str, least: int = FROM_PROMPT) -> bool:
+    """Whether a sentence (of `least` words or more) stands in one of the texts as it is, but for case and marks."""
+    words = _plain(sentence)
+    return words.count(" ") > least and any(words in _plain(text) for text in texts)
+
+
+#: What our prompts of task inference say themselves.
+PROMPTS = (
+    MATERIAL,
+    *(step.instructions for step in (ObserveBatch, DescribeTask, ProposeCriteria, MergeDescriptions, MergeCriteria)),
+)
+
+
+class OwnWords(TextLayout):
+    """A text without the sentences that repeat our prompt or a shown row, as weak models do; nothing else is no
+    answer."""
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found = super().read(reply, inputs)
+        if found.problem is not None:
+            return found
+        rows = str(inputs.get("examples") or "")
+        said = re.findall(r"\S.*?(?:[.!?](?=\s)|$)", found.values[self.field], re.MULTILINE)
+        own = [s for s in said if not repeated(s, *PROMPTS, self.rule) and not repeated(s, rows, least=FROM_ROW)]
+        if not any(re.search(r"\w", s) for s in own):
+            return Read({}, problem="the answer only repeats the prompt or a row")
+        return found if len(own) == len(said) else Read({self.field: "\n".join(own)}, True)
+
+
+class OwnCriteria(CriteriaListLayout):
+    """Criteria without those that repeat our prompt."""
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found = super().read(reply, inputs)
+        if found.problem is not None:
+            return found
+        ours = (*PROMPTS, self.rules(inputs))
+        own = [c for c in found.values["criteria"] if not (repeated(c.name, *ours) or repeated(c.definition, *ours))]
+        own = [c for c in own if not repeated(f"{c.name} {c.definition}", *ours)]
+        if len(own) < self.fewest:
+            return Read({}, problem="the criteria only repeat the prompt")
+        return Read({"criteria": own}, len(own) < len(found.values["criteria"]))
 
 
 def _is_complete(text: str) -> bool:

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, cast, get_args
+from typing import Any, Literal, Self, get_args
 
 import dspy
 
@@ -27,8 +27,9 @@ from ...signatures.values import Item, Usage
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Reply, Request
 from ..prompting.answers import token_at
-from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import Answer, JudgePredict, Unreadable
+from ..prompting.evaluator import Evaluator
+from ..prompting.layouts import SHARED, Laid, Layout, Read, block
+from ..prompting.predict import Answer, JudgePredict, Unreadable, answer_of, called, carrying
 
 Question = Literal["better-worse", "yes-no"]
 Order = Literal["other-first", "output-first", "both"]
@@ -203,6 +204,12 @@ class ComparisonLayout(Layout):
             parts.append(block("output", str(values.get("output") or "")))
         return "\n".join(parts)
 
+    def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
+        """The two outputs in their order, as in our own prompt."""
+        fields = super().shown(signature, inputs)
+        both = Laid(self._material(tuple(signature.input_fields), inputs))
+        return {name: text for name, text in fields.items() if name in SHARED} | {"material": both}
+
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         """What people's scores say of a demonstration's two outputs."""
         if not demo.get("other") or demo.get("other_score") is None or demo.get("score") is None:
@@ -264,7 +271,7 @@ class ComparisonPredict(JudgePredict):
         ]
 
 
-class PairwiseComparer(dspy.Module):  # type: ignore[misc]
+class PairwiseComparer(Evaluator):
     """Compares an output with another one.
 
     form: better-worse (three words) or yes-no (two; "No" counts as worse). order: which output stands first, or both
@@ -322,6 +329,37 @@ class PairwiseComparer(dspy.Module):  # type: ignore[misc]
         self, item: Item, other: str, lm: LanguageModel, *, task: str = "", aspect: str = "", name: str = ""
     ) -> Compared:
         """How `item.output` compares with `other`. Raises CallError where no answer could be read."""
+        texts = {"source": item.source, "output": item.output, "other": other, "context": item.context}
+        said = {"task": task, "aspect": aspect, "name": name, "group": item.group}
+        compared: Compared = answer_of(await self.acall(**texts, **said, lm=lm))
+        return compared
+
+    async def aforward(
+        self,
+        source: str = "",
+        output: str = "",
+        other: str = "",
+        *,
+        context: str | None = None,
+        task: str = "",
+        aspect: str = "",
+        name: str = "",
+        group: str | None = None,
+        lm: str | LanguageModel | Any | None = None,
+    ) -> dspy.Prediction:
+        """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word. Raises
+        CallError where no answer could be read."""
+        item, model = Item(output, source, context, None, group), called(lm if lm is not None else self.predict.lm)
+        compared = await self._compared(item, other, model, task=task, aspect=aspect, name=name)
+        found = compared.comparison
+        prediction = dspy.Prediction(
+            better=found.better, worse=found.worse, similar=found.similar, word=found.word, notes=compared.notes
+        )
+        return carrying(prediction, compared)
+
+    async def _compared(
+        self, item: Item, other: str, lm: LanguageModel, *, task: str, aspect: str, name: str
+    ) -> Compared:
         orders: list[Order] = ["other-first", "output-first"] if self.order == "both" else [self.order]
         found = []
         for order in orders:
@@ -391,11 +429,11 @@ def _both(one: Compared, two: Compared) -> Compared:
     return Compared(merged, one.usage + two.usage, (*one.raw, *two.raw), one.repaired or two.repaired, notes)
 
 
-class _Asked:
-    """A model whose requests are changed on their way: what a predictor needs of it, and no more."""
+class _Asked(LanguageModel):
+    """A model whose requests are changed on their way. Meter, cache, limits and connection are the original's."""
 
     def __init__(self, lm: LanguageModel, sampling: Sampling, **changes: Any) -> None:
-        self.name = lm.name
+        self.__dict__.update(lm.__dict__)
         self.sampling = sampling
         self._lm = lm
         self._changes = changes
@@ -409,10 +447,10 @@ class _Asked:
 
 def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel:
     """The model for its `number`-th answer at `temperature`: a numbered draw, which the disk keeps apart."""
-    return cast(LanguageModel, _Asked(lm, Sampling(temperature, lm.sampling.max_tokens), sample=number))
+    return _Asked(lm, Sampling(temperature, lm.sampling.max_tokens), sample=number)
 
 
 def listing(lm: LanguageModel) -> LanguageModel:
     """The model with more log-probabilities than servers elsewhere give. Measured on small llama.cpp models: of the
     words that answer, the less likely ones are often missing among the first 20."""
-    return cast(LanguageModel, _Asked(lm, lm.sampling, top_logprobs=LISTED))
+    return _Asked(lm, lm.sampling, top_logprobs=LISTED)

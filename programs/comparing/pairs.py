@@ -217,7 +217,7 @@ class PairS(OneAspectJudge):
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         return Verdict.failed(ALONE)
 
-    async def averdict(self, item: Item, lm: LanguageModel | None = None) -> Verdict:
+    async def judged(self, item: Item, lm: LanguageModel | None) -> Verdict:
         return Verdict.failed(ALONE)  # no model is looked up for that
 
     def score_many(

@@ -25,8 +25,9 @@ from ...signatures.synthesis import WriteReference
 from ...signatures.values import Item, Usage
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
-from ..prompting.layouts import Layout, Read, block
-from ..prompting.predict import JudgePredict
+from ..prompting.evaluator import Evaluator
+from ..prompting.layouts import SHARED, Laid, Layout, Read, block
+from ..prompting.predict import JudgePredict, answer_of, called, carrying
 from .comparison import sampled
 
 #: Raise it with any change of the prompts here: references of another version are written anew.
@@ -158,6 +159,12 @@ class WritingLayout(Layout):
             )
         return "\n".join(parts)
 
+    def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
+        """The document and what is asked for, as in our own prompt."""
+        fields = super().shown(signature, inputs)
+        asked = Laid(self._material(tuple(signature.input_fields), inputs))
+        return {name: text for name, text in fields.items() if name in SHARED} | {"material": asked}
+
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 80 + 4 * int(inputs["target"].length(inputs.get("source") or ""))
 
@@ -169,7 +176,7 @@ class WritingLayout(Layout):
         return Read({"output": text})
 
 
-class ReferenceWriter(dspy.Module):  # type: ignore[misc]
+class ReferenceWriter(Evaluator):
     """Writes the graded outputs of a document."""
 
     def __init__(self) -> None:
@@ -185,6 +192,26 @@ class ReferenceWriter(dspy.Module):  # type: ignore[misc]
     async def awrite(self, item: Item, target: Target, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         """All levels of one document, with what that cost. Raises CallError, with `usage`, where the worst or the best
         could not be written: nothing lies between one text."""
+        texts = {"source": item.source, "context": item.context, "group": item.group}
+        written: tuple[ReferenceSet, Usage] = answer_of(await self.acall(**texts, target=target, lm=lm))
+        return written
+
+    async def aforward(
+        self,
+        source: str = "",
+        *,
+        context: str | None = None,
+        target: Target,
+        group: str | None = None,
+        lm: str | LanguageModel | Any | None = None,
+    ) -> dspy.Prediction:
+        """`outputs`: texts by level, and `left_out`: why others are missing. Raises CallError as `awrite` does."""
+        model = called(lm if lm is not None else self.predict.lm)
+        found, usage = await self._all(Item("", source, context, None, group), target, model)
+        made = dspy.Prediction(outputs=dict(found.outputs), left_out=dict(found.left_out))
+        return carrying(made, (found, usage))
+
+    async def _all(self, item: Item, target: Target, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         outputs: dict[int, str] = {}
         left_out: dict[int, str] = {}
         usage = Usage()

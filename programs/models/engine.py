@@ -111,6 +111,13 @@ def _outside_the_loop() -> None:
         raise RuntimeError("a judge was called synchronously inside its own event loop; use the asynchronous form")
 
 
+async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await a coroutine on the engine's loop, from whichever loop: connections, limits and locks belong to that one."""
+    if threading.current_thread() is _thread:
+        return await coroutine
+    return await asyncio.wrap_future(submit(coroutine))
+
+
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end from synchronous code. Ctrl-C cancels it."""
     try:

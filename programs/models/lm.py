@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 import orjson
@@ -26,8 +26,12 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_aft
 
 from ...errors import BudgetError, CallError, ModelError, OptionError
 from ...signatures.values import Usage
+from . import engine
 from .cache import CallCache
 from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
+
+if TYPE_CHECKING:
+    from .as_dspy import NamedLM
 
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
 OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
@@ -136,6 +140,7 @@ class LanguageModel:
         self._cache = cache if cache is not None else (CallCache() if self.connection.cache else None)
         self._capabilities: Capabilities | None = None
         self._probing: asyncio.Task[Capabilities] | None = None
+        self._dspy: NamedLM | None = None
         self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
         self._slots = asyncio.Semaphore(self.concurrency)
         # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
@@ -144,8 +149,36 @@ class LanguageModel:
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a connection is shared, never copied with a program
 
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        made._dspy = None
+        return made
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ModelError(
+            f"{self.name} is a connection and cannot be pickled; save the judge or the program as JSON, "
+            "save('judge.json'), and give the model again where it is loaded"
+        )
+
     def __repr__(self) -> str:
         return f"LanguageModel({self.name!r})"
+
+    @property
+    def dspy(self) -> Any:
+        """The model as DSPy's modules take it: the caller's own object, where it was made of one."""
+        if isinstance(self._transport, ThroughDSPy):
+            return self._transport.lm
+        if self._dspy is None:
+            from .as_dspy import NamedLM
+
+            self._dspy = NamedLM(self)
+        return self._dspy
+
+    @property
+    def known(self) -> Capabilities:
+        """What it can do, as far as it was probed."""
+        return self._capabilities or Capabilities()
 
     @property
     def identity(self) -> str:
@@ -176,8 +209,34 @@ class LanguageModel:
         readable: whether the caller can use a reply, asked at least once of the one that is returned. What cannot be
         read is never kept, and never taken from the disk: the next one who asks gets a new answer.
 
-        Raises CallError when it failed for good, ModelError when no call can succeed, BudgetError over the budget.
+        DSPy's callbacks, history and usage show the call. Raises CallError when it failed for good, ModelError when no
+        call can succeed, BudgetError over the budget.
         """
+        return await engine.on_loop(self._shown(request, meter, readable))
+
+    async def _shown(
+        self, request: Request, meter: Callable[[Usage], None] | None, readable: Callable[[Reply], bool]
+    ) -> Reply:
+        from .as_dspy import shown
+
+        async def call() -> tuple[Reply, Usage, float | None]:
+            used: list[Usage] = []
+            reply = await self._complete(request, used.append, readable)
+            if meter is not None:
+                meter(used[0])
+            return reply, used[0], price(self.name, reply)
+
+        if isinstance(self._transport, ThroughDSPy):  # DSPy shows its own objects' calls itself
+            return (await call())[0]
+        return (await shown(self, request, call))[0]
+
+    async def _complete(
+        self,
+        request: Request,
+        meter: Callable[[Usage], None] | None = None,
+        readable: Callable[[Reply], bool] = lambda _: True,
+    ) -> Reply:
+        """`complete`, which nobody is shown."""
         self.meter.admit()
         if self._cache is None:
             reply, usage = await self._ask(request)
@@ -297,16 +356,34 @@ class LanguageModel:
     # -- what it can do
 
     async def capabilities(self) -> Capabilities:
-        """Probe the model once; the result is kept on disk with its calls. Raises ModelError if it never answers."""
+        """Probe the model once; the result is kept on disk with its calls. Raises ModelError if it never answers.
+
+        What a `dspy.BaseLM` of the caller's own can do is what it declares (`supported_params`,
+        `supports_response_schema`): it may follow a script, whose answers are not ours to use up. A plain `dspy.LM` is
+        probed, out of sight of DSPy's history, usage and callbacks.
+        """
+        if self._capabilities is None and isinstance(self._transport, ThroughDSPy):
+            self._capabilities = _declared(self._transport.lm)
+        if self._capabilities is None:
+            return await engine.on_loop(self._probed())
+        return self._capabilities
+
+    async def _probed(self) -> Capabilities:
         if self._capabilities is None:
             if self._probing is None:
-                self._probing = asyncio.ensure_future(self._probe())
+                self._probing = asyncio.ensure_future(self._probe_unseen())
             try:
                 self._capabilities = await asyncio.shield(self._probing)
             except Exception:
                 self._probing = None
                 raise
         return self._capabilities
+
+    async def _probe_unseen(self) -> Capabilities:
+        import dspy
+
+        with dspy.context(disable_history=True, callbacks=[], usage_tracker=None, caller_modules=None):
+            return await self._probe()
 
     async def _probe(self) -> Capabilities:
         plain = [{"role": "system", "content": "Answer with one digit."}, {"role": "user", "content": "2 + 2 ="}]
@@ -318,7 +395,7 @@ class LanguageModel:
 
         for messages, top in ((plain, 5), (plain, 0), (merged, 5), (merged, 0)):
             try:
-                reply = await self.complete(Request(messages, 4, top_logprobs=top), readable=sane)
+                reply = await self._complete(Request(messages, 4, top_logprobs=top), readable=sane)
                 break
             except Unreachable as error:
                 raise ModelError(f"{error}; check that the server runs, and its address") from None
@@ -335,11 +412,21 @@ class LanguageModel:
             "additionalProperties": False,
         }
         try:
-            told = orjson.loads((await self.complete(Request(messages, 24, schema=shape), readable=sane)).text)
+            told = orjson.loads((await self._complete(Request(messages, 24, schema=shape), readable=sane)).text)
             schema = isinstance(told, dict) and told.get("digit") in (1, 2, 3, 4)
         except (CallError, orjson.JSONDecodeError):
             schema = False
         return Capabilities(logprobs, schema, system, self._knows_grammar)
+
+
+def _declared(lm: Any) -> Capabilities | None:
+    """What a DSPy object says that it can do; None for a plain `dspy.LM`, whose model has to be asked."""
+    import dspy
+
+    if type(lm) is dspy.LM and isinstance(getattr(lm, "_engine_spec", "auto"), str):
+        return None
+    schema = getattr(lm, "supports_response_schema", False) is True
+    return Capabilities("logprobs" in getattr(lm, "supported_params", ()), schema)
 
 
 def _patience(state: RetryCallState) -> float:
@@ -431,6 +518,8 @@ def language_model(
     if isinstance(lm, LanguageModel):
         return lm
     if not isinstance(lm, str):
+        if isinstance(ours := getattr(lm, "of", None), LanguageModel):
+            return ours
         name = getattr(lm, "model", None)
         if not isinstance(name, str) or not callable(getattr(lm, "acall", None)):
             raise OptionError(f"an LM is a name or a dspy.LM object; got {type(lm).__name__}")

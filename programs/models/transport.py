@@ -162,6 +162,11 @@ def _count(number: Any) -> int:
     return int(number)
 
 
+def json_schema_form(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A JSON schema as OpenAI's `response_format`."""
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+
+
 class OpenAIStyle:
     """POST {base}/chat/completions over one pooled aiohttp session. Lives on the engine's loop."""
 
@@ -189,10 +194,7 @@ class OpenAIStyle:
         if request.grammar:
             body["grammar"] = request.grammar
         elif request.schema:
-            body["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": dict(request.schema)},
-            }
+            body["response_format"] = json_schema_form(request.schema)
         return body
 
     async def send(self, request: Request) -> Reply:
@@ -313,10 +315,7 @@ class ThroughLiteLLM:
         if request.top_logprobs:
             options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         if request.schema:
-            options["response_format"] = {
-                "type": "json_schema",
-                "json_schema": {"name": "answer", "strict": True, "schema": dict(request.schema)},
-            }
+            options["response_format"] = json_schema_form(request.schema)
         try:
             response = await litellm.acompletion(
                 model=self.model,
@@ -361,11 +360,23 @@ class ThroughDSPy:
             options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
         if request.sample:
             options["rollout_id"] = request.sample
+        if request.schema:
+            options["response_format"] = json_schema_form(request.schema)
         try:
-            outputs = await self.lm.acall(messages=list(request.messages), **options)
+            outputs = await self._called(list(request.messages), options)
         except Exception as error:
             raise Unanswered(_first_line(error), again=False) from None
         return read_reply(self._completion(outputs))
+
+    async def _called(self, messages: list[Message], options: Mapping[str, Any]) -> Any:
+        """Asynchronously where the object can, else in a thread of its own."""
+        import dspy
+
+        kind = type(self.lm)
+        own = "aforward" if getattr(kind, "acall", None) is dspy.BaseLM.acall else "acall"
+        if isinstance(self.lm, dspy.BaseLM) and getattr(kind, own) is getattr(dspy.BaseLM, own):
+            return await asyncio.to_thread(self.lm, messages=messages, **options)
+        return await self.lm.acall(messages=messages, **options)
 
     def _completion(self, outputs: Any) -> Any:
         """What the object gave, as a server would have sent it; something that is no completion where it cannot be."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import dspy
 
@@ -18,8 +18,9 @@ from ..active_critic.scoring import material
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting.answers import share_of_words
+from ..prompting.evaluator import Evaluator
 from ..prompting.layouts import SENTENCE, Layout, Read, Reading, disarm
-from ..prompting.predict import Answer, JudgePredict
+from ..prompting.predict import Answer, JudgePredict, answer_of
 from ..prompting.structured import read_structured
 from .text import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
 
@@ -220,7 +221,7 @@ class MergeLayout(Layout):
         return Read({"merged": found.errors}, found.repaired, notes=found.problems)
 
 
-class Annotator(dspy.Module):  # type: ignore[misc]
+class Annotator(Evaluator):
     """One call marks the errors of an output in one respect. Several annotators of an ensemble share it."""
 
     def __init__(self, layout: AnnotationLayout) -> None:
@@ -237,10 +238,28 @@ class Annotator(dspy.Module):  # type: ignore[misc]
 
     async def annotate(self, item: Item, focus: Focus, lm: LanguageModel, *, show_data: bool = True) -> Answer:
         """Raises Unreadable or CallError."""
-        return await self.predict.ask(lm, self.inputs(item, focus, show_data=show_data), group=item.group)
+        said = {"focus": focus, "group": item.group, "show_data": show_data}
+        return cast(Answer, answer_of(await self.acall(**material(item), **said, lm=lm)))
+
+    async def aforward(
+        self,
+        source: str = "",
+        output: str = "",
+        *,
+        context: str | None = None,
+        reference: str | None = None,
+        focus: Focus,
+        show_data: bool = True,
+        group: str | None = None,
+        lm: str | LanguageModel | Any | None = None,
+    ) -> dspy.Prediction:
+        """`annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`. Raises Unreadable or
+        CallError."""
+        item = Item(output, source, context, reference, group)
+        return await self.predict.acall(**self.inputs(item, focus, show_data=show_data), group=group, lm=lm)
 
 
-class Supervisor(dspy.Module):  # type: ignore[misc]
+class Supervisor(Evaluator):
     """One call merges what several annotators found."""
 
     def __init__(self) -> None:
@@ -260,7 +279,17 @@ class Supervisor(dspy.Module):  # type: ignore[misc]
 
     async def merge(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], lm: LanguageModel) -> Answer:
         """`merged` of the answer are FoundErrors, not grounded yet. Raises Unreadable or CallError."""
-        return await self.predict.ask(lm, self.inputs(output, reported))
+        return cast(Answer, answer_of(await self.acall(output, reported, lm=lm)))
+
+    async def aforward(
+        self,
+        output: str,
+        reported: Mapping[str, Sequence[ErrorSpan]],
+        *,
+        lm: str | LanguageModel | Any | None = None,
+    ) -> dspy.Prediction:
+        """`merged`: the errors, not grounded yet. reported: by annotator. Raises Unreadable or CallError."""
+        return await self.predict.acall(**self.inputs(output, reported), lm=lm)
 
 
 def error_list(errors: Sequence[ErrorSpan]) -> str:

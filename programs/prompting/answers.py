@@ -202,6 +202,21 @@ def read_criteria(
     return ReadCriteria(ordered, bool(missing) or re.fullmatch(form, text.strip()) is None)
 
 
+def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:
+    """Explanations by criterion from lines `Why Name: …`, in the order of the text."""
+    places = []
+    for c in criteria:
+        named = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", c.name)))
+        if found := re.search(rf"^[\s*_#-]*Why\s+{named}[\"'*_`]*\s*[:=]", text, re.IGNORECASE | re.MULTILINE):
+            places.append((found.start(), found.end(), c.name))
+    places.sort()
+    ends = [start for start, _, _ in places[1:]] + [len(text)]
+    return {
+        name: " ".join(text[begin:end].split()).strip(" \"'*_`")
+        for (_, begin, name), end in zip(places, ends, strict=True)
+    }
+
+
 def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
     """Criteria from a JSON list of {name, definition}, a JSON object {name: definition}, or lines `Name: definition`.
 

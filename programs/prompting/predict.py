@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import dspy
 from dspy.dsp.utils.settings import main_thread_config
+from dspy.utils.callback import with_callbacks
 
-from ...errors import CallError
+from ...errors import ArtifactError, CallError, JudgesmithError, ModelError
 from ...likeness import same_output, same_row, same_source
 from ...signatures.values import Usage
-from ..models.engine import run
+from ..models import engine
+from ..models.as_dspy import NamedLM, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
-from .layouts import Layout, Read
+from .foreign import MARKUP_TOKENS, foreign_prompt
+from .layouts import Layout, Read, unmarked
 from .neighbours import Neighbours
+from .saved import SavedPredictor, saved_predictor, signature_hash
 
 #: What demonstrations carry beside the fields of a signature.
 DEMO_MARKS = ("group", "score", "augmented", "gold")
@@ -43,7 +49,8 @@ class Answer:
 class JudgePredict(dspy.Predict):  # type: ignore[misc]
     """One predictor of a judge: a signature, demonstrations, and the layout of its prompt and answer.
 
-    DSPy's optimizers see an ordinary `Predict` (demos, signature, traces, state). Calls go through `ask`.
+    DSPy sees an ordinary `Predict` (demos, signature, traces, state, callbacks, history). Where `dspy.settings.adapter`
+    is set, that adapter lays out the prompt and parses the answer; by default the layout does, an adapter of our own.
     """
 
     def __init__(self, signature: type[dspy.Signature], layout: Layout) -> None:
@@ -81,11 +88,41 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
         usable: whether a read answer is of use to the caller. One that is not is returned all the same, but not kept:
         it must not be what the disk says for ever.
         """
+        return answer_of(await self.acall(**inputs, lm=lm, group=group, usable=usable))
+
+    async def aforward(
+        self,
+        *,
+        lm: str | LanguageModel | Any | None = None,
+        group: str | None = None,
+        usable: Callable[[Read], bool] = lambda _: True,
+        **inputs: Any,
+    ) -> dspy.Prediction:
+        """The fields of an answer; `answer_of` tells what it cost. lm, group, usable: as in `ask`; by default the
+        predictor's own model, else DSPy's."""
+        model = called(lm if lm is not None else self.lm)
+        adapter = dspy.settings.adapter
+        own = adapter is None or isinstance(adapter, Layout)
+        asked = self._asked(model, inputs, group, usable) if own else self._asked_by(adapter, model, inputs, group)
+        answer = await engine.on_loop(asked)
+        prediction = dspy.Prediction(**answer.read.values)
+        trace = dspy.settings.trace
+        # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
+        if trace is not None and trace is not main_thread_config["trace"]:
+            trace.append((self, dict(inputs), prediction))
+        return carrying(prediction, answer)
+
+    def forward(self, **inputs: Any) -> dspy.Prediction:
+        return engine.run(self.aforward(**inputs))
+
+    async def _asked(
+        self, lm: LanguageModel, inputs: Mapping[str, Any], group: str | None, usable: Callable[[Read], bool]
+    ) -> Answer:
         able = await lm.capabilities()
         layout = self.layout
         messages = self.messages(inputs, group=group)
         if not able.system_prompt:
-            messages = _without_system(messages)
+            messages = without_system(messages)
         used: list[Usage] = []
         raw: list[str] = []
         shape: dict[str, Any] = {
@@ -100,37 +137,120 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
             reads: list[Read] = []
 
             def readable(reply: Reply) -> bool:
-                reads.append(layout.read(reply, inputs))
+                reads.append(layout.read(unmarked(reply, self.signature), inputs))
                 return reads[-1].problem is None and usable(reads[-1])
 
             reply = await lm.complete(Request(messages, **shape), meter=used.append, readable=readable)
             raw.append(reply.text)
+            self._tell(reply.text, reads[-1])
             return reads[-1]
 
         read = await asked(messages)
         if read.problem is not None:
+            rules = layout.told(self.signature, inputs)
             again: list[Message] = [
                 *messages,
                 {"role": "assistant", "content": raw[0] or "(no answer)"},
-                {"role": "user", "content": f"That answer could not be read. {layout.rules(inputs)}"},
+                {"role": "user", "content": f"That answer could not be read. {rules}"},
             ]
             second = await asked(again)
             if second.problem is not None:
                 raise Unreadable(f"{second.problem} (asked twice)", tuple(raw), sum(used, Usage()))
             read = Read(second.values, second.repaired, notes=(*second.notes, "answered at the second request"))
-        trace = dspy.settings.trace
-        # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
-        if trace is not None and trace is not main_thread_config["trace"]:
-            trace.append((self, dict(inputs), dspy.Prediction(**read.values)))
         return Answer(read, sum(used, Usage()), tuple(raw))
 
-    async def aforward(self, **inputs: Any) -> dspy.Prediction:
-        lm = language_model(self.lm or dspy.settings.lm)
-        answer = await self.ask(lm, inputs)
-        return dspy.Prediction(**answer.read.values)
+    def _tell(self, completion: str, read: Read) -> None:
+        """DSPy's callbacks hear of the reading as of an adapter's parsing."""
+        if listeners(self.layout):
 
-    def forward(self, **inputs: Any) -> dspy.Prediction:
-        return run(self.aforward(**inputs))
+            def parse(layout: Layout, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
+                return read.values
+
+            with_callbacks(parse)(self.layout, self.signature, completion)
+
+    async def _asked_by(
+        self, adapter: dspy.Adapter, lm: LanguageModel, inputs: Mapping[str, Any], group: str | None
+    ) -> Answer:
+        """Through an adapter of DSPy's own: it lays out the fields and parses the answer, which is then read as ours
+        are. The number said counts: where in its form the score's log-probabilities stand, only the adapter knows."""
+        await lm.capabilities()
+        used: list[Usage] = []
+        raw: list[str] = []
+
+        def told(reply: Reply, usage: Usage) -> None:
+            used.append(usage)
+            raw.append(reply.text)
+
+        prompt = foreign_prompt(self.layout, self.signature, self.demos_for(inputs, group), inputs)
+        options = {
+            "temperature": lm.sampling.temperature,
+            "max_tokens": self.layout.max_tokens(inputs) + MARKUP_TOKENS,
+        }
+        try:
+            (values, *_) = await adapter.acall(lm=NamedLM(lm, told), lm_kwargs=options, **prompt)
+        except JudgesmithError:
+            raise
+        except Exception as error:
+            if isinstance(error.__cause__, JudgesmithError):
+                raise error.__cause__ from None
+            what = " ".join(str(error).split())[:200]
+            problem = f"{type(adapter).__name__} cannot read the answer: {what}"
+            raise Unreadable(problem, tuple(raw), sum(used, Usage())) from None
+        read = self.layout.read(Reply(self.layout.joined(values)), inputs)
+        if read.problem is not None:
+            raise Unreadable(read.problem, tuple(raw), sum(used, Usage()))
+        return Answer(read, sum(used, Usage()), tuple(raw))
+
+    # -- state
+
+    def take(self, saved: SavedPredictor) -> None:
+        """Instructions and demonstrations that were saved."""
+        self.signature = self.signature.with_instructions(saved.instructions)
+        self.demos = saved.demonstrations()
+
+    def dump_state(self, json_mode: bool = True) -> dict[str, Any]:
+        """Instructions and demonstrations as JSON values: no model, no settings."""
+        return {**saved_predictor(self.signature, self.demos), "fields": signature_hash(self.signature)}
+
+    def load_state(self, state: Mapping[str, Any], *, allow_unsafe_lm_state: bool = False) -> Self:
+        """Raises ArtifactError for a state of other fields, or of anything else."""
+        try:
+            saved = SavedPredictor.model_validate_json(json.dumps(state, allow_nan=False))
+        except (ValueError, TypeError, RecursionError) as error:
+            what = " ".join(str(error).split())[:200]
+            raise ArtifactError(f"this is no state of a judge's predictor: {what}") from None
+        if saved.fields not in (None, signature_hash(self.signature)):
+            raise ArtifactError("the state was saved for other prompt fields; compile again with this version")
+        self.take(saved)
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """A model that was set is shared with copies: it is a connection."""
+        if self.lm is not None:
+            memo[id(self.lm)] = self.lm
+        made = object.__new__(type(self))
+        memo[id(self)] = made
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
+        return made
+
+
+def called(lm: Any) -> LanguageModel:
+    """The model to be used: this one, else DSPy's. Raises ModelError where there is neither."""
+    found = dspy.settings.lm if lm is None else lm
+    if found is None:
+        raise ModelError("no language model: pass lm=…, for example js.load('judge.json', lm='local/qwen2.5-0.5b')")
+    return language_model(found)
+
+
+def carrying(prediction: dspy.Prediction, answer: Any) -> dspy.Prediction:
+    """The prediction, with what it was made of under a private name, which no prompt shows."""
+    prediction._answer = answer
+    return prediction
+
+
+def answer_of(prediction: dspy.Prediction) -> Any:
+    """What an evaluator's prediction was made of: an `Answer`, or what the evaluator says."""
+    return prediction._answer
 
 
 def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
@@ -139,9 +259,3 @@ def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
     return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or any(
         same_output(text, output) for text in others
     )
-
-
-def _without_system(messages: list[Message]) -> list[Message]:
-    """For models whose chat template has no system role: its text leads the first user turn."""
-    system, first, *rest = messages
-    return [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *rest]

@@ -1,0 +1,188 @@
+"""A `LanguageModel` as DSPy knows models, and its calls as DSPy shows them: callbacks, history, usage.
+
+`NamedLM` is what `judge.get_lm()` gives for a model that was given by name, and what stock DSPy modules can use:
+`dspy.configure(lm=js.language_model("local/qwen2.5-0.5b").dspy)`. `shown` makes calls of judges visible; where nobody
+listens it costs a look at DSPy's settings.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import dspy
+from dspy.clients.base_lm import GLOBAL_HISTORY, record_history
+from dspy.utils.callback import with_callbacks
+
+from ...signatures.values import Usage
+from . import engine
+from .transport import Message, Reply, Request
+
+if TYPE_CHECKING:
+    from .lm import LanguageModel
+
+#: Tokens that an answer to a stock DSPy module has at most, where nothing else is said.
+TOKENS = 1000
+#: Calls of models by name that DSPy's history keeps at most: scoring a million rows must not fill the memory with
+#: prompts. DSPy's own models keep 10,000.
+REMEMBERED = 500
+
+#: The entries that were made here, each with the histories that hold it.
+_remembered: deque[tuple[dict[str, Any], list[list[Any]]]] = deque()
+
+
+class NamedLM(dspy.BaseLM):  # type: ignore[misc]
+    """A model of ours as a `dspy.BaseLM`: its cache, retries, limits and budget hold. `told`, where it is given, hears
+    of every reply with its cost."""
+
+    def __init__(self, model: LanguageModel, told: Callable[[Reply, Usage], None] | None = None) -> None:
+        super().__init__(
+            model=model.name, temperature=model.sampling.temperature, max_tokens=model.sampling.max_tokens, cache=False
+        )
+        self.of = model
+        self.told = told
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a connection is shared, never copied with a program
+
+    @property
+    def supports_response_schema(self) -> bool:
+        return self.of.known.json_schema
+
+    @property
+    def supported_params(self) -> set[str]:
+        able = self.of.known
+        known = {"response_format"} if able.json_schema else set()
+        return known | {"logprobs", "top_logprobs"} if able.logprobs else known
+
+    def __call__(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
+        return engine.run(self.acall(prompt, messages=messages, **options))
+
+    async def acall(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
+        return await engine.on_loop(self._answered(messages or [{"role": "user", "content": prompt or ""}], options))
+
+    async def _answered(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[Any]:
+        able = await self.of.capabilities()
+        given = {**self.kwargs, **options}
+        sent = [{"role": str(m["role"]), "content": plain_text(m["content"])} for m in messages]
+        most = given.get("max_tokens") or TOKENS
+        request = Request(
+            sent if able.system_prompt else without_system(sent),
+            min(most, self.of.sampling.max_tokens or most),
+            temperature=float(given.get("temperature") or 0.0),
+            top_logprobs=int(given.get("top_logprobs") or 5) if given.get("logprobs") and able.logprobs else 0,
+            schema=_schema(given.get("response_format")) if able.json_schema else None,
+            sample=int(given.get("rollout_id") or 0),
+        )
+        used: list[Usage] = []
+        reply = await self.of.complete(request, meter=used.append)
+        if self.told is not None:
+            self.told(reply, used[0])
+        if reply.tokens is None:
+            return [reply.text]
+        listed = [{"token": t.text, "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives]}
+                  for t in reply.tokens]  # fmt: skip
+        return [{"text": reply.text, "logprobs": {"content": listed}}]
+
+    def dump_state(self) -> dict[str, Any]:
+        """As a `dspy.LM` of this name, which every DSPy program can load."""
+        return {"model": self.model, "model_type": "chat", **{k: v for k, v in self.kwargs.items() if v is not None}}
+
+
+def without_system(messages: list[Message]) -> list[Message]:
+    """For models whose chat template has no system role: its text leads the first user turn."""
+    if len(messages) < 2 or messages[0]["role"] != "system":
+        return messages
+    system, first, *rest = messages
+    return [{"role": "user", "content": f"{system['content']}\n\n{first['content']}"}, *rest]
+
+
+def plain_text(content: Any) -> str:
+    """A message's text; of several parts, those that are text."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
+
+
+def _schema(form: Any) -> Mapping[str, Any] | None:
+    """The JSON schema of a response format, as DSPy's adapters give it: a pydantic model, or OpenAI's own form."""
+    if isinstance(form, type) and hasattr(form, "model_json_schema"):
+        found: Mapping[str, Any] = form.model_json_schema()
+        return found
+    if isinstance(form, Mapping) and isinstance(form.get("json_schema"), Mapping):
+        return form["json_schema"].get("schema")
+    return None
+
+
+# What DSPy shows of a call --------------------------------------------------------------------------------------------
+
+
+def listeners(instance: Any) -> bool:
+    """Whether anybody hears callbacks of this object."""
+    return bool(dspy.settings.get("callbacks") or getattr(instance, "callbacks", None))
+
+
+async def shown(
+    model: LanguageModel, request: Request, call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]]
+) -> tuple[Reply, Usage, float | None]:
+    """`call()`, as DSPy shows calls of models: callbacks, usage, and the histories of the model and of all modules that
+    it was called by. Its third value is the price."""
+    named, options = model.dspy, _options(request)
+    if listeners(named):
+        result: list[tuple[Reply, Usage, float | None]] = []
+
+        async def acall(self: Any, prompt: Any = None, messages: Any = None, **kwargs: Any) -> list[str]:
+            result.append(await call())
+            return [result[0][0].text]
+
+        await with_callbacks(acall)(named, messages=list(request.messages), **options)
+        (outcome,) = result
+    else:
+        outcome = await call()
+    reply, usage, cost = outcome
+    counted = {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.tokens,
+    }
+    if usage.calls and (tracker := dspy.settings.usage_tracker):
+        tracker.add_usage(model.name, counted)
+    if not dspy.settings.disable_history:
+        entry = {
+            "prompt": None,
+            "messages": list(request.messages),
+            "kwargs": options,
+            "response": None,
+            "outputs": [reply.text],
+            "usage": counted if usage.calls else {},
+            "cost": cost if usage.calls else None,
+            "timestamp": datetime.datetime.now().isoformat(),
+            "uuid": uuid.uuid4().hex,
+            "model": named.model,
+            "response_model": named.model,
+            "model_type": "chat",
+        }
+        _remember(named, entry)
+    return outcome
+
+
+def _options(request: Request) -> dict[str, Any]:
+    found: dict[str, Any] = {"temperature": request.temperature, "max_tokens": request.max_tokens}
+    if request.top_logprobs:
+        found |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+    return found
+
+
+def _remember(named: NamedLM, entry: dict[str, Any]) -> None:
+    record_history(named, entry)
+    owners = (named, *(dspy.settings.caller_modules or ()))
+    _remembered.append((entry, [GLOBAL_HISTORY, *(owner.history for owner in owners)]))
+    if len(_remembered) > REMEMBERED:
+        oldest, histories = _remembered.popleft()
+        for history in histories:
+            place = next((i for i, one in enumerate(history) if one is oldest), None)  # the first, nearly always
+            if place is not None:
+                del history[place]

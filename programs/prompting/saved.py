@@ -1,0 +1,101 @@
+"""A predictor's instructions and demonstrations as JSON, and back: nothing in it can name a model, an address or a
+class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Annotated, Any
+
+import dspy
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+
+from ...signatures.values import CriterionScore
+from .neighbours import MOST_SHOWN, Neighbours
+
+Text = Annotated[str, StringConstraints(max_length=400_000)]
+Short = Annotated[str, StringConstraints(max_length=400)]
+Percent = Annotated[float, Field(ge=0, le=100)]
+
+
+class Part(BaseModel):
+    """A part of a saved judge: only known keys, no text read as a number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class SavedCriterionScore(Part):
+    score: Percent
+    explanation: Text = ""
+
+
+class SavedDemo(Part):
+    source: Text = ""
+    output: Text
+    context: Text | None = None
+    reference: Text | None = None
+    group: Text | None = None
+    score: Percent
+    explanation: Text = ""
+    criteria_scores: dict[Short, SavedCriterionScore] | None = None
+    annotation: Text = ""
+    other: Text = ""
+    other_score: Percent | None = None
+    augmented: bool = False
+    gold: bool = True
+
+    def demonstration(self) -> dict[str, Any]:
+        made = self.model_dump(exclude_none=True, exclude={"criteria_scores"})
+        if self.criteria_scores is not None:
+            made["criteria_scores"] = {
+                name: CriterionScore(c.score, c.explanation) for name, c in self.criteria_scores.items()
+            }
+        return made
+
+
+class SavedPredictor(Part):
+    instructions: Text
+    demos: Annotated[list[SavedDemo], Field(max_length=256)]
+    neighbours: Annotated[int, Field(ge=1, le=MOST_SHOWN)] | None = None
+    fields: Short | None = None
+
+    def demonstrations(self) -> list[dict[str, Any]]:
+        demos = [demo.demonstration() for demo in self.demos]
+        return demos if self.neighbours is None else Neighbours(self.neighbours, demos)
+
+
+def signature_hash(signature: type[dspy.Signature]) -> str:
+    """Twelve hex digits over the signature's field names in their order: demonstrations fit only the same fields."""
+    fields = [*signature.input_fields, "->", *signature.output_fields]
+    return sha256(" ".join(fields).encode()).hexdigest()[:12]
+
+
+def saved_predictor(signature: type[dspy.Signature], demos: Sequence[Any]) -> dict[str, Any]:
+    return {
+        "instructions": signature.instructions,
+        **({"neighbours": demos.shown} if isinstance(demos, Neighbours) else {}),
+        "demos": [_saved_demo(demo) for demo in demos],
+    }
+
+
+def _saved_demo(demo: Any) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    for name in SavedDemo.model_fields:
+        value = demo.get(name)
+        if value is None or value == "":
+            continue
+        if name == "criteria_scores":
+            # One that could not be read is left out; the prompts leave it out too.
+            value = {
+                k: {"score": round(float(c.score), 6), "explanation": c.explanation}
+                for k, c in value.items()
+                if not math.isnan(c.score)
+            }
+        elif name == "score":
+            value = round(float(value), 6)
+        kept[name] = value
+    if "score" not in kept and kept.get("criteria_scores"):  # what DSPy's own optimizers make of McS-E's answers
+        said = [c["score"] for c in kept["criteria_scores"].values()]
+        kept["score"] = round(sum(said) / len(said), 6)
+    return kept

@@ -1,0 +1,436 @@
+"""Every evaluator is a DSPy module: called, traced, configured, copied, saved and loaded as DSPy's own are."""
+
+import asyncio
+import inspect
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pytest
+from dspy.clients.base_lm import GLOBAL_HISTORY
+from dspy.utils import DummyLM
+from dspy.utils.callback import BaseCallback
+
+import judgesmith as js
+from judgesmith.errors import ArtifactError, ModelError, OptionError
+from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, OverallScorer
+from judgesmith.programs.active_critic.task import Labelled, TaskInference
+from judgesmith.programs.calibration import Calibration
+from judgesmith.programs.comparing.comparison import PairwiseComparer
+from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
+from judgesmith.programs.models.as_dspy import REMEMBERED, NamedLM
+from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Annotator, Focus, Supervisor
+from judgesmith.signatures.values import Criterion, ErrorSpan, Scale
+from judgesmith.testing.scripted import MakeScripted
+
+CRITERIA = (Criterion("Clarity", "It is easy to follow."), Criterion("Truth", "It is true."))
+LINES = "Clarity: Short words. Score: 80\nTruth: One slip. Score: 60"
+OVERALL = "Explanation: A date is wrong; correct it.\nScore: 70"
+ANNOTATION = 'Error 1\nLocation: "wrong"\nExplanation: It is wrong.\nSeverity: 3\n\nOverall: Fair\nReason: One error.'
+
+
+def answers(request: Any) -> str:
+    """What a model says to any prompt of these modules."""
+    said = request.messages[0]["content"]
+    for words, answer in (
+        ("make one list out of theirs", ANNOTATION.split("\n\nOverall")[0]),
+        ("errors of one kind", ANNOTATION),
+        ("compare two outputs", "Better"),
+        ("outputs of a wanted quality", f"A text number {len(request.messages[-1]['content'])}."),
+        ("Take each criterion by itself", LINES),
+        ("goes about judging", "1. Read it.\n2. Weigh it."),
+        ("Find out what is going on", "The outputs are summaries."),
+        ("Name the task", "Summaries of the news are judged."),
+        ("about ten qualities", '{"criteria": [{"name": "Truth", "definition": "It says what the source says."}]}'),
+        ("step by step", "Score: 4"),
+    ):
+        if words in said:
+            return answer
+    return OVERALL
+
+
+class Heard(BaseCallback):
+    """The tree of calls, as callbacks tell it: (kind, class) by call, children after their parent."""
+
+    def __init__(self) -> None:
+        self.tree: list[str] = []
+        self.depth = 0
+
+    def _start(self, what: str) -> None:
+        self.tree.append("  " * self.depth + what)
+        self.depth += 1
+
+    def _end(self) -> None:
+        self.depth -= 1
+
+    def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self._start(type(instance).__name__)
+
+    def on_module_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
+        self._end()
+
+    def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        assert isinstance(inputs["messages"], list)
+        self._start(f"lm {instance.model}")
+
+    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
+        self._end()
+
+    def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self._start("format")
+
+    def on_adapter_format_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
+        self._end()
+
+    def on_adapter_parse_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
+        self._start("parse")
+
+    def on_adapter_parse_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
+        self._end()
+
+
+@pytest.fixture
+def lm(scripted: MakeScripted) -> Any:
+    return scripted(answers)[0]
+
+
+def fine(**given: Any) -> js.ActiveCritic:
+    settled = {"explain": "before", "reading": "said"} | given
+    return js.ActiveCritic("fine", task="Summaries are judged.", criteria=CRITERIA, **settled)
+
+
+# Called
+
+
+def calls() -> Iterator[Any]:
+    text = {"source": "A source.", "output": "A wrong text."}
+    yield pytest.param(lambda: MultiCriteriaScorer("before", "said"), text | {"criteria": CRITERIA}, id="McS-E")
+    yield pytest.param(lambda: OverallScorer("before", "said"), text, id="OS-E")
+    yield pytest.param(
+        lambda: Annotator(AnnotationLayout()), text | {"focus": Focus("accuracy", "It is right.")}, id="annotator"
+    )
+    reported = {"one": (ErrorSpan("wrong", "It is wrong.", 3.0, 2, 7, "exact"),)}
+    yield pytest.param(Supervisor, {"output": "A wrong text.", "reported": reported}, id="supervisor")
+    yield pytest.param(PairwiseComparer, text | {"other": "Another.", "name": "fluency"}, id="comparer")
+    yield pytest.param(ReferenceWriter, {"source": "A source.", "target": Target(levels=2)}, id="writer")
+    rows = [Labelled("A source.", f"Output {i}.", 10.0 * i) for i in range(5)]
+    yield pytest.param(TaskInference, {"examples": rows}, id="task inference")
+    geval = js.GEval("summarization/coherence")
+    yield pytest.param(lambda: geval.planner, {"task": "Summaries.", "criteria": CRITERIA[:1]}, id="G-Eval's planner")
+    yield pytest.param(lambda: geval.scorer, text | {"aspect": "Clarity"}, id="G-Eval's scorer")
+
+
+@pytest.mark.parametrize(("make", "given"), calls())
+def test_every_evaluator_is_called_alone_and_asynchronously_and_inside_a_parent(make: Any, given: Any, lm: Any) -> None:
+    class Parent(dspy.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = make()
+
+        def forward(self, **inputs: Any) -> dspy.Prediction:
+            return self.inner(**inputs)
+
+    with dspy.context(lm=lm):
+        alone = make()(**given)
+        assert isinstance(alone, dspy.Prediction) and len(alone) > 0
+        assert asyncio.run(make().acall(**given)).toDict() == alone.toDict()
+        heard = Heard()
+        with dspy.context(callbacks=[heard]):
+            assert Parent()(**given).toDict() == alone.toDict()
+    assert heard.tree[0] == "Parent"
+    assert any(line.strip().startswith("lm test/model") for line in heard.tree)
+    assert any(line.strip() == "parse" for line in heard.tree)
+
+
+def test_signatures_of_forward_name_what_is_taken() -> None:
+    for kind in (MultiCriteriaScorer, OverallScorer, Annotator, Supervisor, PairwiseComparer, ReferenceWriter):
+        names = list(inspect.signature(kind.forward).parameters)
+        assert names == list(inspect.signature(kind.aforward).parameters)
+        assert len(names) > 2 and "lm" in names
+
+
+def test_without_a_model_an_evaluator_says_what_to_do() -> None:
+    with pytest.raises(ModelError, match="lm="):
+        OverallScorer("none", "said")(output="o")
+    with pytest.raises(OptionError, match="criteria="):
+        MultiCriteriaScorer("none", "said")(output="o")
+
+
+# Traced
+
+TREE = [
+    "ActiveCritic",
+    "  MultiCriteriaScorer",
+    "    JudgePredict",
+    "      format",
+    "      lm test/model",
+    "      parse",
+    "  OverallScorer",
+    "    JudgePredict",
+    "      format",
+    "      lm test/model",
+    "      parse",
+]
+
+
+def test_callbacks_show_the_tree_of_a_judge(lm: Any) -> None:
+    judge, heard = fine(lm=lm), Heard()
+    with dspy.context(callbacks=[heard]):
+        judge.score("A source.", "An output.")
+        assert heard.tree == TREE
+        heard.tree.clear()
+        list(judge.score_many([{"source": "s", "output": f"o{i}"} for i in range(2)], concurrency=1))
+        assert heard.tree == TREE + TREE
+        heard.tree.clear()
+        judge(source="s", output="o")
+        assert heard.tree == TREE
+
+
+def test_callbacks_on_one_module_and_on_the_model_alone(lm: Any) -> None:
+    judge, heard = fine(lm=lm), Heard()
+    judge.overall_scorer.callbacks = [heard]
+    judge.score("s", "o")
+    assert heard.tree == ["OverallScorer"]
+    other = Heard()
+    lm.dspy.callbacks = [other]
+    judge.score("s", "o")
+    assert other.tree == ["lm test/model"] * 2
+
+
+def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(lm: Any) -> None:
+    judge = fine(lm=lm)
+    before = len(GLOBAL_HISTORY)
+    judge.score("A source.", "An output.")
+    assert [len(h) for h in (judge.history, judge.overall_scorer.history, lm.dspy.history)] == [2, 1, 2]
+    assert len(GLOBAL_HISTORY) == before + 2
+    entry = judge.overall_scorer.predict.history[0]
+    assert entry["outputs"] == [OVERALL] and entry["model"] == "test/model"
+    assert "An output." in entry["messages"][-1]["content"]
+    assert entry["usage"] == {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    assert judge.deepcopy().history == []
+    with dspy.context(disable_history=True):
+        judge.score("A source.", "Another output.")
+    assert len(judge.history) == 2
+
+
+def test_the_history_stays_small_however_many_rows_are_scored(lm: Any) -> None:
+    judge = js.ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
+    mine = {"mine": True}
+    GLOBAL_HISTORY.append(mine)
+    for _ in judge.score_many({"output": f"o{i}"} for i in range(REMEMBERED + 50)):
+        pass
+    assert len(judge.history) == len(lm.dspy.history) == REMEMBERED
+    assert any(entry is mine for entry in GLOBAL_HISTORY)
+    GLOBAL_HISTORY.remove(mine)
+
+
+def test_usage_is_tracked(lm: Any) -> None:
+    with dspy.context(track_usage=True):
+        prediction = fine(lm=lm)(source="s", output="o")
+    assert prediction.get_lm_usage()["test/model"]["total_tokens"] == 30
+
+
+# Models
+
+
+class Forward(dspy.BaseLM):  # type: ignore[misc]
+    """A caller's model that has `forward` and nothing else."""
+
+    def __init__(self, answer: str = OVERALL) -> None:
+        super().__init__("mine/m")
+        self.answer = answer
+        self.asked = 0
+
+    def forward(self, prompt: Any = None, messages: Any = None, **_: Any) -> Any:
+        from litellm import ModelResponse
+
+        self.asked += 1
+        choices = [{"message": {"role": "assistant", "content": self.answer}, "finish_reason": "stop"}]
+        used = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        return ModelResponse(choices=choices, usage=used, model="mine/m")
+
+
+def test_a_model_with_forward_alone_works_and_is_not_probed() -> None:
+    mine = Forward()
+    judge = js.ActiveCritic()
+    with dspy.context(lm=mine):
+        assert judge.score("s", "o").score == 70.0
+    assert mine.asked == 1 and len(mine.history) == 1 and len(judge.history) == 1
+
+
+def test_a_dummy_gives_its_answers_to_the_judge_in_their_order() -> None:
+    dummy = DummyLM([{"explanation": "Good.", "score": "80"}, {"explanation": "Bad.", "score": "20"}])
+    with dspy.context(lm=dummy):
+        verdicts = [js.ActiveCritic().score("s", text) for text in ("one", "two")]
+    assert [(v.score, v.explanation) for v in verdicts] == [(80.0, "Good."), (20.0, "Bad.")]
+    assert len(dummy.history) == 2
+    both = DummyLM([{"criteria_scores": LINES}, {"explanation": "Fine.", "score": "70"}])
+    with dspy.context(lm=both):
+        verdict = fine().score("s", "o")
+    assert verdict.score == 70.0
+    assert {name: c.score for name, c in verdict.criteria.items()} == {"Clarity": 80.0, "Truth": 60.0}
+
+
+def test_the_model_that_was_set_is_the_one_that_is_got(scripted: MakeScripted) -> None:
+    judge, dummy = js.ActiveCritic(), DummyLM([{"score": "80"}])
+    assert judge.get_lm() is None
+    judge.set_lm(dummy)
+    assert judge.get_lm() is dummy
+    assert judge.deepcopy().get_lm() is dummy
+    own, _ = scripted(answers, name="openai/one")
+    judge.set_lm(own)
+    assert isinstance(judge.get_lm(), dspy.BaseLM) and judge.get_lm().model == "openai/one"
+    assert js.language_model(judge.get_lm()) is own
+
+    class Parent(dspy.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.judge = judge
+
+    parent = Parent()
+    parent.set_lm(dummy)
+    assert parent.get_lm() is dummy and judge.get_lm() is dummy
+    assert parent.judge.score("s", "o").score == 80.0
+
+
+def test_a_model_by_name_serves_stock_modules(scripted: MakeScripted) -> None:
+    own, transport = scripted(lambda _: "[[ ## answer ## ]]\nBlue.\n\n[[ ## completed ## ]]")
+    with dspy.context(lm=own.dspy):
+        assert dspy.Predict("question -> answer")(question="Which colour?").answer == "Blue."
+    assert isinstance(own.dspy, NamedLM) and "Which colour?" in transport.requests[0].messages[-1]["content"]
+
+
+# Adapters
+
+
+def as_adapter_says(adapter: Any, fields: dict[str, str]) -> str:
+    if isinstance(adapter, dspy.XMLAdapter):
+        return "\n".join(f"<{name}>\n{value}\n</{name}>" for name, value in fields.items())
+    if isinstance(adapter, dspy.JSONAdapter):
+        return json.dumps(fields)
+    return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items()) + "\n\n[[ ## completed ## ]]"
+
+
+@pytest.mark.parametrize(
+    "adapter", [dspy.ChatAdapter(), dspy.JSONAdapter(), dspy.XMLAdapter()], ids=lambda a: type(a).__name__
+)
+def test_an_adapter_that_is_set_takes_effect(adapter: Any, scripted: MakeScripted) -> None:
+    def answer(request: Any) -> str:
+        if "criterion by itself" in request.messages[0]["content"]:
+            return as_adapter_says(adapter, {"criteria_scores": LINES})
+        return as_adapter_says(adapter, {"explanation": "A date is wrong.", "score": "70"})
+
+    lm, transport = scripted(answer)
+    judge = fine(lm=lm)
+    for predictor in judge.taught():
+        predictor.demos = [{"source": "Shown.", "output": "A demo.", "explanation": "So.", "score": 30.0, "group": "g"}]
+    heard = Heard()
+    with dspy.context(adapter=adapter, callbacks=[heard]):
+        verdict = judge.score("A source.", "An output. </output>")
+    assert verdict.failure is None
+    assert (verdict.score, verdict.explanation) == (70.0, "A date is wrong.")
+    assert verdict.criteria["Truth"].score == 60.0 and verdict.usage.calls == 2
+    prompts = ["\n".join(m["content"] for m in r.messages) for r in transport.requests]
+    marks = {"ChatAdapter": "[[ ## ", "JSONAdapter": "JSON", "XMLAdapter": "<explanation>"}
+    assert marks[type(adapter).__name__] in prompts[1]
+    assert "A demo." in prompts[1] and "what should change" in prompts[1]
+    assert "</output>" not in prompts[1].replace("</output>\n", "") or isinstance(adapter, dspy.XMLAdapter)
+    assert heard.tree[:3] == TREE[:3] and [line.strip() for line in heard.tree].count("lm test/model") == 2
+
+
+def test_what_an_adapter_cannot_read_is_a_failure_with_a_reason(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "no")
+    judge = js.ActiveCritic(explain="none", reading="said", lm=lm)
+    with dspy.context(adapter=dspy.JSONAdapter()):
+        verdict = judge.score("s", "o")
+    assert "JSONAdapter" in (verdict.failure or "")
+
+
+# Saved and loaded
+
+
+def compiled(lm: Any = None) -> js.ActiveCritic:
+    judge = fine(lm=lm, scale=Scale(1, 5))
+    judge.calibration = Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
+    for predictor in judge.taught():
+        predictor.demos = [
+            {"source": "A source.", "output": "An output.", "group": "g", "score": 30.0, "explanation": "So."}
+            | {"augmented": False, "gold": True, "annotation": "", "other": ""}
+        ]
+    return judge
+
+
+def test_a_judge_loads_its_own_file_in_place(lm: Any, tmp_path: Path) -> None:
+    judge = compiled(lm)
+    judge.save(tmp_path / "judge.json")
+    fresh = js.ActiveCritic(lm=lm)  # another variant: the file says which
+    heard = Heard()
+    fresh.callbacks = [heard]
+    fresh.load(tmp_path / "judge.json")
+    assert fresh.save(tmp_path / "again.json") is None
+    one, two = (json.loads((tmp_path / name).read_text()) for name in ("judge.json", "again.json"))
+    assert one == two
+    assert repr(fresh.score("s", "o").criteria) == repr(judge.score("s", "o").criteria)
+    assert fresh.score("s", "o").score == judge.score("s", "o").score == pytest.approx(3.2)  # 2 + 3·(70 − 50)/50
+    assert fresh.get_lm() is judge.get_lm() and heard.tree[0] == "ActiveCritic"
+    with pytest.raises(ArtifactError, match=r"active-critic judge; js.load"):
+        js.DirectScorer("fluency").load(tmp_path / "judge.json")
+
+
+def test_what_is_pickled_is_refused_by_name_with_what_to_do(tmp_path: Path, lm: Any) -> None:
+    judge = compiled()
+    for refused in (
+        lambda: judge.save(tmp_path / "folder", save_program=True),
+        lambda: judge.save(tmp_path / "judge.pkl"),
+        lambda: judge.load(tmp_path / "judge.pkl", allow_pickle=True),
+    ):
+        with pytest.raises(ArtifactError, match=r"never pickled.*js\.load"):
+            refused()
+    assert list(tmp_path.iterdir()) == []
+    import pickle
+
+    with pytest.raises(ModelError, match=r"save\('judge\.json'\)"):
+        pickle.dumps(compiled(lm))
+
+
+class Program(dspy.Module):  # type: ignore[misc]
+    def __init__(self, **options: Any) -> None:
+        super().__init__()
+        self.summarize = dspy.Predict("source -> summary")
+        self.judge = fine(**options)
+
+    def forward(self, source: str) -> dspy.Prediction:
+        return self.judge(source=source, output=self.summarize(source=source).summary)
+
+
+def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path, lm: Any) -> None:
+    program = Program()
+    program.judge = compiled()
+    state = json.loads(json.dumps(program.judge.dump_state()))
+    fresh = fine()
+    fresh.load_state(state)
+    program.save(tmp_path / "program.json")
+    parent = Program()
+    parent.load(tmp_path / "program.json")
+    for judge in (fresh, parent.judge):
+        judge.set_lm(lm)
+        assert judge.scale == Scale(1, 5)
+        assert judge.calibration == compiled().calibration
+        assert judge.overall_scorer.predict.demos == compiled().overall_scorer.predict.demos
+        assert judge.score("s", "o").score == compiled(lm).score("s", "o").score
+
+
+def test_a_state_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    state = fine().dump_state()
+    with pytest.raises((ArtifactError, KeyError)):
+        js.DirectScorer("fluency").load_state(state)
+    forged = json.loads(json.dumps(state))
+    forged["overall_scorer.predict"]["lm"] = {"model": "openai/x", "api_base": "http://elsewhere"}
+    with pytest.raises(ArtifactError, match="no state"):
+        fine().load_state(forged)
+    other = json.loads(json.dumps(state))
+    other["settled"]["program"]["options"]["variant"] = "coarse"
+    with pytest.raises(ArtifactError, match="variant='coarse'"):
+        fine().load_state(other)
