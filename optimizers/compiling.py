@@ -203,7 +203,8 @@ class Compiler:
         bare = judge.infers() and judge.may_leave_out()
         extra = forms + bare if forms > 1 or bare else 0
         infer = sum(self._inference.calls(n) for n in train) if judge.infers() else 0
-        taught = 1 if passes > 1 and (teacher or self.teacher is not None) else 0
+        # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
+        taught = 1 if passes > 1 and (teacher or self.teacher is not None or judge.stops_early()) else 0
         fits = (
             4 if self.options.augment else 1
         )  # on as many rows: four on halves, half as many again in two, and the last
@@ -226,7 +227,10 @@ class Compiler:
         steps = judged + 2 * heldout + infer + (sum(train) if judge.fitted_always else 0)
         name = lm if lm is None or isinstance(lm, str) else lm.name
         cost = None if name is None else price(name, Reply("", None, prompt, completion))
-        return Plan(len(labels), sum(train), heldout, len(folds), calls, judging, steps, prompt, completion, cost)
+        why = judge.no_bootstrap() if passes > 1 else None
+        notes = () if why is None else (f"no bootstrapped demonstrations: {why}",)
+        sizes = (len(labels), sum(train), heldout, len(folds))
+        return Plan(*sizes, calls, judging, steps, prompt, completion, cost, notes=notes)
 
     # -- doing it
 

@@ -37,7 +37,7 @@ class Budget:
 class Plan:
     """What compiling would do and spend, before anything is spent. calls are an upper bound without repeats of
     unreadable answers, heldout_calls those of them that judge held-out rows; tokens, seconds and cost are estimates,
-    cost None where the price is unknown."""
+    cost None where the price is unknown. notes: what will not be tried, and why."""
 
     rows: int
     train: int
@@ -50,6 +50,7 @@ class Plan:
     completion_tokens: int
     cost: float | None
     seconds: float | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

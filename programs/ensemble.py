@@ -125,6 +125,9 @@ class Ensemble(Judge):
     def taught(self) -> list[JudgePredict]:
         return [predictor for m in self.members for predictor in m.taught()]
 
+    def stops_early(self) -> bool:
+        return any(m.stops_early() for m in self.members)
+
     def calls_per_row(self) -> int:
         return sum(m.calls_per_row() for m in self.members)
 

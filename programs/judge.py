@@ -302,6 +302,14 @@ class Judge(dspy.Module):  # type: ignore[misc]
     def set_brief(self, on: bool) -> None:
         """Switch explanations that do not change the score off or on, where the method has such."""
 
+    def stops_early(self) -> bool:
+        """Whether brief answers leave out what a demonstration would show."""
+        return False
+
+    def no_bootstrap(self) -> str | None:
+        """Why its own answers cannot be demonstrations, None where they can."""
+        return None if self.taught() else "its prompts show no demonstrations"
+
     async def prepare(self, lm: LanguageModel) -> None:
         """Settle what depends on the model's capabilities. Called before the first row."""
 
@@ -519,6 +527,8 @@ def rows_of(rows: Any) -> Iterable[Any]:
         made: Iterable[Any] = rows.to_dict("records")
         return made
     return cast(Iterable[Any], rows)
+
+
 def _refuse_pickle(path: str | Path, asked: bool) -> None:
     if asked or Path(path).suffix.lower() in (".pkl", ".pickle"):
         raise ArtifactError(

@@ -93,7 +93,7 @@ class MIPROSearch(DSPySearch):
     def _sets(self, context: SearchContext) -> list[list[dict[str, Any]]]:
         """No demonstrations, then random sets of each kind in turn."""
         answers = context.answers()
-        kinds = self._kinds(answers)
+        kinds = self._kinds(context.base, answers)
         made: list[list[dict[str, Any]]] = [[]]
         for number in range(1, self._instructions):
             kind = kinds[number % len(kinds)]

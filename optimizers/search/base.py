@@ -281,8 +281,9 @@ class DemonstrationSearch(ABC):
         base = without_demos(student)
         rows, pool = list(trainset if valset is None else valset), list(trainset)
         zero_shot = self._score(base, rows, "zero-shot")
-        # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any.
-        known = [zero_shot.verdicts] if valset is None and teacher is None else []
+        # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any. Where
+        # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
+        known = [zero_shot.verdicts] if valset is None and teacher is None and not base.stops_early() else []
 
         def answers() -> tuple[Verdict, ...]:
             if not known:
@@ -363,12 +364,14 @@ class DemonstrationSearch(ABC):
                 self._consider(context, proposal, runner.scored(), judged, runner.dropped)
         return ran_out
 
-    def _kinds(self, answers: Sequence[Verdict] | None) -> list[DemoKind]:
-        told = any(v.explanation or v.criteria for v in answers or ())
-        if not told:
-            return ["labels"]  # a bare predicted score teaches the model nothing but itself
+    def _kinds(self, judge: Judge, answers: Sequence[Verdict] | None) -> list[DemoKind]:
+        """The kinds of demonstrations that are tried in turn, that of the bootstrapped candidate first."""
+        if not answers or judge.no_bootstrap() is not None:
+            return ["labels"]
+        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
+        told = any(map(_told, answers))
         kinds: dict[Anchor, list[DemoKind]] = {
-            "auto": ["gold", "labels", "predicted"],
+            "auto": ["gold", "labels", "predicted"] if told else ["predicted", "labels"],
             "gold": ["gold", "labels"],
             "predicted": ["predicted", "labels"],
         }
@@ -383,7 +386,9 @@ class DemonstrationSearch(ABC):
     def _close(self, pool: Sequence[dspy.Example], answers: Sequence[Verdict]) -> np.ndarray[Any, Any]:
         """The rows whose answer came closest to the human score, after a monotone fit of the answers to the scores."""
         percents = np.array([v.percent for v in answers], float)
-        usable = np.flatnonzero(np.isfinite(percents))
+        # Where answers have explanations, one without is none to show.
+        whole = np.array(list(map(_told, answers))) | (not any(map(_told, answers)))
+        usable = np.flatnonzero(np.isfinite(percents) & whole)
         if len(usable) == 0:
             return usable
         human = humans(pool)
@@ -457,6 +462,11 @@ class DemonstrationSearch(ABC):
         """Whether Q is higher in `sure` of the paired resamples."""
         percents = one.scored.percents, other.scored.percents
         return clearly(difference(*percents, rows, level=self.level, seed=self.seed, rounds=1000), self.sure)
+
+
+def _told(verdict: Verdict) -> bool:
+    """Whether an answer says more than a score."""
+    return bool(verdict.explanation or any(c.explanation for c in verdict.criteria.values()))
 
 
 #: What holds for a search without such an option.

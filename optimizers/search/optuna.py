@@ -126,7 +126,7 @@ class OptunaSearch(DemonstrationSearch):
         self.study = None
         if not self.trials:
             return None
-        kinds = self._kinds(context.answers())
+        kinds = self._kinds(context.base, context.answers())
         with quiet_optuna():
             try:
                 study = self.study = self._open(context)

@@ -93,7 +93,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
                     continue
                 # What needs no answers is tried before they are paid for.
                 answers = None if number == -2 else context.answers()
-                name, kind, demos = self._draw(number, context.pool, answers)
+                name, kind, demos = self._draw(number, context, answers)
                 if not demos:
                     continue
                 proposal = Proposal(name, kind, demos, with_demos(context.base, demos, context.pool, answers, kind))
@@ -112,10 +112,10 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         return stopped
 
     def _draw(
-        self, number: int, pool: Sequence[dspy.Example], answers: Sequence[Verdict] | None
+        self, number: int, context: SearchContext, answers: Sequence[Verdict] | None
     ) -> tuple[str, DemoKind, list[int]]:
         """Name, kind and row indices of a candidate. Deterministic in (seed, number)."""
-        kinds = self._kinds(answers)
+        pool, kinds = context.pool, self._kinds(context.base, answers)
         if number == -2:
             kind: DemoKind = "labels"
         elif number == -1:

@@ -250,6 +250,9 @@ class ActiveCritic(Judge):
             if layout.explain == "after" and layout.brief != on:
                 predictor.layout = type(layout)(layout.explain, layout.reading, brief=on)
 
+    def stops_early(self) -> bool:
+        return "after" in self._explains()
+
     def _steps(self) -> list[JudgePredict]:
         """The predictors of its steps, in their order."""
         return [p for p in self.predictors() if isinstance(p, JudgePredict)]

@@ -229,6 +229,8 @@ class _Reading:
         what = "merging criteria"
         merged = await self.ask(self.steps.merge_criteria, what, description=description, criteria_lists=lists)
         return _merged(merged, self.sets)
+
+
 #: Words that a sentence has at least to count as taken from a prompt, and from a row, whose words may well be named.
 FROM_PROMPT, FROM_ROW = 5, 8
 

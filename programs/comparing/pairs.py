@@ -205,6 +205,9 @@ class PairS(OneAspectJudge):
     def taught(self) -> list[JudgePredict]:
         return [self.comparer.predict]
 
+    def no_bootstrap(self) -> str:
+        return "a rank among the outputs of a document is no answer to a comparison; labelled rows are shown"
+
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         """A labelled row as an example with people's score: it has no second output to be compared with."""
         return super().demonstration(item, None)

@@ -30,6 +30,8 @@ def show_plan(plan: Plan, model: str) -> None:
     table.add_row("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")
     table.add_row("cost", "price unknown" if plan.cost is None else f"about ${plan.cost:.2f}")
     out.print(table)
+    for note in plan.notes:
+        out.print(f"note: {escape(note)}")
 
 
 def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
