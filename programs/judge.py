@@ -333,6 +333,11 @@ class Judge(dspy.Module):  # type: ignore[misc]
                 demo["criteria_scores"] = dict(verdict.criteria)
         return demo
 
+    def teach(self, demo: Mapping[str, Any]) -> None:
+        """Show a demonstration, as `demonstration` made it, in the prompts of what is taught."""
+        for predictor in self.taught():
+            predictor.demos.append(dict(demo))
+
     # -- the interface
 
     @property

@@ -21,9 +21,9 @@ from ...programs.judge import Judge, as_prediction
 from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
 from ...signatures.values import Item, Verdict
+from ..agreement.surrogate import RankSurrogate
 from ..progress import Progress
 from .model import PromptModel, Resampled
-from .surrogate import RankSurrogate
 
 #: Pseudo-rows that draw the mean gain of a program towards none: a lucky few rows are no evidence.
 SHRINKAGE = 5

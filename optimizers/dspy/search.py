@@ -19,11 +19,11 @@ import dspy
 
 from ...programs.models import engine
 from ...signatures.values import Item, Verdict
+from ..agreement.surrogate import RankSurrogate
 from ..examples import Scored, percents_of
 from ..search.base import DemoKind, DemonstrationSearch, Proposal, SearchContext, Trial
 from .desk import Desk, JudgeProgram, Proposed, Tuned, item_in
 from .model import PlainAdapter, quiet_dspy
-from .surrogate import RankSurrogate
 
 
 class DSPySearch(DemonstrationSearch):

@@ -392,6 +392,7 @@ class DemonstrationSearch(ABC):
         if len(usable) == 0:
             return usable
         human = humans(pool)
+        percents = np.clip(percents, 0, 100)  # of a program's own scale
         fitted = Calibration.fit(percents, human, Scale(0, 100))
         error = np.array([abs(fitted(percents[i]) - human[i]) for i in usable])
         order = np.argsort(error, kind="stable")
@@ -535,8 +536,7 @@ def with_demos(
             "augmented": verdict is not None,
             "gold": kind != "predicted",
         }
-        for predictor in made.taught():
-            predictor.demos.append(dict(demo))
+        made.teach(demo)
     return made
 
 

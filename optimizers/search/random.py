@@ -18,10 +18,11 @@ import dspy
 import numpy as np
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
-from ...errors import BudgetError
+from ...errors import BudgetError, OptionError
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...signatures.values import Verdict
+from ..agreement.fields import Field
 from ..registry import optimizers
 from .base import (
     BootstrapOptions,
@@ -35,6 +36,7 @@ from .base import (
     spread,
     with_demos,
 )
+from .programs import Fields, as_judge
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +56,20 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
     class Options(RacingOptions, SureOptions, BootstrapOptions, CandidateOptions):
         pass
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(
+        self,
+        *,
+        score_of: Field | None = None,
+        human_of: Field = "score",
+        group_of: Field | None = None,
+        **given: Any,
+    ) -> None:
+        """score_of: compile a DSPy program that is no judge; how a prediction's score is read, a field's name or a
+        function. human_of, group_of: how an example's human score is read, and what rows have in common that may not
+        stand in each other's prompt (by default each row is for itself, and those of nearly the same text together).
+        """
         DemonstrationSearch.__init__(self, **given)
+        self._fields = None if score_of is None else Fields(score_of, human_of, group_of)
         with contextlib.redirect_stdout(io.StringIO()):  # DSPy prints its settings
             BootstrapFewShotWithRandomSearch.__init__(
                 self,
@@ -71,18 +85,37 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
 
     def compile(
         self,
-        student: Judge,
+        student: Any,
         *,
         teacher: LanguageModel | None = None,
         trainset: Sequence[dspy.Example],
         valset: Sequence[dspy.Example] | None = None,
         restrict: Sequence[int] | None = None,
         labeled_sample: bool = True,
-    ) -> Judge:
+    ) -> Any:
         """As `DemonstrationSearch.compile`. restrict: candidate numbers to try (-3 zero-shot, -2 labels only, -1
-        bootstrapped, 0… random); zero-shot is always measured."""
+        bootstrapped, 0… random); zero-shot is always measured.
+
+        With `score_of`, student is any `dspy.Module`, the rows are its own examples, and the program is returned.
+        Raises OptionError where it gave no score on any row, or where `score_of` is missing.
+        """
         self._restrict = restrict
-        return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
+        if self._fields is None:
+            if not isinstance(student, Judge):
+                raise OptionError(
+                    f"{type(student).__name__} is no judge: say how its score is read, "
+                    "CorrelationRandomSearch(score_of='score', human_of='score', group_of='document')"
+                )
+            return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
+        judge, train, others = as_judge(student, self._fields, trainset, valset)
+        found: Any = super().compile(judge, teacher=teacher, trainset=train, valset=others)
+        assert self.record is not None
+        verdicts = self.record.zero_shot.verdicts
+        if all(verdict.failure for verdict in verdicts):
+            raise OptionError(f"the program gave no score on any row: {verdicts[0].failure}")
+        program = found.finished()
+        program.candidate_programs = found.candidate_programs
+        return program
 
     def explore(self, context: SearchContext) -> str | None:
         waiting: list[Proposal] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import dspy
 
@@ -13,7 +13,7 @@ from ...errors import OptionError
 from ...signatures.scoring import ScoreCriteria, ScoreOverall
 from ...signatures.values import Criterion, CriterionScore, Item
 from ..models.lm import LanguageModel
-from ..prompting.evaluator import Evaluator
+from ..prompting.evaluator import Call, Evaluator
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
 from ..prompting.predict import Answer, JudgePredict, answer_of
 
@@ -56,14 +56,13 @@ class MultiCriteriaScorer(Evaluator):
         reference: str | None = None,
         criteria: Sequence[Criterion] = (),
         task: str = "",
-        group: str | None = None,
-        lm: str | LanguageModel | Any | None = None,
+        **call: Unpack[Call],
     ) -> dspy.Prediction:
         """`criteria_scores`: by name a score in [0, 100] with its explanation. Raises Unreadable or CallError."""
         if not criteria:
             raise OptionError("McS-E scores criteria: pass criteria=[Criterion(name, definition), …]")
-        item, known = Item(output, source, context, reference, group), Known(task, tuple(criteria))
-        return await self.predict.acall(**self.inputs(item, known), group=group, lm=lm)
+        item, known = Item(output, source, context, reference), Known(task, tuple(criteria))
+        return await self.predict.acall(**self.inputs(item, known), **call)
 
 
 class OverallScorer(Evaluator):
@@ -101,13 +100,12 @@ class OverallScorer(Evaluator):
         criteria_scores: Mapping[str, CriterionScore] | None = None,
         task: str = "",
         aspect: str = "",
-        group: str | None = None,
-        lm: str | LanguageModel | Any | None = None,
+        **call: Unpack[Call],
     ) -> dspy.Prediction:
         """`score` in [0, 100] and `explanation`. criteria_scores: as McS-E gave them. Raises Unreadable or
         CallError."""
-        item, known = Item(output, source, context, reference, group), Known(task, tuple(criteria), aspect)
-        return await self.predict.acall(**self.inputs(item, known, criteria_scores), group=group, lm=lm)
+        item, known = Item(output, source, context, reference), Known(task, tuple(criteria), aspect)
+        return await self.predict.acall(**self.inputs(item, known, criteria_scores), **call)
 
 
 def mean_score(scores: Mapping[str, CriterionScore]) -> float:

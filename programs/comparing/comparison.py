@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, Self, Unpack, get_args
 
 import dspy
 
@@ -27,7 +27,7 @@ from ...signatures.values import Item, Usage
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Reply, Request
 from ..prompting.answers import token_at
-from ..prompting.evaluator import Evaluator
+from ..prompting.evaluator import Call, Evaluator
 from ..prompting.layouts import SHARED, Laid, Layout, Read, block
 from ..prompting.predict import Answer, JudgePredict, Unreadable, answer_of, called, carrying
 
@@ -344,12 +344,11 @@ class PairwiseComparer(Evaluator):
         task: str = "",
         aspect: str = "",
         name: str = "",
-        group: str | None = None,
-        lm: str | LanguageModel | Any | None = None,
+        **call: Unpack[Call],
     ) -> dspy.Prediction:
         """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word. Raises
         CallError where no answer could be read."""
-        item, model = Item(output, source, context, None, group), called(lm if lm is not None else self.predict.lm)
+        item, model = Item(output, source, context, None, call.get("group")), called(call.get("lm") or self.predict.lm)
         compared = await self._compared(item, other, model, task=task, aspect=aspect, name=name)
         found = compared.comparison
         prediction = dspy.Prediction(

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, TypedDict
 
 import dspy
 
 from ..models import engine
+
+
+class Call(TypedDict, total=False):
+    """What every call takes beside its texts. group: demonstrations of it are kept out of the prompt. lm: the model."""
+
+    group: str | None
+    lm: Any
 
 
 class Evaluator(dspy.Module):  # type: ignore[misc]

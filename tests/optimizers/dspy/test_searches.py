@@ -9,6 +9,7 @@ import pytest
 
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import MissingExtraError, ModelError
+from judgesmith.optimizers.agreement.surrogate import RankSurrogate
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.dspy import model as dspy_model
 from judgesmith.optimizers.dspy import searches as adapters
@@ -16,7 +17,6 @@ from judgesmith.optimizers.dspy.desk import Desk, Tuned
 from judgesmith.optimizers.dspy.model import LONGEST, PlainAdapter, PromptModel, cleaned
 from judgesmith.optimizers.dspy.search import DSPySearch
 from judgesmith.optimizers.dspy.searches import GEPASearch, MIPROSearch, SIMBASearch
-from judgesmith.optimizers.dspy.surrogate import RankSurrogate
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search.base import SearchRecord
 from judgesmith.programs.active_critic.critic import ActiveCritic

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 
-from judgesmith.optimizers.dspy.surrogate import QUOTED, RankSurrogate
+from judgesmith.optimizers.agreement.surrogate import QUOTED, RankSurrogate
 
 
 def row(score: float, group: str, output: str = "A text.") -> dspy.Example:
