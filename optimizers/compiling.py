@@ -249,7 +249,7 @@ class Compiler:
 
     def _fit(self, judge: Judge, train: Labels, lm: LanguageModel, copies: Labels | None) -> Fitted:
         level, seed, examples = self.options.level, self.options.seed, examples_of(train)
-        student = judge.copy_for(scale=Scale(*train.scale), provenance={})
+        student = judge.copy_for(scale=Scale(*train.scale), sureness=None, decision=None, provenance={})
         student.set_lm(lm)
         student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
         inferred = self._infer(student, examples, lm) if student.infers() else None
@@ -266,14 +266,13 @@ class Compiler:
             program = several or program
         if search.searches or program.fitted_always:
             refined = refine(program, record, examples, level=level, seed=seed, progress=self.progress)
-        found = refined or ensemble
-        percents = record.scored.percents if found is None else found.percents
-        program.calibration = Calibration.fit(percents, train.scores, Scale(*train.scale))
-        program.decision = fit_decision(percents, train)
+        fitted = Fitted(program, student, record, inferred, forms, refined, ensemble=ensemble)
+        program.calibration = Calibration.fit(fitted.percents, train.scores, Scale(*train.scale))
+        program.decision = fit_decision(fitted.percents, train)
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
-        return Fitted(program, zero_shot, record, inferred, forms, refined, ensemble=ensemble)
+        return replace(fitted, zero_shot=zero_shot)
 
     def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
         order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
@@ -339,6 +338,7 @@ class Compiler:
         asked = self.options.cv is not None
         found = Findings(labels, results, final, self.options.level, self.options.seed, asked=asked)
         report = found.report(meter.usage - before, time.monotonic() - started)
+        final.judge.sureness = found.sureness()
         prompt, completion = (b - a for a, b in zip(logical[1], meter.logical_tokens, strict=True))
         final.judge.provenance = found.provenance(
             report,
@@ -422,9 +422,9 @@ def compile(
     optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
     optimizers` lists them); by default none for a judge that weighs readings, random search for others. teacher: a
     model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
-    pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other labels to hold out, budget=Budget(…) stands for
-    max_calls and max_cost, and inference=TaskInference(…) for how the task is inferred. The same seed, labels and cache
-    give the same judge.
+    pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other
+    labels to hold out, budget=Budget(…) stands for max_calls and max_cost, and inference=TaskInference(…) for how the
+    task is inferred. The same seed, labels and cache give the same judge.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.

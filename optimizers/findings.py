@@ -15,17 +15,22 @@ from numpy.typing import NDArray
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
-from ..signatures.values import Scale, Usage, Verdict
+from ..programs.sureness import COVERAGE, Sureness
+from ..signatures.values import Scale, ScoreInterval, Usage, Verdict
+from .agreement.conformal import coverage_of
 from .agreement.correlation import Level
 from .agreement.decisions import auc, balanced_accuracy, interval, pairwise_accuracy, weighted_kappa
-from .examples import Agreement, Scored, agreement, difference, examples_of
+from .examples import Agreement, Scored, Vector, agreement, difference, examples_of
 from .fitting.decision import places_of
 from .fitting.readings import surface_percents
+from .fitting.sureness import calibrated_without, fit_sureness
 from .report import CompileReport, Fitted, FormTrial, json_number
 from .seen import marks
 
 #: With fewer held-out groups an interval over groups says next to nothing.
 FEW_GROUPS = 8
+#: Raw scores, scores on the user's scale, people's scores and groups of some rows.
+Told = tuple[Vector, Vector, Vector, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,46 @@ class Findings:
     def _verdicts(self) -> list[Verdict]:
         return [verdict for part in self.parts for verdict in part.compiled.verdicts]
 
+    def sureness(self) -> Sureness | None:
+        """How sure the judge's scores are: from the held-out rows, and from the training rows where these were not held
+        out in another fold."""
+        told = [self._told_heldout(part) for part in self.parts]
+        if not self._crossed:
+            told.append(self._told_train(self.parts[0]))
+        return self._sureness(told)
+
+    def _sureness(self, told: Sequence[Told]) -> Sureness | None:
+        percent, score, human = (np.concatenate([part[k] for part in told]) for k in range(3))
+        groups = [group for part in told for group in part[3]]
+        return fit_sureness(percent, score, human, groups, Scale(*self.labels.scale))
+
+    def _told_heldout(self, part: Measured) -> Told:
+        scores = np.array([math.nan if v.failure else v.score for v in part.compiled.verdicts], dtype=float)
+        return part.compiled.percents, scores, part.split.heldout.scores, part.split.heldout.groups
+
+    def _told_train(self, part: Measured) -> Told:
+        percents, train = part.fitted.percents, part.split.train
+        scores = calibrated_without(percents, train.scores, train.groups, Scale(*train.scale), seed=self.seed)
+        return percents, scores, train.scores, train.groups
+
+    def _how_sure(self) -> dict[str, Any] | None:
+        """Width of the intervals on the held-out rows, and what intervals from training rows alone hold of these."""
+        sure = self.sureness()
+        if sure is None:
+            return None
+        scale, held = Scale(*self.labels.scale), [self._told_heldout(part) for part in self.parts]
+        widths = [i.high - i.low for part in held for i in _intervals(sure, part, scale)[0]]
+        told: dict[str, Any] = {"coverage": COVERAGE, "width": None, "rows": sure.rows, "documents": sure.documents}
+        told |= {"heldout_covered": None, "heldout_rows": None}
+        if widths:
+            told["width"] = round(float(np.mean(widths)), 6)
+        without = None if self._crossed else self._sureness([self._told_train(self.parts[0])])
+        if without is not None and widths:
+            found, human = _intervals(without, held[0], scale)
+            share = coverage_of([i.low for i in found], [i.high for i in found], human)
+            told |= {"heldout_covered": json_number(share), "heldout_rows": len(found)}
+        return told
+
     @property
     def _stopped(self) -> str | None:
         """Why a search ended early, if one did."""
@@ -105,6 +150,7 @@ class Findings:
             surface=surface,
             readings=self._readings,
             decisions=self._decisions(compiled),
+            sureness=self._how_sure(),
             folds=self._folds,
             train_rows=len(self._seen),
             heldout_rows=len(examples),
@@ -176,6 +222,7 @@ class Findings:
             "surface": said["surface"],
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "mean_absolute_error": said["mean_absolute_error"],
+            "sureness": said["sureness"],
             "notes": said["notes"],
             "capabilities": asdict(capabilities),
             "cost": cost,
@@ -317,6 +364,13 @@ class Findings:
         if stopped := self._stopped:
             notes.append(f"the search ended early: {stopped}")
         return notes
+
+
+def _intervals(sure: Sureness, told: Told, scale: Scale) -> tuple[list[ScoreInterval], list[float]]:
+    """The intervals of the rows that have a score, and people's scores of them."""
+    rows = [(p, s, h) for p, s, h in zip(*(part.tolist() for part in told[:3]), strict=True) if math.isfinite(s)]
+    found = [sure.interval(p, s, scale) for p, s, _ in rows]
+    return [interval for interval in found if interval is not None], [h for *_, h in rows]
 
 
 def _contradict(one: Agreement, other: Agreement) -> bool:

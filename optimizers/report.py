@@ -11,7 +11,7 @@ from ..programs.active_critic.task import Inference
 from ..programs.judge import Form, Judge
 from ..signatures.values import Usage
 from .augmentation import AugmentationTrial
-from .examples import Agreement
+from .examples import Agreement, Vector
 from .fitting.refinement import Refinement
 from .search.base import SearchRecord
 
@@ -83,6 +83,13 @@ class Fitted:
     augmentation: AugmentationTrial | None = None
     ensemble: Refinement | None = None
 
+    @property
+    def percents(self) -> Vector:
+        """The judge's raw scores of the training rows, each judged without its document in the prompt, or by weights
+        that were fitted without its fold."""
+        found = self.refined or self.ensemble
+        return self.record.scored.percents if found is None else found.percents
+
     def tried(self) -> list[str]:
         """What came of that which was tried beside the search, a sentence each."""
         said = [] if self.augmentation is None else [self.augmentation.reason]
@@ -98,8 +105,9 @@ class CompileReport:
     compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups). surface: of length,
     overlap and repetition alone, on the same rows. readings: name, weight and Q on training rows (out of fold) of what
     the judge is made of, where it weighs readings. decisions: how far its categories, its pass and fail, or its
-    preferences agree with people's on the held-out rows; None for labels that are scores. record: of the search that
-    the judge comes from."""
+    preferences agree with people's on the held-out rows; None for labels that are scores. sureness: how wide the
+    judge's intervals are on the held-out rows, and the share of these rows that intervals learnt without them hold
+    (None where none were). record: of the search that the judge comes from."""
 
     heldout: Agreement
     zero_shot: Agreement
@@ -117,6 +125,7 @@ class CompileReport:
     uncalibrated_error: float
     readings: tuple[dict[str, Any], ...] = ()
     decisions: dict[str, Any] | None = None
+    sureness: dict[str, Any] | None = None
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     record: SearchRecord | None = field(default=None, repr=False, compare=False)
@@ -135,6 +144,7 @@ class CompileReport:
             "surface": self.surface.to_dict(),
             "readings": list(self.readings),
             **({} if self.decisions is None else {"decisions": self.decisions}),
+            "sureness": self.sureness,
             "cross_validated": self.folds > 0,
             "folds": self.folds,
             "train_rows": self.train_rows,

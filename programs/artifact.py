@@ -31,6 +31,7 @@ from .models.names import ShownName, check_chosen, check_listed, recorded
 from .prompting.predict import JudgePredict
 from .prompting.saved import Part, Percent, SavedPredictor, Short, Text, saved_predictor, signature_hash
 from .registry import ensembles, judges
+from .sureness import Sureness
 
 if TYPE_CHECKING:
     from .judge import Judge
@@ -81,6 +82,15 @@ class _Decision(Part):
     names: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=200)]], Field(max_length=64)]
     cuts: Annotated[list[float], Field(max_length=64)]
     binary: bool = False
+
+
+class _Sureness(Part):
+    percent: Annotated[list[Percent], Field(min_length=1, max_length=64)]
+    error: Annotated[list[float], Field(min_length=1, max_length=64)]
+    coverage: Annotated[list[float], Field(min_length=1, max_length=64)]
+    times: Annotated[list[float | None], Field(min_length=1, max_length=64)]
+    rows: Annotated[int, Field(ge=1)]
+    documents: Annotated[int, Field(ge=1)]
 
 
 class _Method(Part):
@@ -198,6 +208,7 @@ class Artifact(_Method):
     scale: _Scale
     calibration: _Calibration | None
     decision: _Decision | None = None
+    sureness: _Sureness | None = None
     lm: _LM | None
     committee: _Ensemble | None = None
     provenance: Annotated[dict[str, Any], AfterValidator(_known_shapes)]
@@ -232,6 +243,7 @@ def _dump(judge: Judge) -> dict[str, Any]:
         "calibration": judge.calibration
         and {"percent": list(judge.calibration.percent), "score": list(judge.calibration.score)},
         **({} if judge.decision is None else {"decision": _dump_decision(judge.decision)}),
+        **({} if judge.sureness is None else {"sureness": judge.sureness.to_dict()}),
         "lm": lm
         and {
             "model": recorded(lm.name),
@@ -393,6 +405,8 @@ def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
         judge.calibration = _load_calibration(artifact.calibration, judge.scale)
     if (decision := artifact.decision) is not None:
         judge.decision = Decision(tuple(decision.names), tuple(decision.cuts), decision.binary)
+    if artifact.sureness is not None:
+        judge.sureness = Sureness.of(artifact.sureness.model_dump())
     judge.provenance = artifact.provenance
     judge.own_lm = lm
     return judge

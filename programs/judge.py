@@ -24,6 +24,7 @@ from .models.lm import Connection, LanguageModel, language_model
 from .models.transport import Message
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.suspicion import guarded
+from .sureness import Sureness
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,8 @@ class Judge(dspy.Module):  # type: ignore[misc]
 
     Attributes: chosen, the options; knowledge, what it knows of its task (description and criteria); scale, the user's
     scale of scores; calibration, the map from raw percent to it (None: linear); decision, where categories or pass and
-    fail begin (None unless the labels had such); provenance, how it was compiled (empty
+    fail begin (None unless the labels had such); sureness, how sure a score is (None: unknown); provenance, how it was
+    compiled (empty
     for a judge that was not); report, what compiling found (None unless it was compiled in this process); brief,
     whether it stops after the score where the same score comes without the explanation (for searches).
     """
@@ -133,6 +135,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
         self.scale = scale or Scale(0, 100)
         self.calibration: Calibration | None = None
         self.decision: Decision | None = None
+        self.sureness: Sureness | None = None
         self.provenance: dict[str, Any] = {}
         self.report: Any = None
         self._language_model = None if lm is None else language_model(lm)
@@ -436,12 +439,15 @@ class Judge(dspy.Module):  # type: ignore[misc]
         return self.told(verdict)
 
     def told(self, verdict: Verdict) -> Verdict:
-        """A verdict whose percent is there, with what follows from it: the score, and category and pass or fail."""
-        percent, mapped = verdict.percent, self.calibration or Calibration.linear(self.scale)
+        """A verdict whose percent is there, with what follows from it: the score, how sure that is, and category and
+        pass or fail."""
+        percent = verdict.percent
+        score = (self.calibration or Calibration.linear(self.scale))(percent)
+        interval = None if self.sureness is None else self.sureness.interval(percent, score, self.scale)
+        verdict = replace(verdict, score=score, interval=interval)
         if self.decision is None:
-            return replace(verdict, score=mapped(percent))
-        category, passed = self.decision.category(percent), self.decision.passed(percent)
-        return replace(verdict, score=mapped(percent), category=category, passed=passed)
+            return verdict
+        return replace(verdict, category=self.decision.category(percent), passed=self.decision.passed(percent))
 
     async def aforward(
         self,

@@ -138,13 +138,25 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreInterval:
+    """Where people's score of an output lies, in a share `coverage` of the outputs of new documents, on the user's
+    scale. error: how far from people's score the judge is expected to be here."""
+
+    low: float
+    high: float
+    coverage: float
+    error: float
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """What a judge says of one output.
 
     score: on the user's scale, NaN where there is none (then `failure` says why); a failure is never a low score.
     percent: the judge's raw score in [0, 100] before calibration. criteria: by name, where the method gives them.
     errors: error spans, where the method gives them. opinions: by annotator, where several judged. spread: the standard
-    deviation of their scores on the user's scale, NaN for fewer than two. repaired: the answer did not have the asked
+    deviation of their scores on the user's scale, NaN for fewer than two. interval: how sure the score is, where the
+    judge was compiled from labels. repaired: the answer did not have the asked
     form but was unambiguous. notes: what else a reader should know (a fallback taken, explanation missing). suspicious:
     what in the output, or in what was shown with it, addresses a judge and could have moved the score; None where
     nothing does. category, passed: what was decided, by a judge compiled from categories or from pass and fail;
@@ -158,6 +170,7 @@ class Verdict:
     errors: tuple[ErrorSpan, ...] = ()
     opinions: Mapping[str, Opinion] = field(default_factory=dict)
     spread: float = math.nan
+    interval: ScoreInterval | None = None
     failure: str | None = None
     repaired: bool = False
     notes: tuple[str, ...] = ()
@@ -187,6 +200,8 @@ class Verdict:
             "notes": list(self.notes),
             "suspicious": self.suspicious,
         }
+        if self.interval is not None:
+            data["interval"] = {name: _number(value) for name, value in asdict(self.interval).items()}
         if self.opinions:
             data["spread"] = _number(self.spread)
             data["opinions"] = {

@@ -73,7 +73,9 @@ def of_set(name: str, aspect: str, metric: str, labels: int, draws: int, drawn: 
     return about | {"kind": "drawn" if drawn else "fixed", "labels": labels} | summary(results)
 
 
-def simulated(r: float, labels: int, draws: int, documents: int = 200, systems: int = 5, seed: int = 0) -> dict[str, Any]:
+def simulated(
+    r: float, labels: int, draws: int, documents: int = 200, systems: int = 5, seed: int = 0
+) -> dict[str, Any]:
     rng = np.random.default_rng([seed, labels, round(100 * r)])
     quality, bias = np.linspace(3.0, 3.6, systems), np.linspace(0.5, -0.5, systems)
     truth = {f"s{i}": float(q) for i, q in enumerate(quality)}
@@ -116,7 +118,9 @@ def main() -> None:
     if given.json:
         print(json.dumps({"worlds": given.worlds, "cells": cells}))
         return
-    print("set         aspect       judge                              kind   labels covered differences naive labels× width×")
+    print(
+        "set         aspect       judge                              kind   labels covered differences naive labels× width×"
+    )
     for c in cells:
         print(
             f"{c['set']:11} {c.get('aspect', ''):12} {c['judge']:34} {c['kind']:6} {c['labels']:5} {c['covered']:8.3f} "

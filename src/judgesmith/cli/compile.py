@@ -278,7 +278,7 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
             {"dry_run": True, "seconds": round(seconds)}
             | {name: getattr(plan, name) for name in names}
             | labels.understood()
-            | {"notes": list(plan.notes)}
+            | {"plan_notes": list(plan.notes)}
             | {"method": judge.settings(), "optimizer": search}
         )
     else:

@@ -75,6 +75,8 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
     )
     if report.decisions is not None:
         out.print(_decisions(report.decisions, judge), markup=False)
+    if sure := report.sureness:
+        out.print(_how_sure(sure, judge))
     u = report.usage
     out.print(
         f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
@@ -102,6 +104,22 @@ def _decisions(found: Mapping[str, Any], judge: Judge) -> str:
     ]
     cuts = f" Raw score: {judge.decision}." if judge.decision is not None else ""
     return f"Decisions on {found['n']} held-out rows: {', '.join(told)}.{cuts}"
+
+
+def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
+    if sure["width"] is None:
+        return "How sure a score is, these rows cannot tell."
+    extent = judge.scale.high - judge.scale.low
+    told = (
+        f"A score's {sure['coverage']:.0%} interval is {number(sure['width'])} wide on average, "
+        f"{sure['width'] / extent:.0%} of the scale (from {sure['rows']} rows of {sure['documents']} documents)"
+    )
+    if sure["heldout_covered"] is None:
+        return f"{told}."
+    return (
+        f"{told}; intervals learnt without the {sure['heldout_rows']} held-out rows hold {sure['heldout_covered']:.0%}"
+        " of these."
+    )
 
 
 def training_q(selected: Mapping[str, Any], candidates: int) -> str:

@@ -1,0 +1,68 @@
+"""How sure a score is: the interval that people's score lies in, by conformal prediction.
+
+The numbers come from errors on rows that the judge had not learnt from (`optimizers.fitting.sureness`): how far off it
+is expected to be at a raw score, and how many times that a stated share of new rows is off at most.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ..errors import ArtifactError
+from ..signatures.values import Scale, ScoreInterval
+
+__all__ = ["COVERAGE", "Sureness"]
+
+#: The coverage of a verdict's interval.
+COVERAGE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """error: the expected distance from people's score at these raw percents (strictly increasing), on the user's scale
+    and above 0; linear between, constant outside. times: for each coverage (strictly increasing, in 0..1) how many
+    times that distance the interval reaches to either side; None: there are too few documents to promise so much, and
+    the interval is the whole scale. rows, documents: what this rests on."""
+
+    percent: tuple[float, ...]
+    error: tuple[float, ...]
+    coverage: tuple[float, ...]
+    times: tuple[float | None, ...]
+    rows: int
+    documents: int
+
+    def __post_init__(self) -> None:
+        if len(self.percent) != len(self.error) or len(self.coverage) != len(self.times):
+            raise ArtifactError("the sureness needs an error for each percent, and a multiple for each coverage")
+        if not all(math.isfinite(e) and e > 0 for e in self.error):
+            raise ArtifactError("the sureness needs errors above 0")
+        if not all(t is None or (math.isfinite(t) and t >= 0) for t in self.times):
+            raise ArtifactError("the sureness needs multiples of 0 or more, or none")
+        if not all(0 < c < 1 for c in self.coverage):
+            raise ArtifactError("the sureness needs coverages between 0 and 1")
+        if any(b <= a for knots in (self.percent, self.coverage) for a, b in itertools.pairwise(knots)):
+            raise ArtifactError("the sureness's percents and coverages must strictly increase")
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Self:
+        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+
+    def expected_error(self, percent: float) -> float:
+        return float(np.interp(percent, self.percent, self.error))
+
+    def interval(self, percent: float, score: float, scale: Scale, coverage: float = COVERAGE) -> ScoreInterval | None:
+        """The interval around a score, cut at the ends of the scale; None for a coverage that was not prepared."""
+        if coverage not in self.coverage:
+            return None
+        error, times = self.expected_error(percent), self.times[self.coverage.index(coverage)]
+        half = math.inf if times is None else times * error
+        return ScoreInterval(max(scale.low, score - half), min(scale.high, score + half), coverage, error)
