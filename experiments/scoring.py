@@ -29,7 +29,7 @@ from .console import Watch
 from .plain import finite
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
-OURS = ("id", "verdict", "judge", "seen")
+OURS = ("id", "verdict", "judge", "seen", "defer")
 #: A lone surrogate, which broken JSON holds, is written as JSON's own escape for it.
 SURROGATES = "backslashreplace"
 #: Rows of an input, each with its record as it was read.
@@ -169,10 +169,10 @@ class CsvSink:
 
     COLUMNS = (
         "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge",
-        "judge_suspicious",
+        "judge_suspicious", "judge_low", "judge_high",
     )  # fmt: skip
-    #: By which an output is known; those of earlier versions have no `judge_suspicious`.
-    KNOWN_BY = frozenset(COLUMNS[:-1])
+    #: By which an output is known; those of earlier versions have no other columns.
+    KNOWN_BY = frozenset(COLUMNS[:7])
 
     def __init__(self, path: Path, *, append: bool) -> None:
         self.path = path
@@ -225,6 +225,8 @@ class CsvSink:
             "judge_failure": verdict["failure"] or "",
             "judge_repaired": "yes" if verdict["repaired"] else "",
             "judge_suspicious": verdict["suspicious"] or "",
+            "judge_low": (verdict.get("interval") or {}).get("low", ""),
+            "judge_high": (verdict.get("interval") or {}).get("high", ""),
             "judge_seen": "yes" if record.get("seen") else "",
             "judge_id": record["id"],
             "judge": record["judge"],

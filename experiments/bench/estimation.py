@@ -118,9 +118,7 @@ def main() -> None:
     if given.json:
         print(json.dumps({"worlds": given.worlds, "cells": cells}))
         return
-    print(
-        "set         aspect       judge                              kind   labels covered differences naive labels× width×"
-    )
+    print(f"{'set':11} {'aspect':12} {'judge':34} kind   labels covered differences naive labels× width×")
     for c in cells:
         print(
             f"{c['set']:11} {c.get('aspect', ''):12} {c['judge']:34} {c['kind']:6} {c['labels']:5} {c['covered']:8.3f} "

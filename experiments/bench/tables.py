@@ -31,6 +31,8 @@ def read_table(name: str, aspect: str, metrics: Sequence[str]) -> Table:
     known = {str(record["id"]): record["metrics"] for _, record in json_lines(path.with_suffix(".metrics.jsonl"))}
     rows = [row for row, _ in iter_rows(path) if aspect in row.scores]
     kept = [row for row in rows if all(known.get(row.id, {}).get(m) is not None for m in metrics)]
+    if not kept:
+        raise SystemExit(f"{name}: no row has {aspect} and all of {', '.join(metrics)}")
     return Table(
         np.array([row.scores[aspect] for row in kept]),
         np.array([[float(known[row.id][m]) for m in metrics] for row in kept]),

@@ -154,6 +154,7 @@ def _leave_out(joined: Judged) -> None:
     if joined.positions is not None:
         joined.positions = [joined.positions[i] for i in kept]
     joined.seen = set()
+    joined.deferred = {new for new, old in enumerate(kept) if old in joined.deferred}
 
 
 # Judges' scores ------------------------------------------------------------------------------------------------------
@@ -351,6 +352,8 @@ def _verdicts(
         seen = record.get("seen", record.get("judge_seen"))
         if seen is True or str(seen).lower() == "true":
             joined.seen.add(i)
+        if record.get("defer") is True:
+            joined.deferred.add(i)
     joined.judges[name] = dict.fromkeys(joined.human, score)
     joined.on_scale.add(name)
     joined.explanations[name] = explanations

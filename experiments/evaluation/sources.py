@@ -29,6 +29,7 @@ class Judged:
     live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
     in their places. seen: places of rows that a judge was compiled from. positions: where each output was shown to
     people, if the rows say so. on_scale: judges whose scores are known to be on people's scale.
+    deferred: places of rows that are left to a person.
     """
 
     origin: str
@@ -44,6 +45,7 @@ class Judged:
     seen: set[int] = field(default_factory=set)
     positions: list[str | None] | None = None
     on_scale: set[str] = field(default_factory=set)
+    deferred: set[int] = field(default_factory=set)
 
     @property
     def ids(self) -> list[str]:

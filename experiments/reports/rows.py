@@ -60,7 +60,8 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A row with its verdict. score: NaN where `failure` says why. anchor: its place in the page, unique.
-    human, criteria: by aspect, NaN where there is none."""
+    human, criteria: by aspect, NaN where there is none. interval: low and high end, NaN where there is none. deferred:
+    left to a person."""
 
     row: Row
     anchor: str
@@ -74,6 +75,8 @@ class Shown:
     spread: float = math.nan
     notes: tuple[str, ...] = ()
     human: Mapping[str, float] = field(default_factory=dict)
+    interval: tuple[float, float] = (math.nan, math.nan)
+    deferred: bool = False
     seen: bool = False
     judge: str = ""
 
@@ -148,7 +151,9 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
         raise LabelsError(f"{path.name}: there is no column or aspect {human!r} with people's scores; check --human")
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
     standard = human.removeprefix("scores.") if human is not None else _standard(aspects)
-    return Scored(path.name, tuple(shown), tuple(_sides(shown, aspects, standard)), tuple(_notes(shown, standard)))
+    sides = tuple(_sides(shown, aspects, standard))
+    notes = (*_notes(shown, standard), *_left_to_people(shown, sides[0]))
+    return Scored(path.name, tuple(shown), sides, notes)
 
 
 def _standard(aspects: Sequence[str]) -> str | None:
@@ -167,6 +172,20 @@ def _notes(rows: Sequence[Shown], standard: str | None) -> Iterator[str]:
             f"people scored {len(several)} aspects ({', '.join(several[:8])}); choose one under “Aspect”, or name "
             "with --human what the judge's score is to be compared with"
         )
+
+
+def _left_to_people(rows: Sequence[Shown], overall: Side) -> Iterator[str]:
+    """How many rows are, and how far the judge agrees with people on the rest."""
+    left = np.array([row.deferred for row in rows], dtype=bool)
+    if not left.any():
+        return
+    told = f"{left.sum()} of {len(rows)} rows are left to a person, those whose scores are least sure"
+    both = ~(np.isnan(overall.score) | np.isnan(overall.human))
+    parts = [(overall.score[k], overall.human[k]) for k in (both & ~left, both)]
+    if all(len(x) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0 for x, y in parts):
+        rest, every = (float(stats.pearsonr(x, y)[0]) for x, y in parts)
+        told += f"; on the rest Pearson's r with people is {rest:.2f} (on all rows {every:.2f})"
+    yield told
 
 
 def _anchor(identity: str, taken: Counter[str]) -> str:
@@ -227,9 +246,17 @@ def _shown(
         views=tuple(_views(verdict.get("opinions"), row.output)),
         spread=_number(verdict.get("spread")),
         notes=_several(verdict.get("notes")),
+        interval=_interval(verdict),
+        deferred=record.get("defer") is True,
         seen=record.get("seen") is True,
         judge=_words(record.get("judge")),
     )
+
+
+def _interval(verdict: Mapping[str, Any]) -> tuple[float, float]:
+    said = verdict.get("interval")
+    low, high = (_number(said.get(end)) for end in ("low", "high")) if isinstance(said, Mapping) else (math.nan,) * 2
+    return (low, high) if low <= high else (math.nan, math.nan)
 
 
 def _words(value: Any) -> str:
@@ -384,6 +411,7 @@ def summarise(data: Scored) -> dict[str, Any]:
         "documents": len({row.document for row in rows}),
         "scored": score.n,
         "failures": len(rows) - len(judged),
+        "deferred": sum(row.deferred for row in rows),
         "mean_score": dict(zip(("value", "low", "high"), plain, strict=True)) | {"n": score.n},
         "errors": len(errors),
         "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,

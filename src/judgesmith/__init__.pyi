@@ -7,8 +7,10 @@ from .experiments.mlflow_logging import mlflow_scorer as mlflow_scorer
 from .optimizers.agreement.correlation import CorrelationSum as CorrelationSum
 from .optimizers.agreement.correlation import correlate as correlate
 from .optimizers.agreement.discernment import discernment as discernment
+from .optimizers.agreement.estimation import estimate as estimate
 from .optimizers.agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
 from .optimizers.agreement.meta.evaluation import meta_evaluate as meta_evaluate
+from .optimizers.agreement.replacement import alternative_annotator_test as alternative_annotator_test
 from .optimizers.compiling import compile as compile
 from .optimizers.dspy.searches import GEPASearch as GEPASearch
 from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
@@ -19,6 +21,7 @@ from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
 from .optimizers.search.optuna import OptunaSearch as OptunaSearch
 from .optimizers.search.racing import Racing as Racing
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
+from .optimizers.suggestion import suggest as suggest
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic
 from .programs.active_critic.task import TaskInference as TaskInference
 from .programs.artifact import load as load

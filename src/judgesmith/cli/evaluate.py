@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..experiments.evaluation.sources import Judged
     from ..experiments.settings import Catalogue
     from ..optimizers.agreement.meta.evaluation import MetaEvaluation
+    from ..optimizers.agreement.replacement import Replacement
     from ..programs.models.lm import Connection
 
 HELP = """How far do judges agree with people?
@@ -128,9 +130,11 @@ def evaluate(
     config: Config = None,
     as_json: Json = False,
 ) -> None:
+    from ..experiments.evaluation.deferral import on_the_rest, told
     from ..experiments.evaluation.gate import Gate
     from ..experiments.evaluation.judges import Wanted, read_judged
     from ..experiments.evaluation.options import EvaluateOptions
+    from ..experiments.evaluation.replacement import may_replace
     from ..experiments.opening import column_roles, connection_of
     from ..experiments.settings import ReachOptions
 
@@ -149,15 +153,26 @@ def evaluate(
     live = _judge_live(data, how, lm, connection_of(ReachOptions(**found["lm"]), api_base), quietly=as_json)
     result = _measure(data, how)
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
-    notes = [*data.notes, *result.notes]
+    beside = _Beside(live, on_the_rest(data), may_replace(data, how.epsilon) if how.alt_test else {})
+    notes = [*data.notes, *result.notes, *told(beside.rest)]
     written = _write_all(data, result, notes, how, output)
     if as_json:
-        _print_result(data, result, notes, how, live, gate, reasons)
+        _print_result(data, result, notes, how, beside, gate, reasons)
     else:
-        _tell_result(data, result, notes, how, live, written)
+        _tell_result(data, result, notes, how, beside, written)
     if gate is not None:
         _tell_gate(gate, reasons)
     raise typer.Exit(1 if reasons else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What is told beside agreement: what judging cost, agreement without deferred rows, and whether a judge may take a
+    rater's place, by judge."""
+
+    live: Sequence[LiveRun]
+    rest: list[dict[str, Any]]
+    replacing: dict[tuple[str, str], tuple[Replacement, bool]]
 
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
@@ -222,16 +237,19 @@ def _write_all(
 
 
 def _print_result(
-    data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, live: Sequence[LiveRun],
+    data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, beside: _Beside,
     gate: Gate | None, reasons: Sequence[str],
 ) -> None:  # fmt: skip
     from ..experiments.console import print_json
     from ..experiments.evaluation.options import PAPER_NAMES
+    from ..experiments.evaluation.replacement import as_json
 
     print_json(
         result.to_dict()
         | {
-            "notes": notes, "origin": data.origin, "rows": len(data.rows), "live": [run.to_dict() for run in live],
+            "notes": notes, "origin": data.origin, "rows": len(data.rows),
+            "live": [run.to_dict() for run in beside.live], "deferred": beside.rest,
+            "alternative_annotator_test": as_json(beside.replacing),
             "gate": None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons},
             "level_names": dict(PAPER_NAMES[how.names]),
         }
@@ -239,21 +257,24 @@ def _print_result(
 
 
 def _tell_result(
-    data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, live: Sequence[LiveRun],
+    data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, beside: _Beside,
     written: Sequence[Path],
 ) -> None:  # fmt: skip
     from ..experiments.console import out
     from ..experiments.evaluation.options import PAPER_NAMES
+    from ..experiments.evaluation.replacement import told
     from ..experiments.evaluation.tables import show
     from ..experiments.plain import clean
 
-    for run in live:
+    for run in beside.live:
         out.print(clean(str(run)), markup=False, soft_wrap=True)
         for identity, reason in run.summary.failures[:5]:
             out.print(clean(f"  no score for {identity}: {reason}"), markup=False, style="red")
         if run.summary.failed > 5:
             out.print(f"  … and {run.summary.failed - 5} more; --json has their reasons")
     show(result, data.origin, len(data.rows), notes, PAPER_NAMES[how.names])
+    for line in told(beside.replacing):
+        out.print(clean(line), markup=False, soft_wrap=True)
     for path in written:
         out.print(f"Wrote {escape(str(path))}")
 

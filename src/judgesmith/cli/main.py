@@ -17,6 +17,7 @@ from . import (
     data,
     demo,
     discern,
+    estimate,
     evaluate,
     models,
     new,
@@ -27,6 +28,7 @@ from . import (
     show,
     spans,
     study,
+    suggest,
 )
 from .settings import UsageError
 
@@ -40,7 +42,8 @@ app = typer.Typer(
 )
 # In the order of --help.
 for command in (
-    compile, new, score, show, evaluate, spans, report, discern, study, demo, parts, aspects, references, data, models,
+    compile, new, score, show, evaluate, estimate, suggest, spans, report, discern, study, demo, parts, aspects,
+    references, data, models,
 ):  # fmt: skip
     command.register(app)
 

@@ -34,6 +34,16 @@ def score(
         bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew instead of going on.")] = False,
+    defer: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help='Mark this share of the rows ("defer": true) to leave to a person: those whose scores are least sure, '
+            "and rows without a score. `evaluate` and `report` then tell the agreement on the rest.",
+            min=0,
+            max=1,
+        ),
+    ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Keep the model's own words with every row.")] = False,
     api_base: ApiBase = None,
     timeout: Timeout = 120.0,
@@ -45,10 +55,12 @@ def score(
     """Score outputs with a compiled judge.
 
     Rows are written as they finish, in the order of the input; a second run goes on where the first stopped. Exit code
-    0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error.
+    0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error. A judge compiled from
+    labels gives each score an interval that holds people's score for 90 % of new rows (`verdict.interval`).
     """
     from ..datasets.loading import count_rows
-    from ..experiments.console import Watch, print_json
+    from ..experiments.console import Watch, out, print_json
+    from ..experiments.deferral import mark_deferred, refuse_deferring
     from ..experiments.opening import column_roles, connection, open_judge, quiet
     from ..experiments.scoring import Existing, score_file
 
@@ -58,6 +70,8 @@ def score(
     with quiet():
         made = open_judge(judge, lm, connection(api_base, timeout, concurrency, rpm, no_cache))
         target = output or rows.with_name(Path(rows.name.removesuffix(".gz")).stem + ".scored.jsonl")
+        if defer is not None:
+            refuse_deferring(target, made.sureness is not None)
         total = count_rows(rows)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
             summary = score_file(
@@ -65,10 +79,13 @@ def score(
                 raw=raw, watch=watch,
             )  # fmt: skip
         _warn_of_duplicates(summary)
+        left = None if defer is None else mark_deferred(target, defer)
         if as_json:
-            print_json(summary.to_dict() | {"output": str(target)})
+            print_json(summary.to_dict() | {"output": str(target), "deferred": left})
         else:
             _tell(summary, target)
+            if left is not None:
+                out.print(f'{left} rows are left to a person ("defer": true), those whose scores are least sure.')
     raise typer.Exit(1 if summary.failed else 0)
 
 
