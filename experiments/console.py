@@ -63,12 +63,20 @@ def number(value: float | None, digits: int = 2) -> str:
     return "–" if value is None or value != value else f"{value:.{digits}f}"
 
 
+#: Seconds between two lines of progress in a log: the first ones, and at most.
+SOON, SELDOM = 10.0, 300.0
+
+
 class Watch:
-    """A progress bar over a whole run on a terminal; a line a stage where there is none (logs, CI)."""
+    """A progress bar over a whole run on a terminal; where there is none (logs, CI) a line a stage, and now and then
+    one that says how many are done, how fast, and how long the rest takes."""
 
     def __init__(self, title: str, total: int | None = None) -> None:
         self._live = err.is_terminal
+        self._title, self._total, self._done, self._told = title, total, 0, ""
+        self._first = 0
         self._started = time.monotonic()
+        self._due = self._started + SOON
         self._bar = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -96,10 +104,32 @@ class Watch:
         else:
             err.print(f"[{time.monotonic() - self._started:5.0f} s] {title} ({steps})", markup=False)
 
-    def step(self, title: str | None = None) -> None:
+    def step(self, title: str | None = None, *, there: bool = False) -> None:
+        """One more is done. there: it was done before this run, which says nothing of how fast it is."""
         self._bar.advance(self._task)
+        self._done += 1
+        self._first += there
         if title and self._live:
             self._bar.update(self._task, description=escape(title))
+        elif not self._live and time.monotonic() >= self._due:
+            self._log()
+
+    def tell(self, text: str) -> None:
+        """What stands beside the numbers: failures and cost so far."""
+        self._told = text
+        if self._live:
+            self._bar.update(self._task, best=escape(text))
+
+    def _log(self) -> None:
+        now = time.monotonic()
+        passed = now - self._started
+        rate = (self._done - self._first) / passed if passed > 0 else 0.0
+        parts = [f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}", f"{rate:.1f}/s"]
+        if self._total and rate > 0:
+            parts.append(f"{duration(max(0, self._total - self._done) / rate)} left")
+        parts += [self._told] if self._told else []
+        err.print(f"[{passed:5.0f} s] {self._title}: {', '.join(parts)}", markup=False, soft_wrap=True)
+        self._due = now + min(max(SOON, passed / 10), SELDOM)
 
     def best(self, text: str) -> None:
         if self._live:

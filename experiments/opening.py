@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..datasets.records import OVERALL
-from ..errors import OptionError
+from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
 from ..programs.judge import Judge
 from ..programs.models.files import find_model, installed, model_path
@@ -145,6 +145,28 @@ def open_others(judge: Judge, where: Connection | None) -> None:
     judge.connect(where)
 
 
+def make_room(path: Path, made: Judge) -> None:
+    """Before a judge is saved: another judge in its place is kept beside it, and said. Raises OptionError for what is
+    no judge, which is not overwritten."""
+    there = _judge_there(path)
+    if there is not None and there != artifact.fingerprint(made):
+        beside = path.with_name(f"{path.stem}.{there}{path.suffix}")
+        path.replace(beside)
+        err.print(f"note: {path} was another judge; it is kept as {beside}", style="yellow", markup=False)
+
+
+def _judge_there(path: Path) -> str | None:
+    """The fingerprint of the judge in a file, None where there is no file. Raises OptionError for another file."""
+    if not path.exists():
+        return None
+    try:
+        return artifact.fingerprint_of(artifact.read(path))
+    except JudgesmithError as error:
+        raise OptionError(
+            f"-o {path} is there and is no judge, so it is not overwritten ({error}); name another file, or delete it"
+        ) from None
+
+
 def check_writable(path: Path, *inputs: Path | None) -> None:
     """Before anything is spent: can the judge be saved at all, and not over one of the inputs?"""
     for file in inputs:
@@ -160,3 +182,4 @@ def check_writable(path: Path, *inputs: Path | None) -> None:
             path.unlink()
     except OSError as error:
         raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
+    _judge_there(path)

@@ -8,7 +8,7 @@ import json
 import os
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -18,32 +18,37 @@ from typing import IO, Any, Literal, Protocol
 from ..datasets.loading import iter_rows
 from ..datasets.records import Row
 from ..datasets.spreadsheets import guarded, unguarded
-from ..errors import OptionError
+from ..errors import OptionError, OutageError
 from ..optimizers.seen import Seen
+from ..programs import artifact
 from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
 from ..programs.models import engine
+from ..programs.models.lm import Connection, Meter
+from ..programs.prompting.suspicion import guarded as without_attacks
 from ..signatures.values import Item, Verdict
 from .alone import alone
 from .console import Watch
+from .limits import SAMPLED, Estimate, Limits, estimate
 from .plain import finite
 
 #: What an output row has beside the input's own columns; an input column of that name gives way.
-OURS = ("id", "verdict", "judge", "seen", "defer")
+OURS = ("id", "verdict", "judge", "seen")
 #: A lone surrogate, which broken JSON holds, is written as JSON's own escape for it.
 SURROGATES = "backslashreplace"
-#: Rows of an input, each with its record as it was read.
-Rows = Iterator[tuple[Row, dict[str, Any]]]
 #: Ids kept to tell duplicates, about 90 MB of them: memory must not grow with the rows without end.
 MOST_IDS = 1_000_000
+#: Failed rows that wait to be written, until one has a score.
+MOST_HELD = 100
 
 
 @dataclass(slots=True)
 class ScoreSummary:
     """What a scoring run did. rows, scored, failed and repaired count the whole output file; `resumed` of them were
-    there before. The texts of `suspicious` rows address a judge. `seen` rows were used to compile the judge: agreement
-    measured on them means little. `duplicate_ids` rows have the id of a row before them, the first of these being
-    `duplicate_example`; a row is compared with the first million ids."""
+    there before, `new_failed` failed in this run. calls, tokens and cost (dollars, None where a price is unknown) are
+    of calls that this run sent. The texts of `suspicious` rows address a judge. `seen` rows were used to compile the
+    judge: agreement measured on them means little. `duplicate_ids` rows have the id of a row before them, the first of
+    these being `duplicate_example`; a row is compared with the first million ids."""
 
     rows: int = 0
     scored: int = 0
@@ -54,7 +59,11 @@ class ScoreSummary:
     seen: int = 0
     calls: int = 0
     cached_calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float | None = None
     seconds: float = 0.0
+    new_failed: int = 0
     failures: list[tuple[str, str]] = field(default_factory=list)
     duplicate_ids: int = 0
     duplicate_example: str | None = None
@@ -83,12 +92,26 @@ class ScoreSummary:
         elif len(self._ids) < MOST_IDS:
             self._ids.add(mark)
 
+    @contextmanager
+    def counting(self, meter: Meter) -> Iterator[None]:
+        """Takes calls, tokens, dollars and seconds of the block."""
+        started, before, paid = time.monotonic(), meter.usage, meter.paid
+        try:
+            yield
+        finally:
+            spent = meter.usage - before
+            self.calls, self.cached_calls = spent.calls, spent.cached
+            self.prompt_tokens, self.completion_tokens = spent.prompt_tokens, spent.completion_tokens
+            self.cost = None if meter.paid is None or paid is None else meter.paid - paid
+            self.seconds = time.monotonic() - started
+
     def to_dict(self) -> dict[str, Any]:
         names = (
             "rows", "scored", "failed", "repaired", "suspicious", "resumed", "seen", "duplicate_ids",
-            "duplicate_example", "calls", "cached_calls",
+            "duplicate_example", "calls", "cached_calls", "prompt_tokens", "completion_tokens",
         )  # fmt: skip
         return {name: getattr(self, name) for name in names} | {
+            "cost": None if self.cost is None else round(self.cost, 6),
             "seconds": round(self.seconds, 2),
             "failures": [{"id": i, "reason": r} for i, r in self.failures],
         }
@@ -165,13 +188,13 @@ class JsonlSink:
 
 
 class CsvSink:
-    """Flat columns: the input's own, then judge_score, judge_explanation, judge_failure, judge."""
+    """Flat columns: the input's own, then the verdict's; criteria and errors are JSON in one cell."""
 
     COLUMNS = (
         "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge",
-        "judge_suspicious", "judge_low", "judge_high",
+        "judge_suspicious", "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors",
     )  # fmt: skip
-    #: By which an output is known; those of earlier versions have no other columns.
+    #: By which an output is known; those of earlier versions have fewer columns.
     KNOWN_BY = frozenset(COLUMNS[:7])
 
     def __init__(self, path: Path, *, append: bool) -> None:
@@ -227,6 +250,9 @@ class CsvSink:
             "judge_suspicious": verdict["suspicious"] or "",
             "judge_low": (verdict.get("interval") or {}).get("low", ""),
             "judge_high": (verdict.get("interval") or {}).get("high", ""),
+            "judge_criteria": verdict["criteria"] or "",
+            "judge_spread": verdict.get("spread"),
+            "judge_errors": verdict["errors"] or "",
             "judge_seen": "yes" if record.get("seen") else "",
             "judge_id": record["id"],
             "judge": record["judge"],
@@ -302,6 +328,48 @@ def _sink(path: Path, *, append: bool) -> Sink:
 
 
 Existing = Literal["continue", "overwrite", "retry failed"]
+Rows = Iterator[tuple[Row, dict[str, Any]]]
+
+
+@dataclass(slots=True)
+class Run:
+    """One run over some rows: who judges, where the rows go, what was counted. `watch` is told of every row."""
+
+    judge: Judge
+    output: Path
+    raw: bool = False
+    watch: Watch | None = None
+    limits: Limits = field(default_factory=Limits)
+    summary: ScoreSummary = field(default_factory=ScoreSummary)
+    mark: str = ""
+    known: Seen = field(default_factory=Seen)
+
+    def __post_init__(self) -> None:
+        self.mark = fingerprint(self.judge)
+        self.known = Seen(self.judge.provenance)
+
+    def kept(self, old: Mapping[str, Any]) -> None:
+        """A row that was there."""
+        self.summary.count(old)
+        self.summary.resumed += 1
+        if self.watch is not None:
+            self.watch.step(there=True)
+
+    def made(self, row: Row, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
+        """A row that was judged now. Raises BudgetError where too many have failed."""
+        made = _record(row, record, verdict, self.mark, self.known, self.raw)
+        self.summary.count(made)
+        self.summary.new_failed += bool(verdict.failure)
+        return made
+
+    def step(self, verdict: Verdict) -> None:
+        """Counted and written. Raises BudgetError where too many have failed."""
+        if self.watch is not None:
+            paid = self.judge.lm.meter.paid
+            cost = [f"${paid:.2f}"] if paid else []
+            self.watch.tell(", ".join([*([f"{self.summary.failed} failed"] if self.summary.failed else []), *cost]))
+            self.watch.step()
+        self.limits.check(self.summary.new_failed, self.summary.rows - self.summary.resumed, verdict.failure)
 
 
 def score_file(
@@ -315,155 +383,148 @@ def score_file(
     raw: bool = False,
     watch: Watch | None = None,
 ) -> ScoreSummary:
-    """Judge every row of a file. An output that is there already is continued, if the same judge wrote it from the
-    same rows; with "retry failed" its failed rows are judged again instead. A judge of whole documents (`PairS`) takes
-    all rows together: an output that is not finished is written anew then, with calls answered before taken from the
-    disk. raw: keep the model's own words. watch: is told of every row.
+    """Judge every row of a file. existing: an output that is there already is continued, if the same judge wrote it
+    from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole documents (`PairS`)
+    takes all rows together: an output that is not finished is written anew then, with calls answered before taken from
+    the disk.
 
     Raises LabelsError for a broken input line (rows before it are written, but none by a judge of whole documents),
-    OptionError for an output that belongs to another judge or input, ModelError where the model cannot be used.
+    OptionError for an output that belongs to another judge or input, ModelError where the model cannot be used,
+    OutageError where it answers no more.
     """
+    run = Run(judge, output, raw, watch)
+    return score_rows(run, rows_for(output, source, columns=columns, limit=limit), existing)
+
+
+def rows_for(output: Path, source: Path, *, columns: Mapping[str, str] | None = None, limit: int | None = None) -> Rows:
+    """The rows of a file that are to be scored into another. Raises OptionError where it is the same."""
     if output.exists() and source.exists() and output.samefile(source):
         raise OptionError(f"{output} is the input; give another -o")
-    with alone(output):
-        run = _Run(judge, output, raw, watch)
-        started, before = time.monotonic(), judge.lm.meter.usage
-        rows: Rows = itertools.islice(iter_rows(source, columns=columns), limit)
+    return itertools.islice(iter_rows(source, columns=columns), limit)
+
+
+def plan(
+    path: Path,
+    lm: str | None,
+    where: Connection | None,
+    source: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+) -> Estimate:
+    """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
+    read = artifact.read(path)
+    sample, count = [], 0
+    for row, _ in itertools.islice(iter_rows(source, columns=columns), limit):
+        count += 1
+        if len(sample) < SAMPLED:
+            sample.append(without_attacks(item_of(row))[0])
+    return estimate(artifact.build(read), lm or (read.lm.model if read.lm else None), count, sample, where)
+
+
+def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSummary:
+    """`score_file` over rows that are there. Raises also BudgetError over the limits."""
+    judge, output = run.judge, run.output
+    with alone(output), run.limits.spending(judge.lm), run.summary.counting(judge.lm.meter):
         there = output.exists() and existing != "overwrite" and output.stat().st_size > 0
         # A model that is not there, or an input that cannot be read, must not cost an output that is.
         engine.run(judge.prepare(judge.lm))
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
-        try:
-            if existing == "retry failed":
-                if not there:
-                    raise OptionError(f"{output} does not exist: there are no failed rows to try again")
-                run.again(rows)
-            else:
-                if judge.whole_documents and there:
-                    every = list(rows)
-                    rows, there = iter(every), run.finished(every)
-                run.onwards(rows, there)
-        finally:
-            spent = judge.lm.meter.usage - before
-            run.summary.calls, run.summary.cached_calls = spent.calls, spent.cached
-            run.summary.seconds = time.monotonic() - started
+        if existing == "retry failed" and not there:
+            raise OptionError(f"{output} does not exist: there are no failed rows to try again")
+        if judge.whole_documents and there and existing == "continue":
+            every = list(rows)
+            rows, there = iter(every), _finished(output, every, run.mark)
+        if existing == "retry failed":
+            _again(run, rows)
+        else:
+            _onwards(run, rows, there)
     return run.summary
 
 
-class _Run:
-    """A judge writing its verdicts into an output."""
+def _finished(output: Path, rows: list[tuple[Row, dict[str, Any]]], mark: str) -> bool:
+    """Whether an output has all rows. Raises OptionError for one of another judge or input."""
+    sink = _sink(output, append=True)
+    sink.close()
+    there = 0
+    for old in sink.existing():
+        _same(output, old, rows[there] if there < len(rows) else None, mark)
+        there += 1
+    return there == len(rows)
 
-    def __init__(self, judge: Judge, output: Path, raw: bool, watch: Watch | None) -> None:
-        self.judge, self.output, self.raw, self.watch = judge, output, raw, watch
-        self.mark = fingerprint(judge)
-        self.known = Seen(judge.provenance)
-        self.summary = ScoreSummary()
 
-    def finished(self, rows: Sequence[tuple[Row, dict[str, Any]]]) -> bool:
-        """Whether the output has all rows. Raises OptionError for one of another judge or input."""
-        sink = _sink(self.output, append=True)
-        sink.close()
-        there = 0
-        for old in sink.existing():
-            self._same(old, rows[there] if there < len(rows) else None)
-            there += 1
-        return there == len(rows)
+def _onwards(run: Run, rows: Rows, there: bool) -> None:
+    sink = _sink(run.output, append=there)
+    # Failed rows at the end: should the server turn out to be down, they are judged again by the next run.
+    held: list[dict[str, Any]] = []
 
-    def onwards(self, rows: Rows, there: bool) -> None:
-        """Judge the rows that the output does not have yet."""
-        sink = _sink(self.output, append=there)
+    def write_held() -> None:
+        while held:
+            sink.write(held.pop(0))
+
+    try:
+        if there:
+            for old in sink.existing():
+                _same(run.output, old, next(rows, None), run.mark)
+                run.kept(old)
+        for row, record, verdict in _judged(run.judge, rows):
+            held.append(run.made(row, record, verdict))
+            if verdict.failure is None or len(held) >= MOST_HELD:
+                write_held()
+            run.step(verdict)
+    except OutageError:
+        held.clear()
+        raise
+    finally:
         try:
-            for old in sink.existing() if there else ():
-                self._same(old, next(rows, None))
-                self._count(old, resumed=True)
-            for row, record, verdict in _judged(self.judge, rows):
-                self._write(sink, self._record(row, record, verdict))
+            write_held()
         finally:
             sink.close()
 
-    def again(self, rows: Rows) -> None:
-        """Rewrite the output beside itself with its failed rows, and those it does not have yet, judged (all rows,
-        where a judge takes whole documents), then put it in the old one's place."""
-        if self.output.suffix.lower() != ".jsonl":
-            raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
-        old_sink = _sink(self.output, append=True)
-        old_sink.close()
-        beside = self.output.with_name(f".{self.output.stem}.again{self.output.suffix}")
-        sink = _sink(beside, append=False)
-        try:
-            first, second = itertools.tee(self._paired(old_sink.existing(), rows))
-            verdicts = _judged(self.judge, ((row, record) for old, row, record in first if not self._keeps(old)))
-            for old, _, _ in second:
-                if old is not None and self._keeps(old):
-                    self._write(sink, old, resumed=True)
-                else:
-                    self._write(sink, self._record(*next(verdicts)))
-            sink.close()
-            beside.replace(self.output)
-        finally:
-            try:
-                sink.close()
-            finally:  # on a full disk, closing fails as writing did
-                with suppress(OSError):
-                    beside.unlink(missing_ok=True)
 
-    def _paired(
-        self, there: Iterator[dict[str, Any]], rows: Rows
-    ) -> Iterator[tuple[dict[str, Any] | None, Row, dict[str, Any]]]:
-        """The rows of the input, each with what the output has of it."""
-        for old in there:
+def _again(run: Run, rows: Rows) -> None:
+    """Rewrite the output beside itself with its failed rows, and those it does not have yet, judged (all rows, where a
+    judge takes whole documents), then put it in the old one's place."""
+    judge, output, mark = run.judge, run.output, run.mark
+    if output.suffix.lower() != ".jsonl":
+        raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
+    old_sink = _sink(output, append=True)
+    old_sink.close()
+    beside = output.with_name(f".{output.stem}.again{output.suffix}")
+    sink = _sink(beside, append=False)
+
+    def paired() -> Iterator[tuple[dict[str, Any] | None, Row, dict[str, Any]]]:
+        for old in old_sink.existing():
             new = next(rows, None)
-            self._same(old, new)
+            _same(output, old, new, mark)
             assert new is not None
             yield old, *new
         for new in rows:
             yield None, *new
 
-    def _keeps(self, old: dict[str, Any] | None) -> bool:
-        return old is not None and not old["verdict"]["failure"] and not self.judge.whole_documents
+    def kept(old: dict[str, Any] | None) -> bool:
+        return old is not None and not old["verdict"]["failure"] and not judge.whole_documents
 
-    def _write(self, sink: Sink, record: Mapping[str, Any], *, resumed: bool = False) -> None:
-        sink.write(record)
-        self._count(record, resumed=resumed)
-
-    def _count(self, record: Mapping[str, Any], *, resumed: bool) -> None:
-        self.summary.count(record)
-        self.summary.resumed += resumed
-        if self.watch is not None:
-            self.watch.step()
-
-    def _record(self, row: Row, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
-        return {
-            **finite(record),
-            "id": row.id,
-            "verdict": verdict.to_dict(raw=self.raw or verdict.failure is not None),
-            "judge": self.mark,
-            "seen": self.known.knows(row.source, row.output),
-        }
-
-    def _same(self, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None) -> None:
-        """Raises OptionError unless `old` is what this judge wrote for this very row."""
-        verdict, name = old.get("verdict"), self.output.name
-        ours = isinstance(verdict, dict) and {"failure", "repaired"} <= set(verdict) and {"id", "judge"} <= set(old)
-        if not ours:
-            raise OptionError(f"{name} is no output of `judgesmith score`; give another -o, or --overwrite")
-        if old["judge"] != self.mark:
-            raise OptionError(
-                f"{name} was written by judge {old['judge']}, this one is {self.mark}; give another -o, or --overwrite"
-            )
-        if new is None or _plain(new[0].id) != _plain(old["id"]):
-            there = "the end of the input" if new is None else f"{new[0].id!r}"
-            raise OptionError(
-                f"{name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
-                "Give another -o, or --overwrite"
-            )
-        # Ids are often only line numbers: what the row says has to be the same, too.
-        for column, value in finite(new[1]).items():
-            if column in old and column not in OURS and _plain(old[column]) != _plain(value):
-                raise OptionError(
-                    f"{name}, row {old['id']!r}: {column!r} is not what the input has; it belongs to another input, "
-                    "or the input was changed. Give another -o, or --overwrite"
-                )
+    try:
+        first, second = itertools.tee(paired())
+        failed = ((row, record) for old, row, record in first if not kept(old))
+        verdicts = _judged(judge, failed)
+        for old, row, _ in second:
+            if old is not None and kept(old):
+                sink.write(old)
+                run.kept(old)
+            else:
+                row, record, verdict = next(verdicts)
+                sink.write(run.made(row, record, verdict))
+                run.step(verdict)
+        sink.close()
+        beside.replace(output)
+    finally:
+        try:
+            sink.close()
+        finally:  # on a full disk, closing fails as writing did
+            with suppress(OSError):
+                beside.unlink(missing_ok=True)
 
 
 def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Verdict]]:
@@ -472,11 +533,50 @@ def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Ver
     def items() -> Iterator[Item]:
         for row, record in rows:
             under_way.append((row, record))
-            yield Item(row.output, row.source, row.context, row.reference, row.group or None)
+            yield item_of(row)
 
     for verdict in judge.score_many(items()):
         row, record = under_way.popleft()
         yield row, record, verdict
+
+
+def item_of(row: Row) -> Item:
+    """A row as a judge takes it."""
+    return Item(row.output, row.source, row.context, row.reference, row.group or None)
+
+
+def _record(row: Row, record: Mapping[str, Any], verdict: Verdict, mark: str, known: Seen, raw: bool) -> dict[str, Any]:
+    return {
+        **finite(record),
+        "id": row.id,
+        "verdict": verdict.to_dict(raw=raw or verdict.failure is not None),
+        "judge": mark,
+        "seen": known.knows(row.source, row.output),
+    }
+
+
+def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None, mark: str) -> None:
+    """Raises OptionError unless `old` is what this judge wrote for this very row."""
+    verdict = old.get("verdict")
+    if not isinstance(verdict, dict) or not {"failure", "repaired"} <= set(verdict) or not {"id", "judge"} <= set(old):
+        raise OptionError(f"{output.name} is no output of `judgesmith score`; give another -o, or --overwrite")
+    if old["judge"] != mark:
+        raise OptionError(
+            f"{output.name} was written by judge {old['judge']}, this one is {mark}; give another -o, or --overwrite"
+        )
+    if new is None or _plain(new[0].id) != _plain(old["id"]):
+        there = "the end of the input" if new is None else f"{new[0].id!r}"
+        raise OptionError(
+            f"{output.name} has row {old['id']!r} where the input has {there}; it belongs to another input. "
+            "Give another -o, or --overwrite"
+        )
+    # Ids are often only line numbers: what the row says has to be the same, too.
+    for name, value in finite(new[1]).items():
+        if name in old and name not in OURS and _plain(old[name]) != _plain(value):
+            raise OptionError(
+                f"{output.name}, row {old['id']!r}: {name!r} is not what the input has; it belongs to another input, "
+                "or the input was changed. Give another -o, or --overwrite"
+            )
 
 
 def _plain(value: Any) -> str:
@@ -487,4 +587,4 @@ def _plain(value: Any) -> str:
     return text.encode("utf-8", SURROGATES).decode()
 
 
-__all__ = ["ScoreSummary", "score_file"]
+__all__ = ["Run", "ScoreSummary", "item_of", "plan", "score_file", "score_rows"]

@@ -12,6 +12,7 @@ import math
 import os
 import stat
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -278,7 +279,16 @@ def dumps(judge: Judge) -> str:
 def fingerprint(judge: Judge) -> str:
     """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone. A judge that
     cannot be saved, since only this process has its models, has one, too."""
-    data = _dump(judge)
+    return _mark(judge, _dump(judge))
+
+
+def fingerprint_of(artifact: Artifact) -> str:
+    """`fingerprint` of the judge in a file with the model that it was compiled with, which is not opened."""
+    judge = build(artifact)
+    return _mark(judge, _dump(judge) | {"lm": artifact.lm and artifact.lm.model_dump()})
+
+
+def _mark(judge: Judge, data: dict[str, Any]) -> str:
     del data["provenance"]
     for member in (data, *data.get(judge.kind, {}).get("others", ())):
         # Weights of levels stood as text in the first files; what was half scored by these goes on.
@@ -522,13 +532,21 @@ def take_settings(judge: Judge, state: Mapping[str, Any]) -> None:
 
 
 def load(
-    path: str | Path, *, lm: str | LanguageModel | Any | None = None, connection: Connection | None = None
+    path: str | Path,
+    *,
+    lm: str | LanguageModel | Any | None = None,
+    api_base: str | None = None,
+    connection: Connection | None = None,
 ) -> Judge:
     """Load a judge. Without `lm` it uses the model it was compiled with, reached by this machine's own settings
     (environment, `connection`), never by anything in the file.
 
+    api_base: where the model is, the same as `connection=Connection(api_base=…)`.
+
     Raises ArtifactError for a file that is no judge, ModelError where the model cannot be used.
     """
+    if api_base is not None:
+        connection = replace(connection or Connection(), api_base=api_base)
     artifact = read(path)
     judge = build(artifact)  # all of the file is checked before a model is looked up, fetched or started
     if lm is None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -378,10 +380,14 @@ class Judge(dspy.Module):  # type: ignore[misc]
         Never raises for a failed call: the verdict's score is NaN and `failure` says why. Raises ModelError when the
         model cannot be used at all.
         """
-        if output is None:
-            raise TypeError("score() needs output=…, the text to be judged")
-        row = {"output": output, "source": source, "context": context, "reference": reference}
-        return engine.run(self.averdict(Item.of(row)))
+        return engine.run(self.averdict(_item("score", source, output, context, reference)))
+
+    async def ascore(
+        self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None
+    ) -> Verdict:
+        """`score` for asynchronous callers: `verdict = await judge.ascore(source, output)`, from any event loop of any
+        thread, beside synchronous calls."""
+        return await self.averdict(_item("ascore", source, output, context, reference))
 
     def score_many(
         self,
@@ -410,6 +416,28 @@ class Judge(dspy.Module):  # type: ignore[misc]
             if progress is not None:
                 progress(done)
 
+    async def ascore_many(
+        self, rows: Iterable[Any] | AsyncIterable[Any], *, concurrency: int | None = None
+    ) -> AsyncIterator[Verdict]:
+        """`score_many` for asynchronous callers: `async for verdict in judge.ascore_many(rows)`, from any event loop.
+        The rows may come asynchronously."""
+        rows = rows if isinstance(rows, AsyncIterable) else rows_of(rows)
+        if self.whole_documents:
+            every = [row async for row in rows] if isinstance(rows, AsyncIterable) else list(rows)
+            for verdict in await asyncio.to_thread(lambda: list(self.score_many(every, concurrency=concurrency))):
+                yield verdict
+            return
+        lm = self.lm
+        await engine.on_loop(self.prepare(lm))
+
+        async def one(row: Any) -> Verdict:
+            return await self.averdict(Item.of(row), lm)
+
+        found = engine.aordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
+        async with aclosing(found) as verdicts:
+            async for verdict in verdicts:
+                yield verdict
+
     def rows_at_once(self, lm: LanguageModel) -> int:
         """How many rows are best under way at once."""
         # Measured on llama.cpp: for answers of a few tokens one call at a time is faster, since each slot would
@@ -431,11 +459,13 @@ class Judge(dspy.Module):  # type: ignore[misc]
             return Verdict.failed("the output is empty")
         safe, suspicious = guarded(item)
         try:
-            verdict = replace(await self.ajudge(safe, lm), suspicious=suspicious)
+            verdict = (await self.ajudge(safe, lm)).model_copy(update={"suspicious": suspicious})
         except CallError as error:
             return Verdict.failed(str(error), usage=getattr(error, "usage", None), raw=getattr(error, "raw", ()))
         if verdict.failure is not None or math.isnan(verdict.percent):
-            return replace(verdict, score=math.nan, failure=verdict.failure or "the judge gave no score")
+            return verdict.model_copy(
+                update={"score": math.nan, "failure": verdict.failure or "the judge gave no score"}
+            )
         return self.told(verdict)
 
     def told(self, verdict: Verdict) -> Verdict:
@@ -444,10 +474,10 @@ class Judge(dspy.Module):  # type: ignore[misc]
         percent = verdict.percent
         score = (self.calibration or Calibration.linear(self.scale))(percent)
         interval = None if self.sureness is None else self.sureness.interval(percent, score, self.scale)
-        verdict = replace(verdict, score=score, interval=interval)
-        if self.decision is None:
-            return verdict
-        return replace(verdict, category=self.decision.category(percent), passed=self.decision.passed(percent))
+        decided = {}
+        if self.decision is not None:
+            decided = {"category": self.decision.category(percent), "passed": self.decision.passed(percent)}
+        return verdict.model_copy(update={"score": score, "interval": interval, **decided})
 
     async def aforward(
         self,
@@ -546,6 +576,12 @@ def _refuse_pickle(path: str | Path, asked: bool) -> None:
             f"{path}: a judge is never pickled, since loading a pickle runs what is in it; save it as JSON, "
             "judge.save('judge.json'), and read it with js.load('judge.json') or judge.load('judge.json')"
         )
+
+
+def _item(caller: str, source: Any, output: Any, context: Any, reference: Any) -> Item:
+    if output is None:
+        raise TypeError(f"{caller}() needs output=…, the text to be judged")
+    return Item.of({"output": output, "source": source, "context": context, "reference": reference})
 
 
 def as_prediction(verdict: Verdict) -> dspy.Prediction:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import html
 import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from ..conversation import judged, passages, rendered
 from ..errors import OptionError
+
+
+def _number(value: float) -> float | None:
+    return round(value, 6) if math.isfinite(value) else None
+
+
+#: A number that may be absent: NaN in Python, null in JSON.
+Number = Annotated[
+    float,
+    BeforeValidator(lambda value: math.nan if value is None else value),
+    PlainSerializer(_number, return_type=float | None),
+]
 
 #: The ends of a scale lie within ± this.
 FARTHEST = 1e12
@@ -62,7 +77,7 @@ class Criterion:
 class CriterionScore:
     """A criterion's score in [0, 100] (NaN where it could not be read) and the explanation written before it."""
 
-    score: float
+    score: Number
     explanation: str = ""
 
 
@@ -82,7 +97,7 @@ class ErrorSpan:
 
     text: str
     explanation: str
-    severity: float
+    severity: Number
     start: int | None = None
     end: int | None = None
     how: How | None = None
@@ -95,7 +110,7 @@ class Opinion:
     """What one annotator of an ensemble said of an output. percent: in [0, 100], NaN where it failed (`failure` says
     why). outlier: its score is far from the others', and its errors were kept from the supervisor."""
 
-    percent: float
+    percent: Number
     label: str = ""
     explanation: str = ""
     errors: tuple[ErrorSpan, ...] = ()
@@ -138,6 +153,25 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadDetails(Details):
+    """What a method said, read from JSON: its own type is not known there."""
+
+    said: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.said)
+
+
+def _finite(value: Any) -> Any:
+    """JSON values with None for numbers that JSON does not have."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+@dataclass(frozen=True, slots=True)
 class ScoreInterval:
     """Where people's score of an output lies, in a share `coverage` of the outputs of new documents, on the user's
     scale. error: how far from people's score the judge is expected to be here."""
@@ -148,9 +182,9 @@ class ScoreInterval:
     error: float
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a judge says of one output.
+class Verdict(BaseModel):
+    """What a judge says of one output: a pydantic model, whose JSON has null for an absent number. Return it from
+    FastAPI; read it again with `Verdict.model_validate_json`; a copy with changes is `verdict.model_copy(update=…)`.
 
     score: on the user's scale, NaN where there is none (then `failure` says why); a failure is never a low score.
     percent: the judge's raw score in [0, 100] before calibration. criteria: by name, where the method gives them.
@@ -163,23 +197,34 @@ class Verdict:
     None for others. details: what only this method gives, typed by method; None for most. raw: the model's texts.
     """
 
-    score: float
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    score: Number
     explanation: str = ""
-    percent: float = math.nan
-    criteria: Mapping[str, CriterionScore] = field(default_factory=dict)
+    percent: Number = math.nan
+    criteria: Mapping[str, CriterionScore] = {}
     errors: tuple[ErrorSpan, ...] = ()
-    opinions: Mapping[str, Opinion] = field(default_factory=dict)
-    spread: float = math.nan
+    opinions: Mapping[str, Opinion] = {}
+    spread: Number = math.nan
     interval: ScoreInterval | None = None
     failure: str | None = None
     repaired: bool = False
     notes: tuple[str, ...] = ()
     suspicious: str | None = None
-    details: Details | None = None
-    usage: Usage = field(default_factory=Usage)
+    details: Annotated[
+        Details | None,
+        BeforeValidator(lambda value: ReadDetails(value) if isinstance(value, Mapping) else value),
+        PlainSerializer(lambda value: value and _finite(value.to_dict()), return_type=dict[str, Any] | None),
+    ] = None
+    usage: Usage = Usage()
     raw: tuple[str, ...] = ()
     category: str | None = None
     passed: bool | None = None
+
+    if not TYPE_CHECKING:  # values may stand without their names, in the order of the fields
+
+        def __init__(self, *values: Any, **given: Any) -> None:
+            super().__init__(**dict(zip(type(self).model_fields, values, strict=False)), **given)
 
     @classmethod
     def failed(cls, reason: str, *, usage: Usage | None = None, raw: tuple[str, ...] = ()) -> Self:
@@ -218,13 +263,25 @@ class Verdict:
             data["raw"] = list(self.raw)
         return data
 
+    def _repr_html_(self) -> str:
+        """For notebooks: score, explanation, criteria and errors. Nothing that a model or a row says is markup."""
+        score = "no score" if math.isnan(self.score) else f"{self.score:g}"
+        rows = [("score", score if self.failure is None else f"{score}: {self.failure}")]
+        rows += [(name, f"{_shown(c.score)} {c.explanation}") for name, c in self.criteria.items()]
+        rows += [(f"error, severity {_shown(e.severity)}", f"{e.text!r}: {e.explanation}") for e in self.errors]
+        rows += [("explanation", self.explanation)] if self.explanation else []
+        rows += [("suspicious", self.suspicious)] if self.suspicious else []
+        rows += [("note", note) for note in self.notes]
+        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(told)}</td></tr>" for name, told in rows)
+        return f"<table>{cells}</table>"
+
+
+def _shown(value: float) -> str:
+    return f"{value:g}" if math.isfinite(value) else "–"
+
 
 def _error(error: ErrorSpan) -> dict[str, Any]:
     return asdict(error) | {"severity": _number(error.severity)}
-
-
-def _number(value: float) -> float | None:
-    return None if math.isnan(value) else round(value, 6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,14 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from ...datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of
 from ...datasets.records import Row, as_text
 from ...errors import LabelsError, OptionError
 from ...programs.atomic import write_whole
+from ...programs.judge import Judge
+from ...programs.models.lm import Connection
+from ...programs.prompting.suspicion import guarded
 from ...signatures.values import Item, Verdict
 from ..evaluation.sources import json_lines, read_file, references_beside, some
+from ..limits import SAMPLED, Estimate, Limits, estimate
 
 FORMAT = "judgesmith.pairs/1"
 _WRONG = ("wrong", "wrong_ending", "wrong_answer")
@@ -235,7 +239,11 @@ def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool) -> lis
     return sorted(found.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
 
 
-def missing(contender: Contender, asks: Sequence[Ask], book: Book, repeat: int) -> list[tuple[str, int, list[Ask]]]:
+#: A metric, which repeat, and the texts that it has no score of.
+Task = tuple[str, int, list[Ask]]
+
+
+def missing(contender: Contender, asks: Sequence[Ask], book: Book, repeat: int) -> list[Task]:
     """(metric, repeat, texts) that have no score yet; failed ones are asked again."""
     found = []
     for metric, mark in contender.marks.items():
@@ -247,9 +255,14 @@ def missing(contender: Contender, asks: Sequence[Ask], book: Book, repeat: int) 
 
 
 def judge(
-    contender: Contender, tasks: Sequence[tuple[str, int, list[Ask]]], book: Book, step: Callable[[], None]
+    contender: Contender,
+    tasks: Sequence[Task],
+    book: Book,
+    step: Callable[[], None],
+    limits: Limits | None = None,
 ) -> None:
-    """Judge what is missing; each score is written as it comes in."""
+    """Judge what is missing; each score is written as it comes in. Raises BudgetError over the limits."""
+    judged = failed = 0
     for metric, k, asks in tasks:
         items = [ask.row if contender.against_reference else Item.of(ask.row) for ask in asks]
         for ask, verdict in zip(asks, contender.scorers[metric].score_many(items), strict=True):
@@ -266,3 +279,22 @@ def judge(
                 }
             )
             step()
+            judged, failed = judged + 1, failed + (verdict.failure is not None)
+            if limits is not None:
+                limits.check(failed, judged, verdict.failure)
+
+
+def judges_of(contender: Contender) -> list[Judge]:
+    """Those of its scorers that ask a model."""
+    return [] if contender.against_reference else [cast(Judge, scorer) for scorer in contender.scorers.values()]
+
+
+def estimated(contenders: Sequence[Contender], tasks: Sequence[Sequence[Task]], where: Connection) -> Estimate:
+    """What judging would take. Calls no model."""
+    total = Estimate(0, 0, 0, 0, 0.0, 0.0)
+    for contender, several in zip(contenders, tasks, strict=True):
+        for metric, _, asks in several if not contender.against_reference else ():
+            scorer = cast(Judge, contender.scorers[metric])
+            sample = [guarded(Item.of(ask.row))[0] for ask in asks[:SAMPLED]]
+            total += estimate(scorer, scorer.lm.name, len(asks), sample, where)
+    return total

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,13 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from ...programs import artifact
 from ...programs.aspects import OVERALL as GENERAL
 from ...programs.judge import Judge
 from ...programs.models.lm import Connection
-from ...signatures.values import Item, Scale, Usage, Verdict
+from ...programs.prompting.suspicion import guarded
+from ...signatures.values import Scale, Usage, Verdict
 from ..console import Watch, duration
+from ..limits import SAMPLED, Estimate, Limits, estimate
 from ..opening import open_judge, quiet
-from ..scoring import ScoreSummary
+from ..scoring import ScoreSummary, item_of
 from .sources import Judged, LiveJudge, some
 
 
@@ -35,19 +37,32 @@ class LiveRun:
         found = self.summary.to_dict()
         found["seconds"] = round(self.summary.seconds, 2)
         del found["resumed"]  # nothing is written here; what was answered before is in cached_calls
-        tokens = {"prompt_tokens": self.usage.prompt_tokens, "completion_tokens": self.usage.completion_tokens}
-        return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | found | tokens
+        return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | found
 
     def __str__(self) -> str:
         s, u = self.summary, self.usage
         return (
             f"{self.judge}: {s.rows} rows judged with {self.model}, {s.scored} scored, {s.failed} failed; {u.calls:,} "
             f"calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} tokens, "
-            f"{duration(s.seconds)}"
+            f"{'price unknown' if s.cost is None else f'${s.cost:.4g}'}, {duration(s.seconds)}"
         )
 
 
-def judge_live(joined: Judged, lm: str | None, where: Connection, say: Callable[[str], None]) -> list[LiveRun]:
+def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
+    """What judging with the saved judges that wait would take. Opens and calls no model."""
+    total = Estimate(0, 0, 0, 0, 0.0, 0.0)
+    for live in joined.live:
+        for path in dict.fromkeys(live.artifacts.values()):
+            read, rows = artifact.read(path), _rows_with_people(joined, live, path)
+            items = [guarded(item_of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
+            model = lm or (read.lm.model if read.lm else None)
+            total += estimate(artifact.build(read), model, len(rows), items, where)
+    return total
+
+
+def judge_live(
+    joined: Judged, lm: str | None, where: Connection, say: Callable[[str], None], limits: Limits | None = None
+) -> list[LiveRun]:
     """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
 
     lm: a model in place of the one that each was compiled with. say: is told what is about to be spent. A row that
@@ -61,10 +76,12 @@ def judge_live(joined: Judged, lm: str | None, where: Connection, say: Callable[
         calls = sum(len(rows) * judge.calls_per_row() for rows, judge in zip(asked, opened, strict=True))
         say(f"at most {calls:,} calls to {', '.join(dict.fromkeys(j.lm.name for j in opened))}; Ctrl-C loses nothing")
         runs = []
-        with Watch("judging", sum(map(len, asked))) as watch:
+        limits = limits or Limits()
+        models = [judge.lm for judge in opened]
+        with limits.spending(*models), Watch("judging", sum(map(len, asked))) as watch:
             for (live, path), judge, rows in zip(tasks, opened, asked, strict=True):
                 watch.stage(f"judging with {path.name}", len(rows))
-                runs.append(_judge_rows(joined, live, path, judge, rows, watch))
+                runs.append(_judge_rows(joined, (live, path), judge, rows, watch, limits))
     joined.live = []
     return runs
 
@@ -80,18 +97,20 @@ def _rows_with_people(joined: Judged, live: LiveJudge, path: Path) -> list[int]:
 
 
 def _judge_rows(
-    joined: Judged, live: LiveJudge, path: Path, judge: Judge, rows: Sequence[int], watch: Watch
+    joined: Judged, named: tuple[LiveJudge, Path], judge: Judge, rows: Sequence[int], watch: Watch, limits: Limits
 ) -> LiveRun:
-    summary, started, before = ScoreSummary(), time.monotonic(), judge.lm.meter.usage
+    live, path = named
+    summary, meter = ScoreSummary(), judge.lm.meter
     verdicts = [Verdict.failed("") for _ in joined.rows]
     asked = [joined.rows[i] for i in rows]
-    items = [Item(row.output, row.source, row.context, row.reference, row.group or None) for row in asked]
-    for i, verdict in zip(rows, judge.score_many(items), strict=True):
-        verdicts[i] = verdict
-        summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
-        watch.step()
-    usage = judge.lm.meter.usage - before
-    summary.calls, summary.cached_calls, summary.seconds = usage.calls, usage.cached, time.monotonic() - started
+    before = meter.usage
+    with summary.counting(meter):
+        for i, verdict in zip(rows, judge.score_many(map(item_of, asked)), strict=True):
+            verdicts[i] = verdict
+            summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
+            watch.step()
+            limits.check(summary.failed, summary.rows, verdict.failure)
+    usage = meter.usage - before
     aspects = _aspects_of(live, path)
     score = np.array([verdict.score for verdict in verdicts])
     joined.judges[live.name] |= dict.fromkeys(aspects, score)

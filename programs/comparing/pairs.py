@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -258,7 +257,7 @@ class PairS(OneAspectJudge):
         found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
         for places, verdicts in zip(documents.values(), found, strict=True):
             there.update(
-                (place, replace(verdict, suspicious=suspicious[place]))
+                (place, verdict.model_copy(update={"suspicious": suspicious[place]}))
                 for place, verdict in zip(places, verdicts, strict=True)
             )
             while following in there:
@@ -291,7 +290,7 @@ class PairS(OneAspectJudge):
         verdicts = [made.get(item.output, empty) for item in items]
         # Equal texts were compared once: what that cost stands on one row alone.
         return [
-            verdict if first.get(item.output, i) == i else replace(verdict, usage=Usage(), raw=())
+            verdict if first.get(item.output, i) == i else verdict.model_copy(update={"usage": Usage(), "raw": ()})
             for i, (item, verdict) in enumerate(zip(items, verdicts, strict=True))
         ]
 

@@ -14,9 +14,9 @@ import contextvars
 import os
 import threading
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -112,7 +112,8 @@ def _outside_the_loop() -> None:
 
 
 async def on_loop(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Await a coroutine on the engine's loop, from whichever loop: connections, limits and locks belong to that one."""
+    """Await a coroutine on the engine's loop, from any loop of any thread: connections, limits and locks belong to it.
+    Cancelling the caller cancels it."""
     if threading.current_thread() is _thread:
         return await coroutine
     return await asyncio.wrap_future(submit(coroutine))
@@ -131,6 +132,23 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     except BaseException:
         outcome.cancel()
         raise
+
+
+class PerLoop(Generic[T]):
+    """What belongs to one event loop (a semaphore, a lock): made anew on another one, which a fork leads to."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def __call__(self) -> T:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._made = loop, self._make()
+        return self._made
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> PerLoop[T]:
+        return self
 
 
 def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int) -> Generator[R, None, None]:
@@ -173,3 +191,47 @@ def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_f
     finally:
         for future in pending:
             future.cancel()
+
+
+async def aordered_map(
+    worker: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T] | AsyncIterable[T], *, in_flight: int
+) -> AsyncGenerator[R, None]:
+    """`ordered_map` for asynchronous callers on any loop; the items, which may come asynchronously, are read on the
+    caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way."""
+    source = items if isinstance(items, AsyncIterable) else _as_async(items)
+    iterator = aiter(source)
+    window = max(4 * in_flight, 8)
+    running = asyncio.Semaphore(in_flight)
+    pending: deque[asyncio.Future[R]] = deque()
+    over = False
+    broken: Exception | None = None
+
+    async def one(item: T) -> R:
+        async with running:
+            return await worker(item)
+
+    try:
+        while True:
+            while not over and len(pending) < window and not (pending and pending[0].done()):
+                try:
+                    item = await anext(iterator)
+                except StopAsyncIteration:
+                    over = True
+                except Exception as error:  # what was read before it is still finished
+                    over, broken = True, error
+                else:
+                    pending.append(asyncio.wrap_future(submit(one(item))))
+            if not pending:
+                break
+            yield await pending[0]
+            pending.popleft()
+        if broken is not None:
+            raise broken
+    finally:
+        for future in pending:
+            future.cancel()
+
+
+async def _as_async(items: Iterable[T]) -> AsyncGenerator[T, None]:
+    for item in items:
+        yield item

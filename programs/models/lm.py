@@ -24,10 +24,11 @@ import orjson
 from aiolimiter import AsyncLimiter
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
-from ...errors import BudgetError, CallError, ModelError, OptionError
+from ...errors import BudgetError, CallError, ModelError, OptionError, OutageError
 from ...signatures.values import Usage
 from . import engine
 from .cache import CallCache
+from .engine import PerLoop
 from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a model is reached. Never saved in an artifact. `rpm`: requests a minute at most."""
+    """How a model is reached. Never saved in an artifact. `rpm`: requests a minute at most. `outage_after`: calls in a
+    row that get no answer of any kind, retries and all, before the server is taken to be down (OutageError)."""
 
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -65,10 +67,13 @@ class Connection:
     concurrency: int | None = None
     rpm: float | None = None
     cache: bool = True
+    outage_after: int = 10
 
     def __post_init__(self) -> None:
         if self.timeout <= 0 or self.attempts < 1 or (self.rpm is not None and self.rpm <= 0):
             raise OptionError("timeout and rpm must be positive, attempts at least 1")
+        if self.outage_after < 1:
+            raise OptionError(f"outage_after must be at least 1; got {self.outage_after}")
         if self.concurrency is not None and self.concurrency < 1:
             raise OptionError(f"concurrency must be at least 1; got {self.concurrency}")
 
@@ -85,13 +90,15 @@ class Capabilities:
 
 @dataclass(slots=True)
 class Meter:
-    """Counts what a model was used for. `logical` counts calls whether or not the disk answered them, so that a
-    resumed run stops at the same place as one that was never interrupted."""
+    """Counts what a model was used for. `logical` and `cost` count calls whether or not the disk answered them, so that
+    a resumed run stops at the same place as one that was never interrupted; `paid` is what calls that were sent cost,
+    None from the first one on whose price is unknown."""
 
     usage: Usage = field(default_factory=Usage)
     logical: int = 0
     logical_tokens: tuple[int, int] = (0, 0)
     cost: float = 0.0
+    paid: float | None = 0.0
     max_calls: int | None = None
     max_cost: float | None = None
 
@@ -105,6 +112,18 @@ class Meter:
 
 class Unreachable(CallError):
     """No answer of any kind came: no server there, no connection, or no answer in time."""
+
+
+class _Traffic:
+    """What is under way to a model on one event loop. `unreached`: calls in a row that got no answer."""
+
+    def __init__(self, connection: Connection, concurrency: int) -> None:
+        self.under_way: dict[bytes, asyncio.Future[Reply]] = {}
+        self.probing: asyncio.Task[Capabilities] | None = None
+        self.slots = asyncio.Semaphore(concurrency)
+        # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
+        self.pace = AsyncLimiter(1, 60 / connection.rpm) if connection.rpm else None
+        self.unreached = 0
 
 
 class LanguageModel:
@@ -139,12 +158,8 @@ class LanguageModel:
         self.embedded = is_local(name)
         self._cache = cache if cache is not None else (CallCache() if self.connection.cache else None)
         self._capabilities: Capabilities | None = None
-        self._probing: asyncio.Task[Capabilities] | None = None
         self._dspy: NamedLM | None = None
-        self._under_way: dict[bytes, asyncio.Future[Reply]] = {}
-        self._slots = asyncio.Semaphore(self.concurrency)
-        # One after another: with a full minute's allowance at once, twice as many would fit into the first minute.
-        self._pace = AsyncLimiter(1, 60 / self.connection.rpm) if self.connection.rpm else None
+        self._traffic = PerLoop(lambda: _Traffic(self.connection, self.concurrency))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a connection is shared, never copied with a program
@@ -246,7 +261,11 @@ class LanguageModel:
         self.meter.usage += usage
         sent, got = self.meter.logical_tokens
         self.meter.logical_tokens = (sent + reply.prompt_tokens, got + reply.completion_tokens)
-        self.meter.cost += price(self.name, reply) or 0.0
+        cost = price(self.name, reply)
+        self.meter.cost += cost or 0.0
+        if usage.calls:
+            paid = self.meter.paid
+            self.meter.paid = None if cost is None or paid is None else paid + cost
         if meter is not None:
             meter(usage)
         return reply
@@ -270,11 +289,11 @@ class LanguageModel:
     ) -> tuple[Reply, Usage]:
         """From the disk if it is there. Single flight: equal requests at the same time are sent once, and share even
         an answer that cannot be read."""
-        key = self._key(request)
+        key, under_way = self._key(request), self._traffic().under_way
         reply = _thaw(cache.get(key))
         if reply is not None and readable(reply):
             return reply, Usage(cached=1)
-        while (first := self._under_way.get(key)) is not None:
+        while (first := under_way.get(key)) is not None:
             try:
                 reply = await asyncio.shield(first)
             except asyncio.CancelledError:
@@ -284,7 +303,7 @@ class LanguageModel:
                 readable(reply)
                 return reply, Usage(cached=1)
         promise: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._under_way[key] = promise
+        under_way[key] = promise
         try:
             reply, usage = await self._ask(request)
             # The server may have become another one while it answered, where the environment says which it is.
@@ -300,18 +319,19 @@ class LanguageModel:
             promise.cancel()  # whoever waits asks for itself
             raise
         finally:
-            del self._under_way[key]
+            del under_way[key]
 
     async def _ask(self, request: Request) -> tuple[Reply, Usage]:
         tries = 0
         started = time.monotonic()
+        traffic = self._traffic()
 
         async def once() -> Reply:
             nonlocal tries, started
             tries += 1
-            if self._pace is not None:
-                await self._pace.acquire()
-            async with self._slots:
+            if traffic.pace is not None:
+                await traffic.pace.acquire()
+            async with traffic.slots:
                 started = time.monotonic()
                 return await self._transport.send(request)
 
@@ -325,8 +345,17 @@ class LanguageModel:
         except Unanswered as error:
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
             told = f" after {tries} tries" if tries > 1 else ""
-            kind = CallError if error.reached else Unreachable
-            raise kind(f"{self.name}: {error}{told}") from None
+            if error.reached:
+                traffic.unreached = 0
+                raise CallError(f"{self.name}: {error}{told}") from None
+            traffic.unreached += 1
+            if traffic.unreached >= self.connection.outage_after:
+                raise OutageError(
+                    f"{self.name} does not answer any more: {traffic.unreached} calls in a row got no answer, the last "
+                    f"one: {error}{told}. Start the server again and repeat the command: it goes on from here"
+                ) from None
+            raise Unreachable(f"{self.name}: {error}{told}") from None
+        traffic.unreached = 0
         return reply, Usage(
             calls=tries,
             prompt_tokens=reply.prompt_tokens,
@@ -355,6 +384,10 @@ class LanguageModel:
 
     # -- what it can do
 
+    async def answers(self) -> None:
+        """Ask it for one token, past the cache. Raises CallError or ModelError where nothing comes."""
+        await self._ask(Request([{"role": "user", "content": "2 + 2 ="}], 1))
+
     async def capabilities(self) -> Capabilities:
         """Probe the model once; the result is kept on disk with its calls. Raises ModelError if it never answers.
 
@@ -370,12 +403,13 @@ class LanguageModel:
 
     async def _probed(self) -> Capabilities:
         if self._capabilities is None:
-            if self._probing is None:
-                self._probing = asyncio.ensure_future(self._probe_unseen())
+            traffic = self._traffic()
+            if traffic.probing is None:
+                traffic.probing = asyncio.ensure_future(self._probe_unseen())
             try:
-                self._capabilities = await asyncio.shield(self._probing)
+                self._capabilities = await asyncio.shield(traffic.probing)
             except Exception:
-                self._probing = None
+                traffic.probing = None
                 raise
         return self._capabilities
 

@@ -335,8 +335,10 @@ class ThroughLiteLLM:
                 ) from None
             raise Unanswered(_first_line(error), again=False) from None
         except (TimeoutError, failures.APIConnectionError, failures.Timeout) as error:
+            _no_key(self.model, error)
             raise Unanswered(_first_line(error), again=True, reached=False) from None
         except OpenAIError as error:  # LiteLLM's exceptions have no nearer base in common
+            _no_key(self.model, error)
             status = getattr(error, "status_code", None) or 500
             headers = getattr(error, "litellm_response_headers", None) or {}
             raise Unanswered(_first_line(error), again=_passes(status), after=retry_after(headers)) from None
@@ -393,6 +395,18 @@ class ThroughDSPy:
 
     async def close(self) -> None:
         return None
+
+
+#: What providers' clients say where no key is set; LiteLLM takes some of them for failures of the connection.
+_KEYLESS = re.compile(r"missing (?:credentials|[\w ]*api[ _]?key)|api[_ ]?key[\w ]* (?:must be set|is not set)", re.I)
+
+
+def _no_key(model: str, error: BaseException) -> None:
+    """Raises ModelError where a failure is one of a key that is not there: no later try can succeed."""
+    if _KEYLESS.search(str(error)):
+        raise ModelError(
+            f"{model}: there is no key for it ({_first_line(error)}); set the provider's key in the environment"
+        ) from None
 
 
 def _passes(status: int) -> bool:

@@ -20,6 +20,7 @@ from ...signatures.values import Item, Usage, Verdict
 from ..active_critic.scoring import material
 from ..aspects import Aspect
 from ..comparing.comparison import SAMPLES, Drawing, sampled
+from ..models.engine import PerLoop
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
@@ -86,7 +87,7 @@ class _Steps:
         self.text = text
         self.note = ""
         self.usage = Usage()
-        self.lock = asyncio.Lock()
+        self.lock = PerLoop(asyncio.Lock)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
@@ -131,7 +132,7 @@ class GEval(OneAspectJudge):
         able = await lm.capabilities()
         if self.reading == "auto":
             self.choose(reading="probabilities" if able.logprobs else "samples")
-        async with self._steps.lock:
+        async with self._steps.lock():
             if not self._steps.text and not self._steps.note:
                 try:
                     answer = await self.planner.ask(lm, self._known())
@@ -178,7 +179,9 @@ class GEval(OneAspectJudge):
         if failed:
             notes += (f"{len(failed)} of {len(got)} drawn answers could not be read",)
         verdict = self._verdict(read, notes)
-        return replace(verdict, usage=sum((e.usage for e in failed if isinstance(e, Unreadable)), verdict.usage))
+        return verdict.model_copy(
+            update={"usage": sum((e.usage for e in failed if isinstance(e, Unreadable)), verdict.usage)}
+        )
 
     def _verdict(self, answers: Sequence[Answer], notes: tuple[str, ...]) -> Verdict:
         return Verdict(

@@ -190,7 +190,9 @@ class ReadingsJudge(DirectScorer):
         verdict = Verdict(score=math.nan, percent=percent, explanation=_explained(details), details=details)
         if asked is None:
             return verdict
-        return replace(verdict, usage=asked.usage, raw=asked.raw, repaired=asked.repaired, notes=asked.notes)
+        return verdict.model_copy(
+            update={"usage": asked.usage, "raw": asked.raw, "repaired": asked.repaired, "notes": asked.notes}
+        )
 
     def _details(self, added: Mapping[str, float], row: RowReadings, item: Item) -> Contributions:
         assert self.head is not None

@@ -2,7 +2,14 @@
 
 from .datasets.loading import read_labels as read_labels
 from .datasets.records import Labels as Labels
+from .errors import ArtifactError as ArtifactError
+from .errors import BudgetError as BudgetError
+from .errors import CallError as CallError
 from .errors import JudgesmithError as JudgesmithError
+from .errors import LabelsError as LabelsError
+from .errors import ModelError as ModelError
+from .errors import OptionError as OptionError
+from .errors import OutageError as OutageError
 from .experiments.mlflow_logging import mlflow_scorer as mlflow_scorer
 from .optimizers.agreement.correlation import CorrelationSum as CorrelationSum
 from .optimizers.agreement.correlation import correlate as correlate
@@ -42,8 +49,12 @@ from .programs.pointwise.direct import DirectScorer as DirectScorer
 from .programs.pointwise.geval import GEval as GEval
 from .programs.readings.judge import ReadingsJudge as ReadingsJudge
 from .signatures.values import Criterion as Criterion
+from .signatures.values import CriterionScore as CriterionScore
 from .signatures.values import ErrorSpan as ErrorSpan
+from .signatures.values import Item as Item
+from .signatures.values import Opinion as Opinion
 from .signatures.values import Scale as Scale
+from .signatures.values import Usage as Usage
 from .signatures.values import Verdict as Verdict
 
 __version__: str

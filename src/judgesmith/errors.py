@@ -24,12 +24,16 @@ class ModelError(JudgesmithError):
     """A language model cannot be used at all: unknown name, server down, model not pulled, key refused."""
 
 
+class OutageError(ModelError):
+    """A model's server stopped answering in mid-run. What is finished is kept."""
+
+
 class CallError(JudgesmithError):
     """One call to a language model failed for good, after its retries. The row it was for has no score."""
 
 
 class BudgetError(JudgesmithError):
-    """The next step would go over the calls or the cost that the user allowed."""
+    """The next step would go over the calls, the cost or the failed rows that the user allowed."""
 
 
 class ArtifactError(JudgesmithError):

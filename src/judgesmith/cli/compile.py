@@ -123,7 +123,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
     """Compile, save and tell; the exit code."""
     from ..experiments.console import Watch, err
     from ..experiments.mlflow_logging import ExperimentLog
-    from ..experiments.opening import open_model, open_others, quiet
+    from ..experiments.opening import make_room, open_model, open_others, quiet
     from ..programs.models.names import check_listed
 
     with quiet():
@@ -145,6 +145,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
         with Watch("compiling", plan.steps) as watch:
             made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
+        make_room(run.output, made)
         made.save(run.output)
         drawn = _draw_study(report, run.run.plots)
         logged = None if log is None else log.log(made, report)

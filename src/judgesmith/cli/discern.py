@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
-from .options import LM, ApiBase, Columns, Json
+from .options import LM, ApiBase, Columns, DryRun, Json, MaxCalls, MaxCost, MaxFailed
 from .settings import Config, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
     from ..datasets.perturbations.registry import Perturbation
     from ..experiments.discernment.comparison import Comparison
     from ..experiments.discernment.options import DiscernOptions
-    from ..experiments.discernment.pairs import Book, Contender, Texts
+    from ..experiments.discernment.pairs import Book, Contender, Task, Texts
     from ..experiments.discernment.run import JudgeResult
+    from ..experiments.limits import Limits
     from ..experiments.settings import Catalogue
     from ..programs.models.lm import Connection
 
@@ -96,16 +97,22 @@ def discern(
         ),
     ] = None,
     columns: Columns = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    max_failed: MaxFailed = None,
+    dry_run: DryRun = False,
     lm: LM = None,
     api_base: ApiBase = None,
     settings: Settings = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
+    from ..experiments.console import out, print_json
     from ..experiments.discernment import tables
     from ..experiments.discernment.options import DiscernOptions
-    from ..experiments.discernment.pairs import read_texts
+    from ..experiments.discernment.pairs import estimated, read_texts
     from ..experiments.discernment.run import analyse, read_weights
+    from ..experiments.limits import Limits
     from ..experiments.opening import column_roles, connection_of, quiet
     from ..experiments.reports.discernment import render, write
     from ..experiments.settings import ReachOptions
@@ -116,6 +123,11 @@ def discern(
     _check_files(source, output, plot, report)
     found = _catalogue({}).resolve(*settings_of(context, settings))
     how, where = DiscernOptions(**found["run"]), connection_of(ReachOptions(**found["lm"]), api_base)
+    limits = Limits.of(max_calls, max_cost, max_failed)
+    if how.writer is not None and dry_run:
+        raise OptionError(
+            "--dry-run calls no model, and a writer has to write perturbations first; leave one of them out"
+        )
     weights = read_weights(how.weights) if how.weights is not None else None
     there = _perturbations(how, where)
     chosen = _chosen(perturb or ["all"], there, how)
@@ -123,8 +135,14 @@ def discern(
     with quiet():
         asked = where if how.repeat == 1 else replace(where, cache=False)
         contenders = open_contenders(judges, lm, asked, brief=brief)
-        book = _book(chosen, texts, how, output, overwrite=overwrite)
-        _judge_all(contenders, book, texts, how, quietly=as_json)
+        unkept = dry_run and (overwrite or not (output and output.exists()))
+        book = _book(chosen, texts, how, None if unkept else output, overwrite=overwrite)
+        tasks = _tasks(contenders, book, texts, how)
+        if dry_run:
+            told = estimated(contenders, tasks, where)
+            print_json(told.to_dict()) if as_json else out.print(str(told), markup=False, soft_wrap=True)
+            raise typer.Exit(0)
+        _judge_all(contenders, book, tasks, limits, quietly=as_json)
         results = [analyse(contender, book, there, how, weights) for contender in contenders]
         tested = _Tested.of(contenders, results, book, texts, how)
     if plot is not None:
@@ -207,25 +225,33 @@ def _book(
     return book
 
 
-def _judge_all(
-    contenders: Sequence[Contender], book: Book, texts: Texts, how: DiscernOptions, *, quietly: bool
-) -> None:
-    """Judge what has no score in the book yet."""
-    from ..experiments.console import Watch, err
-    from ..experiments.discernment.pairs import asks_of, judge, missing
+def _tasks(contenders: Sequence[Contender], book: Book, texts: Texts, how: DiscernOptions) -> list[list[Task]]:
+    """What has no score in the book yet, by contender."""
+    from ..experiments.discernment.pairs import asks_of, missing
 
-    tasks = []
+    found = []
     for contender in contenders:
         asks = asks_of(book.pairs, texts.role, against_reference=contender.against_reference)
-        tasks.append(missing(contender, asks, book, how.repeat))
+        found.append(missing(contender, asks, book, how.repeat))
+    return found
+
+
+def _judge_all(
+    contenders: Sequence[Contender], book: Book, tasks: Sequence[Sequence[Task]], limits: Limits, *, quietly: bool
+) -> None:
+    """Judge what has no score in the book yet. Raises BudgetError over the limits."""
+    from ..experiments.console import Watch, err
+    from ..experiments.discernment.pairs import judge, judges_of
+
     wanted = [sum(len(asks) for _, _, asks in task) for task in tasks]
     live = sum(w for c, w in zip(contenders, wanted, strict=True) if not c.against_reference)
     if not quietly and live:
         err.print(f"{live:,} texts to judge; Ctrl-C loses nothing", style="dim")
-    with Watch("judging", sum(wanted)) as watch:
+    models = [one.lm for contender in contenders for one in judges_of(contender)]
+    with limits.spending(*models), Watch("judging", sum(wanted)) as watch:
         for contender, task, count in zip(contenders, tasks, wanted, strict=True):
             watch.stage(f"judging with {contender.name}", count)
-            judge(contender, task, book, watch.step)
+            judge(contender, task, book, watch.step, limits)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from ..errors import OptionError
 from ..programs.atomic import write_whole
-from .options import LM, ApiBase, Columns, Json
+from .options import LM, ApiBase, Columns, DryRun, Json, MaxCalls, MaxCost, MaxFailed
 from .settings import Config, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..experiments.evaluation.live import LiveRun
     from ..experiments.evaluation.options import EvaluateOptions
     from ..experiments.evaluation.sources import Judged
+    from ..experiments.limits import Limits
     from ..experiments.settings import Catalogue
     from ..optimizers.agreement.meta.evaluation import MetaEvaluation
     from ..optimizers.agreement.replacement import Replacement
@@ -124,17 +125,24 @@ def evaluate(
             help="Exit with 1 if the lower end of the first judge's interval is below X.",
         ),
     ] = None,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    max_failed: MaxFailed = None,
+    dry_run: DryRun = False,
     lm: LM = None,
     api_base: ApiBase = None,
     settings: Settings = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
+    from ..experiments.console import out, print_json
     from ..experiments.evaluation.deferral import on_the_rest, told
     from ..experiments.evaluation.gate import Gate
     from ..experiments.evaluation.judges import Wanted, read_judged
+    from ..experiments.evaluation.live import plan_live
     from ..experiments.evaluation.options import EvaluateOptions
     from ..experiments.evaluation.replacement import may_replace
+    from ..experiments.limits import Limits
     from ..experiments.opening import column_roles, connection_of
     from ..experiments.settings import ReachOptions
 
@@ -150,7 +158,12 @@ def evaluate(
         unseen=unseen,
     )  # fmt: skip
     data = read_judged(sources, wanted)
-    live = _judge_live(data, how, lm, connection_of(ReachOptions(**found["lm"]), api_base), quietly=as_json)
+    where, limits = connection_of(ReachOptions(**found["lm"]), api_base), Limits.of(max_calls, max_cost, max_failed)
+    if dry_run:
+        planned = plan_live(data, lm, where)
+        print_json(planned.to_dict()) if as_json else out.print(str(planned), markup=False, soft_wrap=True)
+        raise typer.Exit(0)
+    live = _judge_live(data, how, lm, where, limits, quietly=as_json)
     result = _measure(data, how)
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
     beside = _Beside(live, on_the_rest(data), may_replace(data, how.epsilon) if how.alt_test else {})
@@ -183,7 +196,7 @@ def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
 
 
 def _judge_live(
-    data: Judged, how: EvaluateOptions, lm: str | None, where: Connection, *, quietly: bool
+    data: Judged, how: EvaluateOptions, lm: str | None, where: Connection, limits: Limits, *, quietly: bool
 ) -> list[LiveRun]:
     """Let the saved judges judge the rows."""
     from ..experiments.console import err
@@ -199,7 +212,7 @@ def _judge_live(
         options=how.model_copy(update={"rounds": 0, "threshold": None}),
     )  # fmt: skip
     say = (lambda line: None) if quietly else (lambda line: err.print(clean(line), style="dim", markup=False))
-    return judge_live(data, lm, where, say=say)
+    return judge_live(data, lm, where, say=say, limits=limits)
 
 
 def _measure(data: Judged, how: EvaluateOptions) -> MetaEvaluation:

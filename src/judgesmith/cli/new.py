@@ -51,7 +51,7 @@ def new(
     """
     from ..experiments.compile_run import Setup, judge_in_words
     from ..experiments.console import out
-    from ..experiments.opening import check_writable, open_model, quiet
+    from ..experiments.opening import check_writable, make_room, open_model, quiet
     from ..experiments.settings import JudgeInWords
     from ..programs.models.names import check_listed
     from ..signatures.values import Scale
@@ -66,6 +66,7 @@ def new(
         check_writable(output, words.criteria)
         check_listed(judge.models())
         judge.set_lm(open_model(lm))
+        make_room(output, judge)
         judge.save(output)
         out.print(
             f"Saved {escape(str(output))}: {judge.kind}, {judge.scale}, learnt from no labels. Next: "

@@ -97,3 +97,19 @@ LibraryAspect = Annotated[
         "name where not given.",
     ),
 ]
+MaxCalls = Annotated[int | None, typer.Option(help="Calls at most in this run.", min=1, rich_help_panel="Limits")]
+MaxCost = Annotated[
+    float | None,
+    typer.Option(help="Dollars at most in this run; what is in flight is still paid.", rich_help_panel="Limits"),
+]
+MaxFailed = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N|P%",
+        help="Stop when more rows than this have no score: a number, or a share of those judged in this run.",
+        rich_help_panel="Limits",
+    ),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.", rich_help_panel="Limits")
+]

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import OptionError
-from .options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from .options import (
+    LM,
+    ApiBase,
+    Columns,
+    Concurrency,
+    DryRun,
+    Json,
+    MaxCalls,
+    MaxCost,
+    MaxFailed,
+    NoCache,
+    Rpm,
+    Timeout,
+)
 
 if TYPE_CHECKING:
     from ..experiments.scoring import ScoreSummary
@@ -45,6 +58,10 @@ def score(
         ),
     ] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Keep the model's own words with every row.")] = False,
+    max_calls: MaxCalls = None,
+    max_cost: MaxCost = None,
+    max_failed: MaxFailed = None,
+    dry_run: DryRun = False,
     api_base: ApiBase = None,
     timeout: Timeout = 120.0,
     concurrency: Concurrency = None,
@@ -61,23 +78,29 @@ def score(
     from ..datasets.loading import count_rows
     from ..experiments.console import Watch, out, print_json
     from ..experiments.deferral import mark_deferred, refuse_deferring
+    from ..experiments.limits import Limits
     from ..experiments.opening import column_roles, connection, open_judge, quiet
-    from ..experiments.scoring import Existing, score_file
+    from ..experiments.scoring import Existing, Run, plan, rows_for, score_rows
 
     if overwrite and retry_failed:
         raise OptionError("--overwrite judges all rows anew, --retry-failed those without a score; give one of them")
     existing: Existing = "overwrite" if overwrite else "retry failed" if retry_failed else "continue"
+    limits = Limits.of(max_calls, max_cost, max_failed)
+    where = connection(api_base, timeout, concurrency, rpm, no_cache)
+    roles = column_roles(columns or [])
     with quiet():
-        made = open_judge(judge, lm, connection(api_base, timeout, concurrency, rpm, no_cache))
+        if dry_run:
+            told = plan(judge, lm, where, rows, columns=roles, limit=limit)
+            print_json(told.to_dict()) if as_json else out.print(str(told), markup=False, soft_wrap=True)
+            raise typer.Exit(0)
+        made = open_judge(judge, lm, where)
         target = output or rows.with_name(Path(rows.name.removesuffix(".gz")).stem + ".scored.jsonl")
         if defer is not None:
             refuse_deferring(target, made.sureness is not None)
         total = count_rows(rows)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
-            summary = score_file(
-                made, rows, target, columns=column_roles(columns or []), limit=limit, existing=existing,
-                raw=raw, watch=watch,
-            )  # fmt: skip
+            run = Run(made, target, raw, watch, limits)
+            summary = score_rows(run, rows_for(target, rows, columns=roles, limit=limit), existing)
         _warn_of_duplicates(summary)
         left = None if defer is None else mark_deferred(target, defer)
         if as_json:
@@ -106,10 +129,12 @@ def _tell(summary: ScoreSummary, target: Path) -> None:
     from ..experiments.console import duration, out
 
     again = f" ({summary.resumed} were there)" if summary.resumed else ""
+    cost = "price unknown" if summary.cost is None else f"${summary.cost:.4g}"
     out.print(
         f"{summary.rows} rows{again}: {summary.scored} scored, {summary.failed} failed, "
-        f"{summary.repaired} answers repaired; {summary.calls} calls, {duration(summary.seconds)} → "
-        f"{escape(str(target))}"
+        f"{summary.repaired} answers repaired; {summary.calls} calls, {summary.prompt_tokens:,} + "
+        f"{summary.completion_tokens:,} tokens, {cost}, {duration(summary.seconds)} → {escape(str(target))}",
+        soft_wrap=True,
     )
     if summary.seen:
         out.print(

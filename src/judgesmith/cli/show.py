@@ -47,7 +47,9 @@ def show(
         saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
         messages = None if prompt is None else _messages(made, prompt, columns or [])
         if as_json:
-            print_json(saved | {"fingerprint": artifact.fingerprint(made)} | ({"prompt": messages} if messages else {}))
+            print_json(
+                saved | {"fingerprint": artifact.fingerprint_of(read)} | ({"prompt": messages} if messages else {})
+            )
         elif messages is not None:
             for name, sent in messages.items():
                 out.rule(escape(name))
@@ -55,7 +57,7 @@ def show(
                     out.print(f"[bold]{message['role']}[/bold]")
                     out.print(message["content"], markup=False)
         else:
-            _print_judge(judge, made, saved)
+            _print_judge(judge, made, saved | {"fingerprint": artifact.fingerprint_of(read)})
 
 
 def _messages(judge: Judge, rows: Path, columns: Sequence[str]) -> Mapping[str, Any]:
@@ -80,6 +82,7 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any]) -> None:
     facts.add_column()
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
     facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
+    facts.add_row("fingerprint", f"{saved['fingerprint']} (`judge` in the rows that it scores)")
     facts.add_row("model", escape((saved["lm"] or {}).get("model", "none")))
     facts.add_row("scale", str(judge.scale))
     if judge.decision is not None:

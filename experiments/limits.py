@@ -1,0 +1,137 @@
+"""What a run over rows may spend, how many of its rows may fail, and what it would take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+from ..errors import BudgetError, OptionError
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection, LanguageModel, Meter, price
+from ..programs.models.transport import Reply
+from ..signatures.values import Item
+from .opening import expected_seconds
+
+#: Rows from which on a share of failed ones says something.
+ENOUGH = 20
+GO_ON = "what is finished is kept, the same command goes on from there"
+#: Rows whose prompts an estimate is made from.
+SAMPLED = 50
+#: As in the plan of compiling: characters and answer tokens.
+CHARACTERS_A_TOKEN, ANSWER_TOKENS = 3.5, 45
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Calls and dollars at most in this run, and how many rows may fail: a number, or a share of those judged."""
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+    max_failed: float | None = None
+    share: bool = False
+
+    @classmethod
+    def of(cls, max_calls: int | None = None, max_cost: float | None = None, max_failed: str | None = None) -> Self:
+        """max_failed: `20`, or `5%`. Raises OptionError."""
+        if (max_calls is not None and max_calls < 1) or (max_cost is not None and not max_cost > 0):
+            raise OptionError("--max-calls and --max-cost must be positive")
+        if max_failed is None:
+            return cls(max_calls, max_cost)
+        text = max_failed.replace(" ", "")
+        share = text.endswith("%")
+        try:
+            number = float(text.removesuffix("%"))
+        except ValueError:
+            number = math.nan
+        if not 0 <= number < (100 if share else math.inf):
+            raise OptionError(
+                f"--max-failed {max_failed!r} is neither a number of rows nor a share, for example 20 or 5%"
+            )
+        return cls(max_calls, max_cost, number / 100 if share else number, share)
+
+    @contextmanager
+    def spending(self, *models: LanguageModel) -> Iterator[None]:
+        """The models pay from one budget while the block lasts. Raises OptionError where a price is not known."""
+        if self.max_cost is not None and (unpriced := [m.name for m in models if price(m.name, Reply("")) is None]):
+            raise OptionError(f"the price of {unpriced[0]} is unknown, so a cost can not be kept; use --max-calls")
+        before = [model.meter for model in models]
+        if len(models) > 1 and (self.max_calls or self.max_cost):
+            shared = Meter()
+            for model in models:
+                model.meter = shared
+        meters = [model.meter for model in models]
+        for meter in meters:
+            meter.max_calls = None if self.max_calls is None else meter.logical + self.max_calls
+            meter.max_cost = None if self.max_cost is None else meter.cost + self.max_cost
+        try:
+            yield
+        except BudgetError as error:
+            raise BudgetError(f"{error}; {GO_ON}") from None
+        finally:
+            for model, meter in zip(models, before, strict=True):
+                model.meter.max_calls = model.meter.max_cost = None
+                model.meter = meter
+
+    def check(self, failed: int, rows: int, last: str | None) -> None:
+        """Raises BudgetError where more rows of this run have failed than may."""
+        if self.max_failed is None or not failed:
+            return
+        most = self.max_failed * max(rows, ENOUGH) if self.share else self.max_failed
+        if failed > most:
+            raise BudgetError(f"{failed} of {rows} rows have no score (--max-failed), the last: {last}")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What judging would take: at most so many calls, about so many tokens, dollars (None: price unknown), seconds."""
+
+    rows: int
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    seconds: float
+
+    def __add__(self, other: Estimate) -> Estimate:
+        costs = (self.cost, other.cost)
+        return Estimate(
+            self.rows + other.rows, self.calls + other.calls, self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            None if None in costs else math.fsum(cost or 0.0 for cost in costs), self.seconds + other.seconds,
+        )  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"dry_run": True} | asdict(self) | {"seconds": round(self.seconds)}
+
+    def __str__(self) -> str:
+        from .console import duration
+
+        cost = "price unknown" if self.cost is None else f"about ${self.cost:.2f}"
+        return (
+            f"{self.rows:,} rows to judge: at most {self.calls:,} calls, about {self.prompt_tokens:,} + "
+            f"{self.completion_tokens:,} tokens, {cost}, about {duration(self.seconds)}. Nothing was spent."
+        )
+
+
+def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item], where: Connection | None) -> Estimate:
+    """What `rows` rows would take, judged by some of them. Calls no model."""
+    calls = judge.calls_per_row()
+    tokens = round(sum(_prompt_tokens(judge, item) for item in sample) / len(sample)) if sample else 0
+    prompt, completion = rows * calls * tokens, rows * calls * ANSWER_TOKENS
+    cost = None if model is None else price(model, Reply("", None, prompt, completion))
+    return Estimate(rows, rows * calls, prompt, completion, cost, expected_seconds(rows * calls, model, where))
+
+
+def _prompt_tokens(judge: Judge, item: Item) -> float:
+    """Of one call, about."""
+    try:
+        sent = judge.previews(item).values()
+    except NotImplementedError:  # a method that has no prompt of its own
+        sent = []
+    texts = [sum(len(message["content"]) for message in messages) for messages in sent]
+    if not texts:
+        texts = [len(item.source) + len(item.output) + len(item.context or "") + len(item.reference or "") + 900]
+    return sum(texts) / len(texts) / CHARACTERS_A_TOKEN

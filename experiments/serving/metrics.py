@@ -1,0 +1,68 @@
+"""What Prometheus is told of a server of judges."""
+
+from __future__ import annotations
+
+import re
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from ...programs.models.lm import price
+from ...programs.models.transport import Reply
+from ...signatures.values import Verdict
+
+#: Kinds of reasons why a row has no score: few, whatever a model or a server says.
+REASONS = (
+    ("empty", re.compile("output is empty")),
+    ("unreachable", re.compile("connection failed|no answer within|got no answer")),
+    ("http", re.compile(r"HTTP \d{3}")),
+    ("unreadable", re.compile("no score|could not be read|outside|no chat completion|no JSON")),
+)
+LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+
+def reason(failure: str) -> str:
+    """The kind of a verdict's `failure`."""
+    return next((name for name, pattern in REASONS if pattern.search(failure)), "other")
+
+
+class Metrics:
+    """Counters of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        counter = lambda name, about, *labels: Counter(f"judgesmith_{name}", about, labels, registry=self.registry)  # noqa: E731
+        self.rows = counter("rows", "Rows that were judged.", "judge", "outcome")
+        self.failures = counter("failures", "Rows without a score, by the kind of reason.", "judge", "reason")
+        self.tokens = counter("tokens", "Tokens of calls that were sent.", "judge", "kind")
+        self.cost = counter("cost_dollars", "Dollars for calls that were sent, where the price is known.", "judge")
+        self.calls = counter("calls", "Calls that were sent to the model.", "judge")
+        self.retries = counter("retries", "Calls that were sent again.", "judge")
+        self.hits = counter("cache_hits", "Calls that were answered from the disk.", "judge")
+        self.requests = counter("http_requests", "Requests by route and status.", "route", "status")
+        self.latency = Histogram(
+            "judgesmith_row_seconds", "From a row's acceptance to its verdict.", ("judge",), buckets=LATENCIES,
+            registry=self.registry,
+        )  # fmt: skip
+        self.queue = Gauge("judgesmith_queue_rows", "Rows accepted and not answered yet.", registry=self.registry)
+        self.ready = Gauge("judgesmith_ready", "Whether the judge's model answers.", ("judge",), registry=self.registry)
+
+    def judged(self, name: str, model: str, verdict: Verdict, seconds: float) -> None:
+        """Count a verdict."""
+        self.latency.labels(name).observe(seconds)
+        self.rows.labels(name, "failed" if verdict.failure else "scored").inc()
+        if verdict.failure:
+            self.failures.labels(name, reason(verdict.failure)).inc()
+        usage = verdict.usage
+        if usage.cached:
+            self.hits.labels(name).inc(usage.cached)
+        if usage.calls:
+            self.calls.labels(name).inc(usage.calls)
+            self.tokens.labels(name, "prompt").inc(usage.prompt_tokens)
+            self.tokens.labels(name, "completion").inc(usage.completion_tokens)
+            self.retries.labels(name).inc(usage.retries)
+            paid = price(model, Reply("", None, usage.prompt_tokens, usage.completion_tokens))
+            self.cost.labels(name).inc(paid or 0.0)
+
+    def text(self) -> bytes:
+        """Prometheus' text format."""
+        return generate_latest(self.registry)

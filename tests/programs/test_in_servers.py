@@ -1,0 +1,240 @@
+"""Judges in servers: any loop, thread or fork, synchronous and asynchronous calls mixed; servers that die."""
+
+import asyncio
+import json
+import math
+import multiprocessing
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import judgesmith as js
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
+from judgesmith.testing.server import Server, judging, own_environment, running_server
+
+
+@pytest.fixture
+def judge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    own_environment(monkeypatch, tmp_path)
+    with running_server() as server:
+        server.answer = judging(lambda ask: int(ask.mark[1:]) % 101)
+        yield at(server)
+
+
+def at(server: Server, **given: Any) -> ActiveCritic:
+    # One call in flight: calls that wait for each other are what binds a semaphore to a loop.
+    connection = Connection(server.base, cache=False, concurrency=1, **given)
+    return ActiveCritic(
+        "vanilla", explain="before", reading="said", lm=language_model("openai/fake", connection=connection)
+    )
+
+
+def rows(count: int) -> list[dict[str, str]]:
+    return [{"source": "s", "output": f"r{n:03d}"} for n in range(count)]
+
+
+def test_asynchronous_calls_of_any_loop_and_thread_beside_synchronous_ones(judge: ActiveCritic) -> None:
+    assert [v.score for v in judge.score_many(rows(4))] == [0, 1, 2, 3]
+    found: dict[int, Any] = {}
+
+    async def several(start: int) -> list[js.Verdict]:
+        async with asyncio.timeout(60):
+            return await asyncio.gather(
+                *(judge.ascore(source="s", output=f"r{n:03d}") for n in range(start, start + 3)),
+                judge.averdict(js.Item("r050", "s")),
+            )
+
+    def in_thread(n: int) -> None:
+        try:
+            if n % 2:
+                found[n] = [v.score for v in asyncio.run(several(n))]
+            else:
+                found[n] = judge.score("s", f"r{n:03d}").score
+        except BaseException as error:
+            found[n] = error
+
+    threads = [threading.Thread(target=in_thread, args=(n,)) for n in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {n: [n, n + 1, n + 2, 50] if n % 2 else n for n in range(12)}
+    assert asyncio.run(several(7))[0].score == 7  # a loop of its own each time
+
+
+def test_async_for_over_many_in_their_order(judge: ActiveCritic) -> None:
+    async def coming() -> AsyncIterator[dict[str, str]]:
+        for row in rows(9):
+            await asyncio.sleep(0)
+            yield row
+
+    async def everything() -> list[list[float]]:
+        return [[v.score async for v in judge.ascore_many(given, concurrency=3)] for given in (rows(9), coming())]
+
+    assert asyncio.run(everything()) == [list(range(9))] * 2
+
+
+def test_leaving_async_for_early_cancels_what_is_under_way(judge: ActiveCritic) -> None:
+    async def first() -> float:
+        verdicts = judge.ascore_many(rows(50), concurrency=2)
+        async for verdict in verdicts:
+            await verdicts.aclose()  # type: ignore[attr-defined]
+            return verdict.score
+        raise AssertionError("no verdict")
+
+    assert asyncio.run(first()) == 0
+    assert judge.score("s", "r042").score == 42
+
+
+def test_cancelling_a_caller_cancels_the_call(judge: ActiveCritic) -> None:
+    async def impatient() -> None:
+        with pytest.raises(asyncio.CancelledError):
+            task = asyncio.ensure_future(judge.ascore("s", "r001"))
+            await asyncio.sleep(0)
+            task.cancel()
+            await task
+
+    asyncio.run(impatient())
+    assert judge.score("s", "r002").score == 2
+
+
+def _in_child(judge: ActiveCritic, queue: Any) -> None:
+    queue.put([v.score for v in judge.score_many(rows(6), concurrency=4)])
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_fork_goes_on_with_a_loop_of_its_own(judge: ActiveCritic) -> None:
+    assert len(list(judge.score_many(rows(6), concurrency=4))) == 6  # calls waited: the semaphore belongs to a loop
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_in_child, args=(judge, queue))
+    child.start()
+    assert queue.get(timeout=60) == [0, 1, 2, 3, 4, 5]
+    child.join(20)
+
+
+# -- a verdict is JSON
+
+
+def test_a_verdict_is_json_and_read_again() -> None:
+    verdict = js.Verdict(
+        math.nan,
+        "why",
+        criteria={"Style": js.CriterionScore(math.nan, "<b>")},
+        errors=(js.ErrorSpan("x", "y", math.nan),),
+        failure="no answer",
+    )
+    text = verdict.model_dump_json()
+    data = json.loads(text)
+    assert (data["score"], data["spread"], data["criteria"]["Style"]["score"]) == (None, None, None)
+    assert data["errors"][0]["severity"] is None
+    json.dumps(verdict.model_dump(mode="json"), allow_nan=False)
+    again = js.Verdict.model_validate_json(text)
+    assert math.isnan(again.score)
+    assert again.failure == "no answer"
+    assert again.to_dict() == verdict.to_dict()
+
+
+def test_in_a_notebook_nothing_that_was_said_is_markup() -> None:
+    said = js.Verdict(3.0, "<script>", criteria={"<i>": js.CriterionScore(50.0, "<u>")})._repr_html_()
+    assert "<script>" not in said
+    assert "<i>" not in said
+    assert "&lt;script&gt;" in said
+    assert ">3<" in said
+
+
+def test_fastapi_returns_verdicts(judge: ActiveCritic) -> None:
+    fastapi = pytest.importorskip("fastapi")
+    from fastapi.testclient import TestClient
+
+    app = fastapi.FastAPI()
+
+    async def asynchronous(output: str) -> Any:
+        return await judge.ascore("s", output)
+
+    def synchronous(output: str) -> Any:
+        return judge.score("s", output)
+
+    def typed(output: str) -> js.Verdict:
+        return judge.score("s", output)
+
+    for route in (asynchronous, synchronous, typed):
+        app.get(f"/{route.__name__}")(route)
+    client = TestClient(app)
+    for route in ("synchronous", "asynchronous", "typed", "asynchronous"):
+        assert client.get(f"/{route}", params={"output": "r007"}).json()["score"] == 7
+        failed = client.get(f"/{route}", params={"output": " "})
+        assert (failed.status_code, failed.json()["score"]) == (200, None)
+        assert failed.json()["failure"] == "the output is empty"
+
+
+# -- where the model is, and where it is not
+
+
+def test_load_is_told_where_the_model_is(judge: ActiveCritic, tmp_path: Path) -> None:
+    judge.save(tmp_path / "judge.json")
+    base = judge.lm.connection.api_base
+    assert js.load(tmp_path / "judge.json", api_base=base).score("s", "r009").score == 9
+
+
+class Dies:
+    """Answers the first calls, then nobody is there."""
+
+    def __init__(self, alive: int) -> None:
+        self.alive, self.sent = alive, 0
+
+    async def send(self, request: Request) -> Reply:
+        self.sent += 1
+        if "2 + 2" in request.messages[-1]["content"]:
+            return Reply("4", (TokenChoice("4", (("4", -0.1), ("5", -3.0))),))
+        if self.sent > self.alive:
+            raise Unanswered("the connection failed: refused", again=True, reached=False)
+        return Reply("Explanation: Good.\nScore: 50")
+
+    async def close(self) -> None: ...
+
+
+def test_a_server_that_dies_ends_the_run_and_not_row_after_row() -> None:
+    from judgesmith.programs.models.lm import LanguageModel
+
+    transport = Dies(alive=12)
+    connection = Connection(cache=False, attempts=1, outage_after=4, concurrency=2)
+    lm = LanguageModel("openai/dies", transport, identity="dies", connection=connection)
+    judge = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
+    seen = []
+    with pytest.raises(js.OutageError, match=r"4 calls in a row got no answer.*repeat the command"):
+        for verdict in judge.score_many(rows(1000)):
+            seen.append(verdict.failure)
+    assert transport.sent < 40
+    assert seen.count(None) >= 8
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Missing credentials. Please pass an `api_key`, or set the `OPENAI_API_KEY`",
+        "Missing Gemini API key. Set the GEMINI_API_KEY",
+        "Fireworks_aiException - FIREWORKS_API_KEY is not set",
+    ],
+)
+def test_a_missing_key_is_not_tried_again(said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import litellm
+    from litellm.exceptions import APIConnectionError
+
+    calls = []
+
+    async def refuse(**_: Any) -> None:
+        calls.append(1)
+        raise APIConnectionError(said, "x", "y")
+
+    monkeypatch.setattr(litellm, "acompletion", refuse)
+    lm = language_model("anthropic/claude", connection=Connection(cache=False))
+    judge = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
+    with pytest.raises(js.ModelError, match="set the provider's key in the environment"):
+        judge.score("s", "r001")
+    assert len(calls) == 1
