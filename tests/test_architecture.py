@@ -56,6 +56,7 @@ INSIDE = {
         "evaluation": {""},
         "discernment": {"", "evaluation", "reports"},
         "reports": {"", "evaluation", "discernment"},
+        "serving": {""},
         "studies": {"", "evaluation", "reports"},
     },
 }

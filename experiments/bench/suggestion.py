@@ -5,8 +5,8 @@
 Kept tables, no model called: published metric columns are the readings, a ridge regression on them (the one that
 `compile` weighs readings by) is fitted to the chosen labels, and Q is measured on the half of the documents that
 nothing was chosen from. Labels are asked for ten at a time. "random": rows at random; "documents": at random, one a
-document first; "suggest": as the command does; "spread": the same without documents and systems. "labels for": labels by which
-the mean Q of a way reaches that of random order at 40 (interpolated).
+document first; "suggest": as the command does; "spread": the same without documents and systems. "labels for": labels
+by which the mean Q of a way reaches that of random order at 40 (interpolated).
 """
 
 from __future__ import annotations

@@ -24,6 +24,8 @@ R = TypeVar("R")
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
 _thread: threading.Thread | None = None
+#: Makes the loop; a server takes a faster one, before the first use.
+make_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 _closers: list[Callable[[], Coroutine[Any, Any, None]]] = []
 
 
@@ -66,7 +68,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
     global _loop, _thread
     with _lock:
         if _loop is None or _thread is None or not _thread.is_alive():
-            _loop = asyncio.new_event_loop()
+            _loop = make_loop()
             _thread = threading.Thread(target=_loop.run_forever, name="judgesmith-engine", daemon=True)
             _thread.start()
         return _loop

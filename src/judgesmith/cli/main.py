@@ -25,6 +25,7 @@ from . import (
     references,
     report,
     score,
+    serve,
     show,
     spans,
     study,
@@ -42,7 +43,7 @@ app = typer.Typer(
 )
 # In the order of --help.
 for command in (
-    compile, new, score, show, evaluate, estimate, suggest, spans, report, discern, study, demo, parts, aspects,
+    compile, new, score, serve, show, evaluate, estimate, suggest, spans, report, discern, study, demo, parts, aspects,
     references, data, models,
 ):  # fmt: skip
     command.register(app)

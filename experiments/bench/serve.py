@@ -1,0 +1,168 @@
+"""What a server of judges costs against calling the model's server directly, and whether a burst loses a row.
+
+    python experiments/bench/serve.py [--json] [--requests 3000] [--in-flight 64] [--latency-ms 50] [--burst 2000]
+
+In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the same
+rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache of
+calls. serve_vs_direct: requests per second of the one by those of the other; p99_ms: of a row through the server;
+peak_mb: of the server's process; lost: rows of the burst, all sent at once, that got no score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+
+from judgesmith.experiments.bench.loopback import loopback
+from judgesmith.experiments.bench.scoring import judge_at, raw_bodies, rows
+from judgesmith.experiments.serving.run import many_files
+
+
+@contextmanager
+def server(base: str, judge: Path, in_flight: int) -> Iterator[tuple[str, int]]:
+    """(address, process id) of `judgesmith serve` in a process of its own."""
+    command = [
+        sys.executable, "-m", "judgesmith.cli.main", "serve", str(judge), "--port", "0", "--api-base", base,
+        "--concurrency", str(in_flight), "--no-cache", "--no-log",
+    ]  # fmt: skip
+    with subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OPENAI_API_KEY": "none"}
+    ) as process:
+        assert process.stderr is not None
+        try:
+            said = process.stderr.readline()
+            found = re.search(r"at (http://\S+)", said)
+            if found is None:
+                raise RuntimeError(f"the server did not start: {said}{process.stderr.read()}")
+            yield found[1], process.pid
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+async def post(
+    url: str, bodies: list[bytes], in_flight: int, headers: Mapping[str, str]
+) -> tuple[float, list[float], int]:
+    """(seconds, milliseconds of each request, answers that are no 200 or have no score)."""
+    todo, times, lost = deque(bodies), [], 0
+
+    async def worker(session: aiohttp.ClientSession) -> None:
+        nonlocal lost
+        while todo:
+            body = todo.popleft()
+            started = time.perf_counter()
+            try:
+                async with session.post(url, data=body, headers=headers) as response:
+                    said = await response.read()
+                    good = response.status == 200 and orjson.loads(said).get("score", 0) is not None
+            except (aiohttp.ClientError, OSError, TimeoutError):
+                good = False
+            lost += not good
+            times.append(1000 * (time.perf_counter() - started))
+
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=120)) as session:
+        started = time.perf_counter()
+        await asyncio.gather(*(worker(session) for _ in range(in_flight)))
+        return time.perf_counter() - started, times, lost
+
+
+async def ready(address: str) -> None:
+    async with aiohttp.ClientSession() as session:
+        for _ in range(600):
+            async with session.get(f"{address}/readyz") as response:
+                if response.status == 200:
+                    return
+            await asyncio.sleep(0.1)
+    raise RuntimeError("the server is not ready after a minute")
+
+
+def memory(process: int, field: str) -> float:
+    """Megabytes of a process: VmRSS now, VmHWM at most so far. NaN where the system does not say."""
+    try:
+        said = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return float("nan")
+    found = re.search(rf"{field}:\s+(\d+) kB", said)
+    return int(found[1]) / 1024 if found else float("nan")
+
+
+async def measure(base: str, address: str, process: int, given: argparse.Namespace) -> dict[str, Any]:
+    json_type = {"Content-Type": "application/json", "Authorization": "Bearer none"}
+    count, in_flight = given.requests, given.in_flight
+    ours = [orjson.dumps(row) for row in rows(count)]
+    direct = raw_bodies(judge_at(base, in_flight), base, count)
+    await ready(address)
+    score, chat = f"{address}/v1/score", f"{base}/chat/completions"
+    for url, bodies in ((score, ours), (chat, direct)):  # connections are opened, code is warm
+        await post(url, bodies[: 4 * in_flight], in_flight, json_type)
+    rates: dict[str, list[float]] = {score: [], chat: []}
+    times: list[float] = []
+    lost = 0
+    before = memory(process, "VmRSS")
+    for _ in range(given.repeat):
+        for url, bodies in ((chat, direct), (score, ours)):
+            seconds, took, missing = await post(url, bodies, in_flight, json_type)
+            rates[url].append(count / seconds)
+            if url == score:
+                times += took
+                lost += missing
+    after = memory(process, "VmRSS")
+    _, _, burst_lost = await post(score, (ours * -(-given.burst // count))[: given.burst], given.burst, json_type)
+    through, plain = (statistics.median(rates[url]) for url in (score, chat))
+    return {
+        "serve_vs_direct": round(through / plain, 3),
+        "p99_ms": round(statistics.quantiles(times, n=100)[98], 1),
+        "peak_mb": round(memory(process, "VmHWM"), 1),
+        "lost": lost + burst_lost,
+        "serve_per_s": round(through, 1),
+        "direct_per_s": round(plain, 1),
+        "growth_mb": round(after - before, 1),
+        "requests": count * given.repeat,
+        "burst": given.burst,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--requests", type=int, default=3000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--in-flight", type=int, default=64)
+    parser.add_argument("--latency-ms", type=float, default=50.0)
+    parser.add_argument("--burst", type=int, default=2000)
+    given = parser.parse_args()
+    many_files()
+    with tempfile.TemporaryDirectory() as folder, loopback(latency_ms=given.latency_ms) as base:
+        path = Path(folder) / "judge.json"
+        judge_at(base, given.in_flight).save(path)
+        with server(base, path, given.in_flight) as (address, process):
+            found = asyncio.run(measure(base, address, process, given))
+    if given.json:
+        print(json.dumps(found))
+    else:
+        for name, value in found.items():
+            print(f"{name:16} {value}")
+
+
+if __name__ == "__main__":
+    main()

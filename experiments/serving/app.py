@@ -1,0 +1,293 @@
+"""The routes of a server of judges, and the gate before them: key, size of the body, counting, one line of log."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import sys
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ... import __version__
+from ...signatures.values import Item, Verdict
+from .service import Refused, Served, Service
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+
+#: What needs no key: probes of an orchestrator know none, and the page has nothing in it.
+OPEN = ("/healthz", "/readyz", "/")
+NDJSON = "application/x-ndjson"
+_IDENTITY = re.compile(r"[\w.:-]{1,80}")
+
+
+class RowIn(BaseModel):
+    """An output to be judged, with what belongs to it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    output: str = Field(description="The text to be judged.")
+    source: str = Field("", description="What the output was made from.")
+    context: str | None = None
+    reference: str | None = None
+    group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
+    id: str | int | None = Field(None, description="Comes back with the verdict.")
+
+    def item(self) -> Item:
+        return Item(self.output, self.source, self.context, self.reference, self.group)
+
+
+class ScoreIn(RowIn):
+    """One output, and which judge is to judge it."""
+
+    judge: str | None = Field(None, description="NAME or NAME@FINGERPRINT; the first judge if not given.")
+
+
+class ManyIn(BaseModel):
+    """Several outputs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[RowIn]
+    judge: str | None = None
+
+
+class JudgeOut(BaseModel):
+    """A judge of this server."""
+
+    name: str
+    kind: str
+    fingerprint: str
+    model: str
+    scale: tuple[float, float]
+    ready: bool
+
+
+def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
+    """A verdict as it is sent: the verdict's own JSON with `judge`, `usage` and the row's id."""
+    told: dict[str, Any] = {} if row.id is None else {"id": row.id}
+    if isinstance(verdict, Refused):
+        return told | {"error": error(verdict), "judge": served.mark}
+    usage = verdict.usage
+    counted = {name: getattr(usage, name) for name in ("calls", "cached", "prompt_tokens", "completion_tokens")}
+    return told | verdict.to_dict() | {"judge": served.mark, "usage": counted}
+
+
+def error(refused: Refused) -> dict[str, Any]:
+    return {"code": refused.code, "message": str(refused), "retry_after": refused.after}
+
+
+def refusal(refused: Refused) -> JSONResponse:
+    headers = {} if refused.after is None else {"Retry-After": str(refused.after)}
+    return JSONResponse({"error": error(refused)}, refused.status, headers)
+
+
+def application(service: Service, *, keys: tuple[str, ...] = (), log: bool = True) -> Callable[..., Any]:
+    """The ASGI application of a service. keys: one of them has to come with each request, where there are any."""
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await service.start()
+        yield
+        await service.close()
+
+    app = FastAPI(
+        title="judgesmith", version=__version__, description="Scores by compiled judges.", lifespan=lifespan,
+        docs_url=None, redoc_url=None,  # both load scripts from elsewhere; /openapi.json is there
+    )  # fmt: skip
+    _routes_of_state(app, service)
+    _routes_of_scores(app, service)
+
+    @app.exception_handler(Refused)
+    async def refused(_: Request, problem: Refused) -> Response:
+        return refusal(problem)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, problem: RequestValidationError) -> Response:
+        return refusal(_unreadable(problem))
+
+    return Gate(app, service, keys, log)
+
+
+def _unreadable(problem: RequestValidationError | ValidationError) -> Refused:
+    first = problem.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body")[:200] or "the body"
+    return Refused(422, "invalid", f"{where}: {first['msg']}"[:400])
+
+
+def _routes_of_state(app: FastAPI, service: Service) -> None:
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+        rule = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
+        return Response(text, media_type="text/html", headers={"Content-Security-Policy": rule})
+
+    @app.get("/healthz")
+    async def healthz() -> dict[str, str]:
+        """Whether the process lives."""
+        return {"status": "ok", "version": __version__}
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        """Whether every judge's model answers, and the server is not stopping."""
+        problems = {s.name: s.problem for s in service.judges.values() if s.problem is not None}
+        ready = not problems and not service.stopping
+        return JSONResponse({"ready": ready, "stopping": service.stopping, "problems": problems}, 200 if ready else 503)
+
+    @app.get("/metrics", response_class=Response)
+    async def metrics() -> Response:
+        """Prometheus' text format."""
+        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    @app.get("/v1/judges")
+    async def judges() -> list[JudgeOut]:
+        """The judges of this server."""
+        return [JudgeOut(**served.about()) for served in service.judges.values()]
+
+
+def _routes_of_scores(app: FastAPI, service: Service) -> None:
+    @app.post("/v1/score", responses={200: {"model": Verdict}})
+    async def score(row: ScoreIn, request: Request) -> Response:
+        """The verdict on one output. A row that the judge has no score for has `score` null and says why in `failure`:
+        it is no low score."""
+        served = service.find(row.judge)
+        service.accept(served, 1)
+        try:
+            verdict = await service.score(served, row.item())
+        finally:
+            service.release(1)
+        request.scope["judgesmith"] |= {"judge": served.name, "failure": verdict.failure}
+        return Response(orjson.dumps(answer(row, served, verdict)), media_type="application/json")
+
+    @app.post("/v1/score/many", responses={200: {"content": {NDJSON: {}}}}, openapi_extra=_many_body())
+    async def score_many(request: Request, judge: str | None = None) -> Response:
+        """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there. The body is
+        `{"rows": [...], "judge": ...}`, or a row a line (application/x-ndjson) with the judge in the query. A row that
+        could not be judged has `error` in its line; send it again after `retry_after` seconds."""
+        many = _read_many(await request.body(), request.headers.get("content-type", ""), judge)
+        served = service.find(many.judge)
+        service.accept(served, len(many.rows))
+        request.scope["judgesmith"] |= {"judge": served.name, "rows": len(many.rows)}
+
+        async def lines() -> AsyncIterator[bytes]:
+            left = len(many.rows)
+            try:
+                verdicts = service.score_many(served, [row.item() for row in many.rows])
+                place = 0
+                async for verdict in verdicts:
+                    yield orjson.dumps({"index": place} | answer(many.rows[place], served, verdict)) + b"\n"
+                    place, left = place + 1, left - 1
+                    service.release(1)
+            finally:
+                service.release(left)
+
+        return StreamingResponse(lines(), media_type=NDJSON)
+
+
+def _many_body() -> dict[str, Any]:
+    schema = ManyIn.model_json_schema(ref_template="#/components/schemas/{model}")
+    rows = schema.pop("$defs")["RowIn"]
+    schema["properties"]["rows"]["items"] = rows
+    content = {"application/json": {"schema": schema}, NDJSON: {"schema": {"type": "string"}}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def _read_many(body: bytes, kind: str, judge: str | None) -> ManyIn:
+    try:
+        if kind.partition(";")[0].strip().lower() != NDJSON:
+            many = ManyIn.model_validate_json(body)
+            return many if many.judge else many.model_copy(update={"judge": judge})
+        rows = [RowIn.model_validate_json(line) for line in body.splitlines() if line.strip()]
+    except ValidationError as problem:
+        raise _unreadable(problem) from None
+    return ManyIn.model_construct(rows=rows, judge=judge)
+
+
+class Gate:
+    """ASGI middleware: the key, the size of the body, counting, and a line of JSON on stderr for each request, which
+    holds no text of a row."""
+
+    def __init__(self, app: Callable[..., Any], service: Service, keys: tuple[str, ...], log: bool) -> None:
+        self.app, self.service, self.log = app, service, log
+        self.keys = tuple(sha256(key.encode()).digest() for key in keys)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"").decode("latin-1")
+        identity = given if _IDENTITY.fullmatch(given) else uuid.uuid4().hex[:16]
+        told: dict[str, Any] = {"status": 500}
+        scope["judgesmith"] = told
+        started = time.perf_counter()
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                told["status"] = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", identity.encode())]
+            await send(message)
+
+        try:
+            refused = self._refused(scope["path"], headers)
+            if refused is None:
+                await self.app(scope, self._bounded(receive), sending)
+            else:
+                await refusal(refused)(scope, receive, sending)
+        except _TooLong:
+            await refusal(self._too_long())(scope, receive, sending)
+        finally:
+            self._tell(scope, told, identity, time.perf_counter() - started)
+
+    def _refused(self, path: str, headers: dict[bytes, bytes]) -> Refused | None:
+        if self.keys and path not in OPEN:
+            bearer = headers.get(b"authorization", b"")
+            given = bearer[7:] if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
+            digest = sha256(given.strip()).digest()
+            # All are compared: how long it takes tells nothing of which one is right.
+            if not sum(hmac.compare_digest(digest, key) for key in self.keys):
+                return Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
+        length = headers.get(b"content-length", b"0")
+        return self._too_long() if not length.isdigit() or int(length) > self.service.bounds.body else None
+
+    def _too_long(self) -> Refused:
+        return Refused(413, "too_long", f"a body has at most {self.service.bounds.body} bytes")
+
+    def _bounded(self, receive: Receive) -> Receive:
+        read = 0
+
+        async def receiving() -> MutableMapping[str, Any]:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self.service.bounds.body:
+                raise _TooLong
+            return message
+
+        return receiving
+
+    def _tell(self, scope: Scope, told: dict[str, Any], identity: str, seconds: float) -> None:
+        route = getattr(scope.get("route"), "path", "other")
+        self.service.metrics.requests.labels(route, told["status"]).inc()
+        if self.log:
+            line = {
+                "time": round(time.time(), 3), "event": "request", "id": identity, "method": scope["method"],
+                "route": route, "ms": round(1000 * seconds, 1),
+            } | told  # fmt: skip
+            sys.stderr.write(orjson.dumps(line).decode() + "\n")
+
+
+class _TooLong(Exception):
+    """The body is longer than its header said, or than it may be."""

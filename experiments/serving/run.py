@@ -1,0 +1,89 @@
+"""The process that listens: uvicorn on the engine's own loop, so that no request changes threads, and its end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+
+from ...errors import OptionError
+from ...programs.judge import Judge
+from ...programs.models import engine
+from .app import application
+from .service import Bounds, Service
+
+#: Where the keys stand, several with commas, so that one can be changed after the other.
+KEYS = "JUDGESMITH_API_KEY"
+#: Connections that wait to be accepted.
+BACKLOG = 4096
+
+
+def keys() -> tuple[str, ...]:
+    """The keys of the environment. Raises OptionError for one that can be guessed."""
+    found = tuple(key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip())
+    if short := [key for key in found if len(key) < 16]:
+        raise OptionError(f"a key in {KEYS} has {len(short[0])} characters; take at least 16")
+    return found
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OptionError where the address cannot be used."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise OptionError(f"cannot listen at {host} port {port}: {error.strerror or error}") from None
+
+
+def use_fast_loop() -> None:
+    """uvloop's event loop, where it is installed. Before the engine's first use."""
+    with suppress(ImportError):
+        import uvloop
+
+        engine.make_loop = uvloop.new_event_loop
+
+
+def many_files() -> None:
+    """As many open files as the system allows: each connection is one."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def serve(
+    judges: Mapping[str, Judge],
+    listening: socket.socket,
+    *,
+    bounds: Bounds | None = None,
+    log: bool = True,
+    started: Callable[[Service], None] = lambda _: None,
+) -> None:
+    """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second signal hands it back at once."""
+    many_files()
+    service = Service(judges, bounds)
+    config = uvicorn.Config(
+        application(service, keys=keys(), log=log), log_config=None, access_log=False, lifespan="on", backlog=BACKLOG,
+        server_header=False, timeout_graceful_shutdown=int(service.bounds.grace) + 5,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    loop = engine.event_loop()
+
+    def stop(*_: Any) -> None:
+        loop.call_soon_threadsafe(service.hand_back if service.stopping else service.stop)
+        server.should_exit = True
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    running = engine.submit(server.serve(sockets=[listening]))
+    started(service)
+    while True:
+        with suppress(NotYet):
+            return running.result(timeout=0.2)

@@ -1,0 +1,89 @@
+"""`judgesmith serve`: saved judges behind HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import MissingExtraError, OptionError
+from .options import LM, ApiBase, Concurrency, NoCache, Rpm, Timeout
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `serve` to the command line."""
+    app.command(name="serve")(serve)
+
+
+def serve(
+    judges: Annotated[list[str], typer.Argument(metavar="JUDGE...", help="Saved judges: FILE or NAME=FILE.")],
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0: any free one, which is said.", min=0, max=65535)] = 8000,
+    queue: Annotated[
+        int,
+        typer.Option(help="Rows accepted and not answered yet, at most; then 429.", min=1, rich_help_panel="Bounds"),
+    ] = 4096,
+    row_timeout: Annotated[
+        float, typer.Option(help="Seconds from a row's acceptance to its verdict; then 504.", rich_help_panel="Bounds")
+    ] = 120.0,
+    max_body: Annotated[int, typer.Option(help="Bytes of a request.", min=1, rich_help_panel="Bounds")] = 8_388_608,
+    max_rows: Annotated[int, typer.Option(help="Rows of a request.", min=1, rich_help_panel="Bounds")] = 4096,
+    grace: Annotated[
+        float, typer.Option(help="Seconds that a stop gives to what was accepted.", min=0, rich_help_panel="Bounds")
+    ] = 30.0,
+    quiet_log: Annotated[bool, typer.Option("--no-log", help="No line of JSON on stderr for each request.")] = False,
+    lm: LM = None,
+    api_base: ApiBase = None,
+    timeout: Timeout = 120.0,
+    concurrency: Concurrency = None,
+    rpm: Rpm = None,
+    no_cache: NoCache = False,
+) -> None:
+    """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
+
+    POST /v1/score/many streams a line a row; GET /v1/judges, /healthz, /readyz, /metrics (Prometheus), /openapi.json; a
+    page to try it at /. With JUDGESMITH_API_KEY set, requests need `Authorization: Bearer KEY`. There is no TLS: put a
+    proxy before it. SIGTERM finishes what was accepted.
+    """
+    from ..experiments.console import err
+    from ..experiments.opening import connection, open_judge, quiet
+
+    try:
+        from ..experiments.serving.run import KEYS, bound, keys, use_fast_loop
+        from ..experiments.serving.run import serve as run
+        from ..experiments.serving.service import Bounds
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
+        ) from None
+    bounds = Bounds(queue, row_timeout, max_body, max_rows, grace)
+    protected = bool(keys())
+    use_fast_loop()
+    with quiet():
+        where = connection(api_base, timeout, concurrency, rpm, no_cache)
+        opened = {name: open_judge(path, lm, where) for name, path in named(judges).items()}
+        listening = bound(host, port)
+        if not protected and host not in ("127.0.0.1", "::1", "localhost"):
+            err.print(f"note: anyone who reaches {host} can spend calls; set {KEYS}", style="yellow", markup=False)
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}"
+        run(
+            opened, listening, bounds=bounds, log=not quiet_log,
+            started=lambda _: err.print(f"serving {', '.join(opened)} at {address}", markup=False, soft_wrap=True),
+        )  # fmt: skip
+
+
+def named(judges: list[str]) -> dict[str, Path]:
+    """Files by the names that requests call their judges by. Raises OptionError."""
+    found: dict[str, Path] = {}
+    for text in judges:
+        name, equals, file = text.partition("=")
+        path = Path(file if equals else text)
+        name = name if equals else path.stem
+        if not name or "@" in name or name in found:
+            raise OptionError(f"{text!r}: each judge needs a name of its own without @; give NAME=FILE")
+        found[name] = path
+    return found
