@@ -145,6 +145,8 @@ class Desk:
         progress: Progress,
     ) -> None:
         self.lm = judge.lm
+        #: The adapter that judges are asked by; while DSPy searches, another one is set, for its proposals.
+        self.adapter = dspy.settings.adapter
         self.surrogate = surrogate
         self.examples = {item_in(e): e for e in examples}
         self.prompts = PromptModel(prompts, self.paid)
@@ -216,7 +218,8 @@ class Desk:
             return self._told(answer.verdict)
         model = self.lm if program.draw is None else self._drawn(program.draw)
         start = len(trace) if watched else 0
-        verdict: Verdict = self.paid(lambda: program.judge.averdict(item, model))
+        with dspy.context(adapter=self.adapter):
+            verdict: Verdict = self.paid(lambda: program.judge.averdict(item, model))
         steps = None
         if watched:
             names = {id(p): name for name, p in program.judge.named_predictors()}
