@@ -47,7 +47,7 @@ INSIDE = {
         "agreement": set(),
         "": {"agreement", "search", "fitting"},
         "search": {"", "agreement", "fitting"},
-        "dspy": {"", "search", "fitting"},
+        "dspy": {"", "agreement", "search", "fitting"},
         "fitting": {"", "agreement", "search"},
     },
     "datasets": {"": set(), "benchmarks": {""}, "perturbations": set(), "demo": set()},
