@@ -14,11 +14,12 @@ from typing import Any
 
 import dspy
 import numpy as np
+from numpy.typing import NDArray
 
 from ...programs.prompting.layouts import disarm
-from .correlation import Vector
 from .fields import Field, number, text_of
 
+Vector = NDArray[np.float64]
 #: Characters of a panel row's output that feedback quotes, and how many rows it quotes.
 QUOTED, ROWS_QUOTED = 160, 3
 
