@@ -179,7 +179,7 @@ def folded(cell: Any) -> str:
     """A cell as the word that it is known by: lower case, single blanks, emoji without skin tones."""
     if isinstance(cell, (bool, np.bool_)):
         return "true" if cell else "false"
-    if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(cell) < 1e15:
+    if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(float(cell)) < 1e15:
         return str(int(cell))
     text = unicodedata.normalize("NFC", _TONES.sub("", str(cell))).casefold()
     text = " ".join(text.replace("_", " ").split())

@@ -111,7 +111,7 @@ class _Choice:
             self._near(int(row))
 
     def take(self, n: int) -> list[Suggestion]:
-        found = []
+        found: list[Suggestion] = []
         while len(found) < n and self.open.any():
             row = self._next()
             found.append(Suggestion(row, float(self.predicted[row]), float(self.disagreement[row]), self._why(row)))
@@ -154,5 +154,5 @@ def _odd(ranks: Vector) -> npt.NDArray[np.bool_]:
     """Rows that lie farther from their nearest others than almost all rows do."""
     if len(ranks) <= 4 * NEIGHBOURS or ranks.shape[1] < 2:
         return np.zeros(len(ranks), dtype=np.bool_)
-    away = cKDTree(ranks).query(ranks, k=NEIGHBOURS + 1)[0][:, -1]
+    away = np.asarray(cKDTree(ranks).query(ranks, k=NEIGHBOURS + 1)[0])[:, -1]
     return np.asarray(away > np.quantile(away, 1 - ODD))

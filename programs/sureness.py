@@ -51,7 +51,8 @@ class Sureness:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Self:
-        return cls(**{name: tuple(value) if isinstance(value, list) else value for name, value in data.items()})
+        held: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
+        return cls(**held)
 
     def to_dict(self) -> dict[str, Any]:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}

@@ -2,9 +2,9 @@
 
     python experiments/bench/serve.py [--json] [--requests 3000] [--in-flight 64] [--latency-ms 50] [--burst 2000]
 
-In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the same
-rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache of
-calls. serve_vs_direct: requests per second of the one by those of the other; p99_ms: of a row through the server;
+In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the
+same rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache
+of calls. serve_vs_direct: requests per second of the one by those of the other; p99_ms: of a row through the server;
 peak_mb: of the server's process; lost: rows of the burst, all sent at once, that got no score.
 """
 

@@ -30,7 +30,10 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        counter = lambda name, about, *labels: Counter(f"judgesmith_{name}", about, labels, registry=self.registry)  # noqa: E731
+
+        def counter(name: str, about: str, *labels: str) -> Counter:
+            return Counter(f"judgesmith_{name}", about, labels, registry=self.registry)
+
         self.rows = counter("rows", "Rows that were judged.", "judge", "outcome")
         self.failures = counter("failures", "Rows without a score, by the kind of reason.", "judge", "reason")
         self.tokens = counter("tokens", "Tokens of calls that were sent.", "judge", "kind")

@@ -113,7 +113,8 @@ def _schema(form: Any) -> Mapping[str, Any] | None:
         found: Mapping[str, Any] = form.model_json_schema()
         return found
     if isinstance(form, Mapping) and isinstance(form.get("json_schema"), Mapping):
-        return form["json_schema"].get("schema")
+        given: Mapping[str, Any] | None = form["json_schema"].get("schema")
+        return given
     return None
 
 

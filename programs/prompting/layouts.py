@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -113,8 +113,10 @@ class Read:
 
 
 @lru_cache(maxsize=256)
-def described(signature: type[dspy.Signature]) -> Mapping[str, str]:
-    """What a signature says of its output fields, by name; "" where it says nothing."""
+def described(signature: Hashable) -> Mapping[str, str]:
+    """What a signature (a subclass of `dspy.Signature`) says of its output fields, by name; "" where it says
+    nothing."""
+    assert isinstance(signature, type) and issubclass(signature, dspy.Signature)
     said = {name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()}
     return {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
 

@@ -53,6 +53,8 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
     is set, that adapter lays out the prompt and parses the answer; by default the layout does, an adapter of our own.
     """
 
+    signature: Any  # a subclass of dspy.Signature
+
     def __init__(self, signature: type[dspy.Signature], layout: Layout) -> None:
         super().__init__(signature)
         self.layout = layout
@@ -88,7 +90,8 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
         usable: whether a read answer is of use to the caller. One that is not is returned all the same, but not kept:
         it must not be what the disk says for ever.
         """
-        return answer_of(await self.acall(**inputs, lm=lm, group=group, usable=usable))
+        answer: Answer = answer_of(await self.acall(**inputs, lm=lm, group=group, usable=usable))
+        return answer
 
     async def aforward(
         self,
