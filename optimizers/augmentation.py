@@ -62,8 +62,8 @@ def augment(
     """Perturbed copies of the best outputs, at most `most` (0..1) of the number of rows, one of each output.
 
     Give it training rows only: what a perturbation borrows from other documents comes from these rows. Outputs in the
-    upper half of the scale are perturbed, the best first, by what `OUR_WEIGHTS` says lowers the aspect, or by all where
-    it does not know it, taken in turn from a random start. A copy's score lies between the worst score and its
+    upper half of the scale are perturbed, the best first, by what `OUR_WEIGHTS` says lowers the aspect, or by all
+    where it does not know it, taken in turn from a random start. A copy's score lies between the worst score and its
     original's (`kept`). The same labels and seed give the same copies. Raises OptionError.
     """
     if not 0 < most <= 1 or any(not 0 <= kept.get(degree, -1) < 1 for degree in KEPT):
