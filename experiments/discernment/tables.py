@@ -30,7 +30,7 @@ def show(result: JudgeResult, *, rounds: int) -> None:
     if harmful:
         how = "95 % intervals over texts" if rounds else "no intervals"
         of = f", metrics {escape(', '.join(result.metrics))}" if several else ""
-        table = _table(f"What {escape(result.judge)} discerns (D >= 1: p <= 0.05; {how}{of})", "level", "damage")
+        table = _table(f"What {escape(result.judge)} discerns (D >= 1: p <= 0.05; {how}{of})", "level", "perturbation")
         titles = ["texts", "left out", "D", "p", "p Holm", "effect", "mean drop", "dropped", "sees it"]
         for title in [*titles[:3], *(["D paper", "D expert"] if several else []), *titles[3:]]:
             table.add_column(title, justify="right", no_wrap=True)
