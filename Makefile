@@ -19,14 +19,15 @@ demo: $(BIN)/judgesmith
 test: lint
 	$(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-# mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links.
+# mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links. Its cache stands
+# outside of that tree, which is made anew each time.
 lint: $(BIN)/judgesmith
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	@rm -rf $(VENV)/typing && mkdir -p $(VENV)/typing/judgesmith
 	@for room in signatures programs optimizers datasets experiments; do ln -s "$(CURDIR)/$$room" $(VENV)/typing/judgesmith/; done
 	@ln -s "$(CURDIR)"/src/judgesmith/* $(VENV)/typing/judgesmith/
-	cd $(VENV)/typing && MYPYPATH=. "$(abspath $(BIN))/mypy" --config-file "$(CURDIR)/pyproject.toml" -p judgesmith
+	cd $(VENV)/typing && MYPYPATH=. "$(abspath $(BIN))/mypy" --cache-dir "$(CURDIR)/.mypy_cache" --config-file "$(CURDIR)/pyproject.toml" -p judgesmith
 
 bench: $(BIN)/judgesmith
 	$(BIN)/python experiments/bench/scoring.py
