@@ -524,16 +524,14 @@ def _rates(name: str) -> tuple[float, float] | None:
 def _price_table() -> Mapping[str, Any]:
     """LiteLLM's prices. Unless it is loaded anyway they are read from the file that comes with it: importing the
     library takes seconds, and a model behind our own connection needs nothing else of it."""
-    loaded = sys.modules.get("litellm")
-    if loaded is None:
+    if "litellm" not in sys.modules:
         found = importlib.util.find_spec("litellm")
         if found is not None and found.origin is not None:
             with suppress(OSError, orjson.JSONDecodeError):
-                table: Any = orjson.loads(Path(found.origin).with_name(PRICES).read_bytes())
-                return dict(table)
+                return dict(orjson.loads(Path(found.origin).with_name(PRICES).read_bytes()))
     import litellm
 
-    return litellm.model_cost
+    return dict(litellm.model_cost)
 
 
 def is_local(name: str) -> bool:
