@@ -58,7 +58,7 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
     match = _BRACKETS.fullmatch(name) or _TRAILING.fullmatch(name.strip())
     if match is None:
         return name, None
-    inside = match["inside"]
+    inside = match["inside"].replace("_", " ")
     ends = [(float(number), told) for number, told in _NAMED_ENDS.findall(inside)]
     if len(ends) >= 2:
         (low, _), (high, _) = min(ends), max(ends)

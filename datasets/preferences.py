@@ -29,7 +29,7 @@ _WINNERS = (
     "annotator_preference", "selected", "rating", "result",
 )  # fmt: skip
 _TIES = _set(
-    "tie|tied|draw|equal|same|both|neither|no preference|both good|both bad|tie (bothbad)|tie (both bad)|bothbad|none"
+    "tie|tied|draw|equal|same|both|neither|no preference|both good|both bad|tie (bothbad)|tie (both bad)|bothbad"
     "|c|0|0.5|=|equally good|about the same",
     "|",
 )
@@ -81,7 +81,7 @@ class Pairs:
         if self.winner is None:
             return 1.0
         cell = record.get(self.winner)
-        if unrated(cell) and folded(cell) not in _TIES:
+        if unrated(cell):
             return None
         word = folded(cell)
         if word in _TIES:

@@ -466,18 +466,18 @@ class Judge(dspy.Module):  # type: ignore[misc]
             return verdict.model_copy(
                 update={"score": math.nan, "failure": verdict.failure or "the judge gave no score"}
             )
-        return self.told(verdict)
+        return self.decided(verdict)
 
-    def told(self, verdict: Verdict) -> Verdict:
+    def decided(self, verdict: Verdict) -> Verdict:
         """A verdict whose percent is there, with what follows from it: the score, how sure that is, and category and
         pass or fail."""
         percent = verdict.percent
         score = (self.calibration or Calibration.linear(self.scale))(percent)
         interval = None if self.sureness is None else self.sureness.interval(percent, score, self.scale)
-        decided = {}
+        said = {}
         if self.decision is not None:
-            decided = {"category": self.decision.category(percent), "passed": self.decision.passed(percent)}
-        return verdict.model_copy(update={"score": score, "interval": interval, **decided})
+            said = {"category": self.decision.category(percent), "passed": self.decision.passed(percent)}
+        return verdict.model_copy(update={"score": score, "interval": interval, **said})
 
     async def aforward(
         self,

@@ -308,7 +308,7 @@ class PairS(OneAspectJudge):
                 percent = 100.0 * place / (len(order) - 1)
                 own = [compared for (first, _), compared in ranking.compared.items() if first == output]
                 verdicts.append(
-                    self.told(
+                    self.decided(
                         Verdict(
                             score=math.nan,
                             percent=percent,

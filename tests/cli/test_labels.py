@@ -79,9 +79,11 @@ def test_decisions_go_from_labels_to_verdicts(
     cli: Any, server: Any, tmp_path: Path, name: str, measure: str, category: set[str] | None
 ) -> None:
     judge, scored = tmp_path / "judge.json", tmp_path / "scored.jsonl"
+    server.answer = lambda ask: f"Explanation: It says so.\nScore: {len(ask.last) * 37 % 101}"
     model = ("--lm", "openai/fake", "--api-base", server.base)
     done = cli(
-        "compile", FOLDER / name, *model, "-o", judge, "--method", "direct", "--optimizer", "none", "--json",
+        "compile", FOLDER / name, *model, "-o", judge, "--method", "active-critic", "--variant", "vanilla",
+        "--optimizer", "none", "--json",
     )  # fmt: skip
     assert done.code == 0, done.err
     found = done.json["decisions"]

@@ -1,0 +1,130 @@
+"""Ratings as people write them, read as a column."""
+
+from typing import Any
+
+import pytest
+
+from judgesmith.datasets.marks import Marks, folded, unrated
+from judgesmith.datasets.meanings import named_scale, reversed_scale
+from judgesmith.datasets.preferences import Pairs
+from judgesmith.errors import OptionError
+
+
+def read(cells: list[Any], **more: Any) -> tuple[str, list[float | None]]:
+    marks = Marks.of(cells, **more)
+    return marks.kind, [marks.number(cell) for cell in cells if not unrated(cell)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "numbers"),
+    [
+        (["pass", "FAIL", " Pass "], "binary", [1, 0, 1]),
+        ([True, False, "true"], "binary", [1, 0, 1]),
+        (["yes", "n", "Y"], "binary", [1, 0, 1]),
+        (["👍🏾", "👎", "thumbs_up", "Thumbs down"], "binary", [1, 0, 1, 0]),
+        (["up", "down", ""], "binary", [1, 0]),
+        (["✅", "❌"], "binary", [1, 0]),
+        (["good", "bad"], "binary", [1, 0]),
+        (["good", "ok", "bad"], "category", [3, 2, 1]),
+        (["good", "excellent", "poor", "fair"], "category", [3, 4, 1, 2]),
+        (["good", "very good", "poor", "excellent"], "category", [3, 4, 1, 5]),
+        (["★★★★", "★★☆☆☆", "5 stars"], "category", [4, 2, 5]),
+        (["4/5", "3 out of 5", "5"], "score", [4, 3, 5]),
+        (["85%", "90 %"], "score", [85, 90]),
+        (["5 - Great", "1: awful", "3 (ok)"], "category", [5, 1, 3]),
+        ([1, 0, 1], "binary", [None, None, None]),  # None: read as the number that it is
+        ([-1, 1, 1], "binary", [None, None, None]),
+        ([1, 2, 5], "score", [None, None, None]),
+    ],
+)
+def test_columns(cells: list[Any], kind: str, numbers: list[float | None]) -> None:
+    assert read(cells) == (kind, numbers)
+
+
+def test_a_word_that_does_not_fit_is_said_with_those_that_do() -> None:
+    marks = Marks.of(["pass", "fail", "pss"])
+    with pytest.raises(ValueError, match=r"'pss' is none of fail, pass"):
+        marks.number("pss")
+    with pytest.raises(ValueError, match="is a date"):
+        Marks.of(["4/5", "3/5"]).number("4-May")
+    with pytest.raises(ValueError, match="'7/10' is none of"):
+        Marks.of(["4/5", "3/5", "7/10"]).number("7/10")  # another scale than most cells have
+
+
+def test_words_of_no_known_scale() -> None:
+    assert Marks.of(["gut", "mies", "gut"]).unknown == ("gut", "mies")
+    marks = Marks.of(["gut", "mies"], ["mies", "gut"])
+    assert (marks.kind, marks.number("Gut"), marks.names) == ("binary", 1.0, ("mies", "gut"))
+    for wrong in (["gut"], ["gut", "GUT"]):
+        with pytest.raises(OptionError, match="--categories"):
+            Marks.of(["gut"], wrong)
+
+
+@pytest.mark.parametrize("cell", [None, float("nan"), "", "  ", "N/A", "-", "skip", "not rated"])
+def test_what_is_no_rating(cell: Any) -> None:
+    assert unrated(cell)
+
+
+@pytest.mark.parametrize("cell", [0, 0.0, False, "0", "no", "bad"])
+def test_what_is_one(cell: Any) -> None:
+    assert not unrated(cell)
+
+
+def test_words_are_folded() -> None:
+    assert [folded(x) for x in ("  Very_Good! ", True, 4.0, 4.5, "👍🏽")] == ["very good", "true", "4", "4.5", "👍"]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("Rating (1-5)", ("Rating", (1, 5))),
+        ("Score [0 – 10]", ("Score", (0, 10))),
+        ("Helpfulness (1 = bad, 5 = great)", ("Helpfulness", (1, 5))),
+        ("rating_1_to_7", ("rating", (1, 7))),
+        ("Score out of 10", ("Score", (1, 10))),
+        ("quality /100", ("quality", (0, 100))),
+        ("Rating", ("Rating", None)),
+        ("score_1", ("score_1", None)),  # the first of several raters
+        ("Answer (model A)", ("Answer (model A)", None)),
+        ("GPT-4", ("GPT-4", None)),
+    ],
+)
+def test_scales_in_names(name: str, found: tuple[str, tuple[float, float] | None]) -> None:
+    assert named_scale(name) == found
+
+
+def test_a_scale_that_is_upside_down() -> None:
+    assert reversed_scale("Rank (1 = best, 5 = worst)")
+    assert not reversed_scale("Rating (1 = worst, 5 = best)")
+
+
+@pytest.mark.parametrize(
+    ("names", "outputs"),
+    [
+        (["prompt", "response_a", "response_b", "winner"], ("response_a", "response_b")),
+        (["Output 1", "Output 2", "Preference"], ("Output 1", "Output 2")),
+        (["chosen", "rejected"], ("chosen", "rejected")),
+        (["output", "score_1", "score_2", "winner"], None),  # two raters are no two outputs
+        (["answer_a", "answer_b", "notes"], None),  # nobody says which is the better
+    ],
+)
+def test_comparisons_are_found(names: list[str], outputs: tuple[str, str] | None) -> None:
+    pairs = Pairs.find(names, {})
+    assert (pairs and pairs.outputs) == outputs
+
+
+@pytest.mark.parametrize(
+    ("said", "won"),
+    [("A", 1), ("b", 0), ("tie", 0.5), ("both bad", 0.5), ("response_b", 0), ("m-1", 1), ("Output A", 1), ("2", 0),
+     ("left", 1), (None, None), ("", None)],
+)  # fmt: skip
+def test_winners(said: Any, won: float | None) -> None:
+    pairs = Pairs.find(["response_a", "response_b", "model_a", "model_b", "winner"], {})
+    assert pairs is not None and pairs.won({"winner": said, "model_a": "m-1", "model_b": "m-2"}) == won
+
+
+def test_a_winner_that_is_neither() -> None:
+    pairs = Pairs.find(["response_a", "response_b", "winner"], {})
+    assert pairs is not None
+    with pytest.raises(ValueError, match="names neither output; write A, B or tie"):
+        pairs.won({"winner": "perhaps"})

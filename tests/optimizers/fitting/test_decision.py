@@ -1,0 +1,104 @@
+"""Cut points between categories, and how far decisions agree with people's."""
+
+import math
+
+import numpy as np
+import pytest
+
+from judgesmith.datasets.records import Labels, Row
+from judgesmith.errors import ArtifactError
+from judgesmith.optimizers.agreement.decisions import (
+    auc,
+    balanced_accuracy,
+    interval,
+    pairwise_accuracy,
+    weighted_kappa,
+)
+from judgesmith.optimizers.fitting.decision import fit_decision, places_of
+from judgesmith.programs import artifact
+from judgesmith.programs.decision import Decision
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.signatures.values import Verdict
+
+
+def labels(scores: list[float], names: tuple[str, ...] = ("fail", "pass")) -> Labels:
+    levels = tuple(float(n) for n in range(len(names)))
+    rows = tuple(Row(str(n), f"o{n}", scores={"overall": score}) for n, score in enumerate(scores))
+    kind = "binary" if len(names) == 2 else "category"
+    return Labels(rows, "overall", (0, levels[-1]), kind=kind, categories=names, levels=levels)
+
+
+def places(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.intp)
+
+
+def test_measures() -> None:
+    # of 2 failed 1 decided so, of 3 passed 3: (1/2 + 3/3) / 2
+    assert balanced_accuracy(places(0, 1, 1, 1, 1), places(0, 0, 1, 1, 1)) == 0.75
+    # pairs (passed, failed): 3>1, 2>1, 3>2 right, 2=2 half: 3.5 / 4
+    assert auc(np.array([1.0, 2.0, 3.0, 2.0]), places(0, 0, 1, 1)) == 0.875
+    assert math.isnan(auc(np.array([1.0, 2.0]), places(1, 1)))
+    assert weighted_kappa(places(0, 1, 2), places(0, 1, 2), 3) == 1.0
+    # observed: one apart by 1, 1; expected by the margins (2, 1, 0) and (1, 2, 0): (2*2*1 + 1*1*1) / 3 = 5/3
+    assert weighted_kappa(places(0, 0, 1), places(0, 1, 1), 3) == pytest.approx(1 - 1 / (5 / 3))
+    # document a: right; b: people say equal, left out; c: the scores are equal, half
+    scores, human = np.array([2.0, 1, 5, 1, 3, 3]), np.array([1.0, 0, 0.5, 0.5, 1, 0])
+    assert pairwise_accuracy(scores, human, list("aabbcc")) == 0.75
+
+
+def test_an_interval_resamples_groups() -> None:
+    x, human = np.arange(40.0), places(*([0] * 20 + [1] * 20))
+    low, high = interval(lambda i: auc(x[i], human[i]), [str(n) for n in range(40)])
+    assert (low, high) == (1.0, 1.0)
+    assert all(map(math.isnan, interval(lambda i: 1.0, ["a"] * 40)))
+
+
+def test_the_cut_stands_in_the_widest_gap_that_agrees_best() -> None:
+    found = fit_decision([10, 20, 30, 70, 80, 90], labels([0, 0, 0, 1, 1, 1]))
+    assert found == Decision(("fail", "pass"), (50.0,), True)
+    assert [found.passed(x) for x in (49.9, 50.0)] == [False, True]
+
+
+def test_failed_rows_are_left_out_and_too_few_keep_the_middle() -> None:
+    assert fit_decision([10, math.nan, 30, 90], labels([0, 1, 0, 1])).cuts == (60.0,)  # (30 + 90) / 2
+    assert fit_decision([10, 20], labels([1, 1])).cuts == (50.0,)
+    assert fit_decision([10, 10], labels([0, 1])).cuts == (50.0,)
+
+
+def test_categories_are_cut_in_order() -> None:
+    found = fit_decision([5, 10, 40, 50, 80, 95], labels([0, 0, 1, 1, 2, 2], ("bad", "ok", "good")))
+    assert found is not None and found.cuts == (25.0, 65.0)
+    assert [found.category(x) for x in (0, 25, 64, 65, 100)] == ["bad", "ok", "ok", "good", "good"]
+    assert found.passed(100) is None
+
+
+def test_means_of_raters_go_to_the_next_level() -> None:
+    assert places_of(labels([0.4, 0.5, 1])).tolist() == [0, 1, 1]
+
+
+def test_scores_have_no_decision() -> None:
+    rows = tuple(Row(str(n), "o", scores={"overall": float(n)}) for n in range(5))
+    assert fit_decision([1, 2, 3, 4, 5], Labels(rows, "overall", (0, 5))) is None
+
+
+@pytest.mark.parametrize(
+    ("names", "cuts", "binary"),
+    [(("a",), (), False), (("a", "b"), (), True), (("a", "a"), (1.0,), True), (("a", "b", "c"), (2.0, 1.0), False),
+     (("a", "b"), (math.nan,), True), (("a", "b", "c"), (1.0, 2.0), True)],
+)  # fmt: skip
+def test_what_is_no_decision(names: tuple[str, ...], cuts: tuple[float, ...], binary: bool) -> None:
+    with pytest.raises(ArtifactError):
+        Decision(names, cuts, binary)
+
+
+def test_a_saved_judge_decides_as_before(tmp_path: object) -> None:
+    judge = DirectScorer()
+    plain = artifact.fingerprint(judge)
+    assert "decision" not in artifact.to_dict(judge)
+    judge.decision = Decision(("👎", "👍"), (62.5,), True)
+    assert artifact.fingerprint(judge) != plain
+    again = artifact.build(artifact.Artifact.model_validate(artifact.to_dict(judge)))
+    assert again.decision == judge.decision
+    told = again.decided(Verdict(math.nan, percent=70.0))
+    assert (told.score, told.category, told.passed) == (70.0, "👍", True)
+    assert told.to_dict()["passed"] is True and "passed" not in Verdict(1.0).to_dict()
