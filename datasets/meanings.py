@@ -86,7 +86,8 @@ def guessed(records: Sequence[Mapping[str, Any]], names: Sequence[str], taken: M
         if role in taken:
             continue
         free = [name for name in names if name not in (*taken.values(), *found.values())]
-        hits = [name for name in free if words & (said := words_of(name)) and not said & _ABOUT]
+        other = _ABOUT if role == "reference" else _ABOUT | _WORDS["reference"]
+        hits = [name for name in free if words & (said := words_of(name)) and not said & other]
         hits = [name for name in hits if text_like(records, name)]
         if len(hits) == 1:
             found[role] = hits[0]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...datasets.loading import iter_rows
-from ...datasets.records import OVERALL, Columns, Row, from_json, infer_scale, is_missing, read_ratings
+from ...datasets.marks import Marks
+from ...datasets.records import OVERALL, Columns, Row, from_json, infer_scale, is_missing, parts_of, read_ratings
 from ...errors import LabelsError, OptionError
 from ...optimizers.agreement.correlation import Vector
+from ..opening import rows_file
 
-BENCH = "bench/"
 _SHOWN = 12  # names in one message
 
 
@@ -96,29 +96,13 @@ class File:
 
 
 def read_file(name: str, columns: Mapping[str, str] | None, limit: int | None) -> File:
-    path = _benchmark(name) if name.startswith(BENCH) else Path(name)
+    path = rows_file(name)
     pairs = []
     for pair in iter_rows(path, columns=columns):
         pairs.append(pair)
         if limit is not None and len(pairs) >= limit:
             break
     return File(path.name, path, [row for row, _ in pairs], [record for _, record in pairs], columns or {})
-
-
-def _benchmark(name: str) -> Path:
-    """The file of `bench/NAME`: what the benchmarks module finds or fetches, else a file of JUDGESMITH_DATA."""
-    short = name.removeprefix(BENCH)
-    try:
-        from ...datasets.benchmarks import catalog as benchmarks  # type: ignore[attr-defined,unused-ignore]
-    except ImportError:
-        folder = os.environ.get("JUDGESMITH_DATA")
-        if not folder:
-            raise OptionError(f"{name}: set JUDGESMITH_DATA to the folder that has {short}.jsonl") from None
-        there = sorted(p.name.split(".")[0] for p in Path(folder).glob("*.jsonl") if p.name.count(".") == 1)
-        if short not in there:
-            raise OptionError(f"{name}: there is no such set in JUDGESMITH_DATA; there are {some(there)}") from None
-        return Path(folder) / f"{short}.jsonl"
-    return benchmarks.resolve(short)
 
 
 def check_systems(file: File, wanted: Sequence[str]) -> None:
@@ -215,12 +199,14 @@ def _human_column(
             f"columns: {some(names)}"
         )
     if flat is not None and aspect not in known:
+        marks = Marks.of(part for record in records for _, part in parts_of(record.get(flat)))
         cells = [
-            read_cell(file.origin, row.line, flat, record.get(flat)) for row, record in zip(rows, records, strict=True)
+            read_cell(file.origin, row.line, flat, record.get(flat), marks)
+            for row, record in zip(rows, records, strict=True)
         ]
         values = [math.fsum(cell) / len(cell) if cell else math.nan for cell in cells]
         return np.array(values), [cell if len(cell) > 1 else () for cell in cells]
-    roles = Columns.find(names, file.origin, chosen=file.chosen, aspect=aspect, scores_needed=False)
+    roles = Columns.find(names, file.origin, chosen=file.chosen, aspect=aspect, scores_needed=False).reading(records)
     values, ratings = [], []
     for row, record in zip(rows, records, strict=True):
         if aspect not in row.scores:
@@ -232,12 +218,13 @@ def _human_column(
     return np.array(values), ratings
 
 
-def read_cell(origin: str, line: int, column: str, cell: Any) -> tuple[float, ...]:
-    """The number or numbers in a cell, () where it is empty. Raises LabelsError with the place and the mend."""
+def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | None = None) -> tuple[float, ...]:
+    """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read. Raises
+    LabelsError with the place and the mend."""
     if is_missing(cell) or (isinstance(cell, str) and cell.strip().lower() == "nan"):
         return ()
     try:
-        return read_ratings(cell, or_none=True)
+        return read_ratings(cell, or_none=True, marks=marks)
     except ValueError as error:
         raise LabelsError(f"{origin}, row {line}, column {column!r}: {error}") from None
 
