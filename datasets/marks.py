@@ -179,8 +179,8 @@ def folded(cell: Any) -> str:
     """A cell as the word that it is known by: lower case, single blanks, emoji without skin tones."""
     if isinstance(cell, (bool, np.bool_)):
         return "true" if cell else "false"
-    if isinstance(cell, (float, np.floating)) and float(cell).is_integer() and abs(float(cell)) < 1e15:
-        return str(int(cell))
+    if isinstance(cell, (float, np.floating)) and (number := float(cell)).is_integer() and abs(number) < 1e15:
+        return str(int(number))
     text = unicodedata.normalize("NFC", _TONES.sub("", str(cell))).casefold()
     text = " ".join(text.replace("_", " ").split())
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
