@@ -14,6 +14,7 @@ the same for Pearson's r.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 from typing import Any
 
@@ -98,18 +99,22 @@ def main() -> None:
     parser.add_argument("--labels", type=int, nargs="+", default=[40, 100])
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    cells = [of_set(*one, labels, given.splits) for labels in given.labels for one in SETS]
+    cells = []
+    for labels, one in itertools.product(given.labels, SETS):
+        c = of_set(*one, labels, given.splits)
+        cells.append(c)
+        if not given.json:
+            of = {k: c[f"{k:g}"] for k in COVERAGES}
+            told = "  ".join(
+                f"{k:g}: {v['covered']:.3f} ({v['sd']:.3f}), width {v['width']:.2f}" for k, v in of.items()
+            )
+            print(
+                f"{c['set']} {c['aspect']}, {c['judge']}: {c['labels']} labels of {c['labelled_documents']} documents; "
+                f"{told}; error {c['error'][0]:.3f} → {c['error'][1]:.3f}, r {c['r'][0]:.3f} → {c['r'][1]:.3f}",
+                flush=True,
+            )
     if given.json:
         print(json.dumps({"splits": given.splits, "cells": cells}))
-        return
-    for c in cells:
-        of = {k: c[f"{k:g}"] for k in COVERAGES}
-        told = "  ".join(f"{k:g}: {v['covered']:.3f} ({v['sd']:.3f}), width {v['width']:.2f}" for k, v in of.items())
-        print(
-            f"{c['set']} {c['aspect']}, {c['judge']}: {c['labels']} labels of {c['labelled_documents']} documents; "
-            f"{told}; error {c['error'][0]:.3f} → {c['error'][1]:.3f}, r {c['r'][0]:.3f} → {c['r'][1]:.3f}",
-            flush=True,
-        )
 
 
 if __name__ == "__main__":

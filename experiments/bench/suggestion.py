@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.errors import OptionError
 from judgesmith.experiments.bench.tables import Table, read_table
 from judgesmith.optimizers.fitting.heads import Ridge
 from judgesmith.optimizers.fitting.validation import agreement
@@ -94,7 +95,7 @@ def curve(table: Table, way: Way, seed: int) -> list[float]:
             try:
                 head = Ridge("", names_of)(readings.rows(rows), table.human[rows]).head
                 found.append(agreement(head(readings.rows(np.flatnonzero(~pool))), table.human[~pool]))
-            except Exception:  # labels of one document only: nothing can be fitted
+            except OptionError:  # labels of one document only: nothing can be fitted
                 found.append(0.0)
     return found
 

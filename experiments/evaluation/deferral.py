@@ -34,7 +34,9 @@ def on_the_rest(data: Judged) -> list[dict[str, Any]]:
 def _measures(scores: Vector, human: Vector, on_scale: bool) -> dict[str, Any]:
     made: dict[str, Any] = {"rows": len(scores)}
     for name in MEASURES:
-        made[name] = float(correlate(scores, human, coefficient=name).value) if len(scores) > 2 else np.nan  # type: ignore[arg-type]
+        made[name] = (
+            float(correlate(scores, human, coefficient=name, level="pooled").value) if len(scores) > 2 else np.nan
+        )  # type: ignore[arg-type]
     if on_scale:
         made["mean_error"] = float(np.abs(scores - human).mean()) if len(scores) else np.nan
     return made
