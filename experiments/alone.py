@@ -11,6 +11,10 @@ from filelock import FileLock, Timeout
 from ..errors import OptionError
 
 
+class TakenError(OptionError):
+    """Another process has the file or folder."""
+
+
 @contextmanager
 def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
     """Raises OptionError at once where another process has `path`; a killed one leaves it free. What is neither a file
@@ -23,7 +27,7 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
         lock = FileLock(path / ".lock" if folder else path.with_name(f".{path.name}.lock"))
         lock.acquire(timeout=0)
     except Timeout:
-        raise OptionError(f"{path}: another process is writing there; wait for it, or give another -o") from None
+        raise TakenError(f"{path}: another process is writing there; wait for it, or give another -o") from None
     except OSError as error:
         raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
     try:

@@ -44,9 +44,18 @@ def connection_of(options: ReachOptions, api_base: str | None) -> Connection:
 
 
 def connection(
-    api_base: str | None, timeout: float, concurrency: int | None, rpm: float | None, no_cache: bool
+    api_base: str | Sequence[str] | None,
+    timeout: float,
+    concurrency: int | None,
+    rpm: float | None,
+    no_cache: bool,
 ) -> Connection:
-    return Connection(api_base=api_base, timeout=timeout, concurrency=concurrency, rpm=rpm, cache=not no_cache)
+    """How models are reached. api_base: one address, or those of several servers of the same model."""
+    first, *others = [api_base] if isinstance(api_base, str) else api_base or [None]
+    return Connection(
+        api_base=first, timeout=timeout, concurrency=concurrency, rpm=rpm, cache=not no_cache,
+        others=tuple(other for other in others if other),
+    )  # fmt: skip
 
 
 def rows_file(name: str) -> Path:

@@ -15,6 +15,8 @@ import uvicorn
 from ...errors import OptionError
 from ...programs.judge import Judge
 from ...programs.models import engine
+from ...programs.models.lm import price
+from ...programs.models.transport import Reply
 from .app import application
 from .service import Bounds, Service
 
@@ -69,6 +71,8 @@ def serve(
     """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second signal hands it back at once."""
     many_files()
     service = Service(judges, bounds)
+    for served in service.judges.values():
+        price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
     config = uvicorn.Config(
         application(service, keys=keys(), log=log), log_config=None, access_log=False, lifespan="on", backlog=BACKLOG,
         server_header=False, timeout_graceful_shutdown=int(service.bounds.grace) + 5,

@@ -29,6 +29,7 @@ from ...signatures.values import Usage
 from . import engine
 from .cache import CallCache
 from .engine import PerLoop
+from .fleet import Fleet
 from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class Sampling:
 @dataclass(frozen=True, slots=True)
 class Connection:
     """How a model is reached. Never saved in an artifact. `rpm`: requests a minute at most. `outage_after`: calls in a
-    row that get no answer of any kind, retries and all, before the server is taken to be down (OutageError)."""
+    row that get no answer of any kind, retries and all, before the server is taken to be down (OutageError).
+    `others`: addresses of further servers of the same model, which share the calls."""
 
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -68,6 +70,7 @@ class Connection:
     rpm: float | None = None
     cache: bool = True
     outage_after: int = 10
+    others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.timeout <= 0 or self.attempts < 1 or (self.rpm is not None and self.rpm <= 0):
@@ -557,6 +560,8 @@ def language_model(
             raise OptionError(f"an LM is a name or a dspy.LM object; got {type(lm).__name__}")
         return _foreign(name, lm, sampling, connection)
     name = lm.strip()
+    if connection.others and name.partition("/")[0] not in OPENAI_STYLE:
+        raise OptionError(f"several addresses (--api-base) go with OpenAI-style servers, not with {name}")
     if is_local(name):
         return _embedded(name, sampling, connection)
     provider, slash, model = name.partition("/")
@@ -582,8 +587,10 @@ def language_model(
             name, timeout=connection.timeout, key=connection.api_key, api_base=connection.api_base
         )
         return LanguageModel(name, transport, identity=transport.whereabouts, sampling=sampling, connection=connection)
-    style = OpenAIStyle(base, model, key=key, timeout=connection.timeout, label=name)
-    return LanguageModel(name, style, identity=base, sampling=sampling, connection=connection)
+    bases = list(dict.fromkeys([base, *(_checked("--api-base", other) for other in connection.others)]))
+    styles = [OpenAIStyle(one, model, key=key, timeout=connection.timeout, label=name) for one in bases]
+    style = styles[0] if len(styles) == 1 else Fleet(styles)
+    return LanguageModel(name, style, identity=",".join(sorted(bases)), sampling=sampling, connection=connection)
 
 
 _FOREIGN: dict[int, tuple[Any, LanguageModel]] = {}
@@ -617,6 +624,11 @@ def _address(provider: str, connection: Connection) -> str | None:
         if provider in ("openai", "llamafile"):
             return None
         raise OptionError(f"{provider}/… is a server of your own: say where it is with --api-base or {names[0]}")
+    return _checked(where, base)
+
+
+def _checked(where: str, base: str) -> str:
+    """An address in its usual form. Raises OptionError for what is none."""
     try:
         parts = urlsplit(base)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -20,6 +20,15 @@ ApiBase = Annotated[
     str | None,
     typer.Option(help="Address of an OpenAI-style server, or of Ollama.", rich_help_panel="Language model"),
 ]
+ApiBases = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--api-base",
+        help="Address of an OpenAI-style server, or of Ollama. Repeatable: servers of one model share the calls, and "
+        "one that is down is left out.",
+        rich_help_panel="Language model",
+    ),
+]
 Timeout = Annotated[float, typer.Option(help="Seconds to wait for one answer.", rich_help_panel="Language model")]
 Concurrency = Annotated[
     int | None, typer.Option(help="Calls in flight at most.", min=1, rich_help_panel="Language model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,7 @@ import typer
 from ..errors import OptionError
 from .options import (
     LM,
-    ApiBase,
+    ApiBases,
     Columns,
     Concurrency,
     DryRun,
@@ -32,6 +33,10 @@ __all__ = ["register"]
 def register(app: typer.Typer) -> None:
     """Add `score` to the command line."""
     app.command(name="score")(score)
+
+
+class Where(StrEnum):
+    ray = "ray"
 
 
 def score(
@@ -62,7 +67,18 @@ def score(
     max_cost: MaxCost = None,
     max_failed: MaxFailed = None,
     dry_run: DryRun = False,
-    api_base: ApiBase = None,
+    on: Annotated[
+        Where | None,
+        typer.Option(help="`ray`: in several processes, or on a cluster.", rich_help_panel="Ray"),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(help="Of a Ray cluster; one on this machine if not given.", rich_help_panel="Ray")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes.", min=1, rich_help_panel="Ray")] = 2,
+    part_rows: Annotated[
+        int, typer.Option(help="Rows of a part, which one worker judges.", min=1, rich_help_panel="Ray")
+    ] = 500,
+    api_base: ApiBases = None,
     timeout: Timeout = 120.0,
     concurrency: Concurrency = None,
     rpm: Rpm = None,
@@ -93,14 +109,25 @@ def score(
             told = plan(judge, lm, where, rows, columns=roles, limit=limit)
             print_json(told.to_dict()) if as_json else out.print(str(told), markup=False, soft_wrap=True)
             raise typer.Exit(0)
-        made = open_judge(judge, lm, where)
         target = output or rows.with_name(Path(rows.name.removesuffix(".gz")).stem + ".scored.jsonl")
-        if defer is not None:
-            refuse_deferring(target, made.sureness is not None)
         total = count_rows(rows)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
-            run = Run(made, target, raw, watch, limits)
-            summary = score_rows(run, rows_for(target, rows, columns=roles, limit=limit), existing)
+            if on is not None:
+                from ..experiments.ray_scoring import Cluster, Order, score_on_ray
+
+                if retry_failed or defer is not None:
+                    raise OptionError("--retry-failed and --defer go on with one .jsonl file; leave --on ray out")
+                order = Order.of(judge, lm, where, raw=raw)
+                summary = score_on_ray(
+                    order, rows, target, Cluster(address, workers, part_rows), columns=roles, limit=limit,
+                    overwrite=overwrite, told=(watch, limits),
+                )  # fmt: skip
+            else:
+                made = open_judge(judge, lm, where)
+                if defer is not None:
+                    refuse_deferring(target, made.sureness is not None)
+                run = Run(made, target, raw, watch, limits)
+                summary = score_rows(run, rows_for(target, rows, columns=roles, limit=limit), existing)
         _warn_of_duplicates(summary)
         left = None if defer is None else mark_deferred(target, defer)
         if as_json:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ..errors import MissingExtraError, OptionError
-from .options import LM, ApiBase, Concurrency, NoCache, Rpm, Timeout
+from .options import LM, ApiBases, Concurrency, NoCache, Rpm, Timeout
 
 __all__ = ["register"]
 
@@ -36,7 +36,7 @@ def serve(
     ] = 30.0,
     quiet_log: Annotated[bool, typer.Option("--no-log", help="No line of JSON on stderr for each request.")] = False,
     lm: LM = None,
-    api_base: ApiBase = None,
+    api_base: ApiBases = None,
     timeout: Timeout = 120.0,
     concurrency: Concurrency = None,
     rpm: Rpm = None,

@@ -1,0 +1,166 @@
+"""`judgesmith serve` in a process of its own: verdicts, bounds, keys, metrics, and an end that loses nothing."""
+
+import asyncio
+import json
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+KEY = "a-key-of-sixteen-characters"
+
+
+class Running:
+    """A server's process, its address, and what it wrote to stderr."""
+
+    def __init__(self, process: Any) -> None:
+        self.process, self.lines = process, []
+        found = None
+        while found is None:
+            line = process.stderr.readline()
+            assert line, "the server did not start"
+            self.lines.append(line)
+            found = re.search(r"at (http://\S+)", line)
+        threading.Thread(target=lambda: self.lines.extend(process.stderr), daemon=True).start()
+        self.http = httpx.Client(base_url=found[1], timeout=60)
+
+    def score(self, output: str, **more: Any) -> httpx.Response:
+        return self.http.post("/v1/score", json={"source": "s", "output": output} | more)
+
+    def ready(self, until: Any) -> "Running":
+        until(lambda: self.http.get("/readyz").status_code == 200)
+        return self
+
+
+@pytest.fixture
+def running(spawn: Any, judge_file: Path, server: Any, fake: Any, until: Any) -> Iterator[Callable[..., Running]]:
+    server.answer = fake.judging(lambda ask: int(ask.mark[1:]) % 101)
+    made = []
+
+    def start(*arguments: object, ready: bool = True) -> Running:
+        process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base, *arguments)
+        made.append(Running(process))
+        return made[-1].ready(until) if ready else made[-1]
+
+    yield start
+    for one in made:
+        one.http.close()
+
+
+def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
+    at = running("--max-body", 5000, "--max-rows", 3)
+    assert at.http.get("/healthz").json()["status"] == "ok"
+    said = at.score("r042", id="mine").json()
+    assert (said["score"], said["failure"], said["id"], said["usage"]["calls"]) == (42, None, "mine", 1)
+    assert at.score("r042").json()["usage"] == {"calls": 0, "cached": 1, "prompt_tokens": 0, "completion_tokens": 0}
+    empty = at.score("  ")
+    assert (empty.status_code, empty.json()["score"], empty.json()["failure"]) == (200, None, "the output is empty")
+    (judge,) = at.http.get("/v1/judges").json()
+    assert (judge["name"], judge["fingerprint"]) == ("judge", said["judge"])
+    assert at.score("r001", judge=f"judge@{said['judge']}").json()["score"] == 1
+    refused = {
+        404: at.score("r001", judge="other"),
+        409: at.score("r001", judge="judge@0123"),
+        413: at.score("r001 " * 2000),
+        422: at.http.post("/v1/score", json={"source": "s"}),
+    }
+    for status, answer in refused.items():
+        assert answer.status_code == status
+        assert answer.json()["error"]["message"]
+    assert at.http.post("/v1/score/many", json={"rows": [{"output": "r001"}] * 4}).status_code == 413
+
+    lines = "".join(json.dumps({"output": f"r{n:03d}", "id": n}) + "\n" for n in range(3))
+    many = at.http.post("/v1/score/many", content=lines, headers={"Content-Type": "application/x-ndjson"})
+    told = [json.loads(line) for line in many.text.splitlines()]
+    assert [(t["index"], t["id"], t["score"]) for t in told] == [(0, 0, 0), (1, 1, 1), (2, 2, 2)]
+    assert [t["score"] for t in map(json.loads, at.http.post(
+        "/v1/score/many", json={"rows": [{"output": "r007"}, {"output": "r003"}]}
+    ).text.splitlines())] == [7, 3]  # fmt: skip
+
+    metrics = at.http.get("/metrics").text
+    assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 8.0' in metrics
+    assert 'judgesmith_failures_total{judge="judge",reason="empty"} 1.0' in metrics
+    assert 'judgesmith_cache_hits_total{judge="judge"} 2.0' in metrics
+    assert "judgesmith_queue_rows 0.0" in metrics
+    assert "/v1/score" in at.http.get("/openapi.json").json()["paths"]
+    assert "<script>" in at.http.get("/").text
+    at.process.send_signal(signal.SIGTERM)
+    assert at.process.wait(30) == 0
+    logged = [json.loads(line) for line in at.lines if line.startswith("{")]
+    assert {"route", "status", "ms", "id", "judge"} <= set(next(r for r in logged if r["route"] == "/v1/score"))
+    assert not any("r042" in line for line in at.lines)  # no text of a row
+
+
+def test_a_key_of_the_environment_is_asked_for(running: Any, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
+    monkeypatch.setenv("JUDGESMITH_API_KEY", f"another-key-of-many-characters,{KEY}")
+    at = running()
+    assert at.score("r001").status_code == 401
+    assert at.http.get("/metrics").status_code == 401
+    for headers, status in (
+        ({"Authorization": f"Bearer {KEY}"}, 200), ({"X-API-Key": KEY}, 200), ({"X-API-Key": KEY + "x"}, 401),
+    ):  # fmt: skip
+        answer = at.http.post("/v1/score", json={"source": "s", "output": "r001"}, headers=headers)
+        assert answer.status_code == status
+    monkeypatch.setenv("JUDGESMITH_API_KEY", "short")
+    refused = cli("serve", "judge.json", "--port", 0)
+    assert (refused.code, "take at least 16" in refused.err) == (2, True)
+
+
+def test_too_many_rows_are_told_when_to_come_again_and_a_stop_finishes_what_was_accepted(
+    running: Any, server: Any, fake: Any, until: Any
+) -> None:
+    at = running("--queue", 4, "--concurrency", 8)
+    hold = threading.Event()
+
+    async def held(ask: Any) -> str:
+        while not hold.is_set():
+            await asyncio.sleep(0.01)
+        return "Explanation: Good.\nScore: 7"
+
+    server.answer = lambda ask: held(ask) if ask.step == "score" else fake.sensible(ask)
+    with ThreadPoolExecutor(4) as pool:
+        waiting = [pool.submit(at.score, f"r{n:03d}") for n in range(4)]
+        until(lambda: len(server.judged) == 4)
+        busy = at.score("r009")
+        assert (busy.status_code, busy.json()["error"]["code"]) == (429, "busy")
+        assert int(busy.headers["Retry-After"]) >= 1
+        at.process.send_signal(signal.SIGTERM)
+        hold.set()
+        assert [w.result().json()["score"] for w in waiting] == [7] * 4
+    assert at.process.wait(30) == 0
+
+
+def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, fake: Any, until: Any) -> None:
+    at = running("--grace", 0.2)
+
+    async def never(ask: Any) -> str:
+        await asyncio.sleep(60)
+        return ""
+
+    server.answer = lambda ask: never(ask) if ask.step == "score" else fake.sensible(ask)
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(at.score, "r001")
+        until(lambda: len(server.judged) == 1)
+        at.process.send_signal(signal.SIGTERM)
+        answer = waiting.result()
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
+    assert at.process.wait(30) == 0
+
+
+def test_a_model_that_is_down_is_no_low_score(spawn: Any, judge_file: Path) -> None:
+    at = Running(spawn("serve", judge_file, "--port", 0, "--api-base", "http://127.0.0.1:9/v1"))
+    assert at.http.get("/healthz").status_code == 200
+    assert at.http.get("/readyz").status_code == 503
+    answer = at.score("r001")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
+    assert "Retry-After" in answer.headers
