@@ -250,8 +250,9 @@ def _ray(cluster: Cluster) -> Iterator[Any]:
     local: dict[str, Any] = {} if cluster.address else {"num_cpus": cluster.workers, "include_dashboard": False}
     try:
         ray.init(address=cluster.address, logging_level="ERROR", log_to_driver=False, **local)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise OptionError(f"the Ray cluster {cluster.address or 'here'} cannot be used: {error}") from None
+    except Exception as error:  # of a node that does not start, Ray says so with a plain Exception
+        what = str(error).splitlines()[0]
+        raise OptionError(f"the Ray cluster {cluster.address or 'on this machine'} cannot be used: {what}") from None
     try:
         yield ray
     finally:

@@ -192,7 +192,8 @@ class CsvSink:
 
     COLUMNS = (
         "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge",
-        "judge_suspicious", "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors",
+        "judge_suspicious", "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread",
+        "judge_errors",
     )  # fmt: skip
     #: By which an output is known; those of earlier versions have fewer columns.
     KNOWN_BY = frozenset(COLUMNS[:7])
