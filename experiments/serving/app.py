@@ -30,6 +30,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 #: What needs no key: probes of an orchestrator know none, and the page has nothing in it.
 OPEN = ("/healthz", "/readyz", "/")
 NDJSON = "application/x-ndjson"
+SCORE = "/v1/score"
 _IDENTITY = re.compile(r"[\w.:-]{1,80}")
 
 
@@ -158,18 +159,11 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
 
 
 def _routes_of_scores(app: FastAPI, service: Service) -> None:
-    @app.post("/v1/score", responses={200: {"model": Verdict}})
+    @app.post(SCORE, responses={200: {"model": Verdict}})
     async def score(row: ScoreIn, request: Request) -> Response:
         """The verdict on one output. A row that the judge has no score for has `score` null and says why in `failure`:
         it is no low score."""
-        served = service.find(row.judge)
-        service.accept(served, 1)
-        try:
-            verdict = await service.score(served, row.item())
-        finally:
-            service.release(1)
-        request.scope["judgesmith"] |= {"judge": served.name, "failure": verdict.failure}
-        return Response(orjson.dumps(answer(row, served, verdict)), media_type="application/json")
+        return await score_one(service, row, request.scope)
 
     @app.post("/v1/score/many", responses={200: {"content": {NDJSON: {}}}}, openapi_extra=_many_body())
     async def score_many(request: Request, judge: str | None = None) -> Response:
@@ -194,6 +188,18 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
                 service.release(left)
 
         return StreamingResponse(lines(), media_type=NDJSON)
+
+
+async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:
+    """The answer to POST /v1/score. Raises Refused."""
+    served = service.find(row.judge)
+    service.accept(served, 1)
+    try:
+        verdict = await service.score(served, row.item())
+    finally:
+        service.release(1)
+    scope["judgesmith"] |= {"judge": served.name, "failure": verdict.failure}
+    return Response(orjson.dumps(answer(row, served, verdict)), media_type="application/json")
 
 
 def _many_body() -> dict[str, Any]:
@@ -243,13 +249,32 @@ class Gate:
         try:
             refused = self._refused(scope["path"], headers)
             if refused is None:
-                await self.app(scope, self._bounded(receive), sending)
+                # Past the framework's routing, which costs a fifth of a request; its route documents this one.
+                direct = scope["method"] == "POST" and scope["path"] == SCORE
+                app = self._score if direct else self.app
+                await app(scope, self._bounded(receive), sending)
             else:
                 await refusal(refused)(scope, receive, sending)
         except _TooLong:
             await refusal(self._too_long())(scope, receive, sending)
         finally:
             self._tell(scope, told, identity, time.perf_counter() - started)
+
+    async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        try:
+            answered = await score_one(self.service, ScoreIn.model_validate_json(bytes(body)), scope)
+        except ValidationError as problem:
+            answered = refusal(_unreadable(problem))
+        except Refused as problem:
+            answered = refusal(problem)
+        await answered(scope, receive, send)
 
     def _refused(self, path: str, headers: dict[bytes, bytes]) -> Refused | None:
         if self.keys and path not in OPEN:
@@ -279,7 +304,7 @@ class Gate:
         return receiving
 
     def _tell(self, scope: Scope, told: dict[str, Any], identity: str, seconds: float) -> None:
-        route = getattr(scope.get("route"), "path", "other")
+        route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
         self.service.metrics.requests.labels(route, told["status"]).inc()
         if self.log:
             line = {

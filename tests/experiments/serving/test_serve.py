@@ -90,7 +90,7 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     metrics = at.http.get("/metrics").text
     assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 8.0' in metrics
     assert 'judgesmith_failures_total{judge="judge",reason="empty"} 1.0' in metrics
-    assert 'judgesmith_cache_hits_total{judge="judge"} 2.0' in metrics
+    assert 'judgesmith_cache_hits_total{judge="judge"} 1.0' in metrics
     assert "judgesmith_queue_rows 0.0" in metrics
     assert "/v1/score" in at.http.get("/openapi.json").json()["paths"]
     assert "<script>" in at.http.get("/").text

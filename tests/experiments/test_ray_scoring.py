@@ -1,0 +1,89 @@
+"""Scoring in parts: each row once, whatever is killed. The workers' code runs here without Ray; one test needs Ray."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.errors import OptionError
+from judgesmith.experiments.limits import Limits
+from judgesmith.experiments.ray_scoring import Cluster, Order, Scorer, part_file, parts_of, score_on_ray, summary_file
+from judgesmith.programs.models.lm import Connection
+
+Rows = Callable[..., Path]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def order(server: Any, judge_file: Path, tmp_path: Path) -> Order:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    return Order(judge_file.read_text(), None, Connection(server.base, cache=False), folder)
+
+
+def test_a_part_that_a_killed_worker_left_is_gone_on_with(
+    order: Order, server: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    first, second = parts_of(rows_file(20), None, None, 10)
+    worker = Scorer(order)
+    assert worker.score(0, first)["scored"] == 10
+    whole = part_file(order.folder, 0)
+    assert [row["id"] for row in lines(whole)] == [f"r{n:03d}" for n in range(10)]
+    assert json.loads(summary_file(order.folder, 0).read_text())["rows"] == 10
+
+    # Four rows and a half were written when the worker was killed.
+    assert worker.score(1, second)["scored"] == 10
+    text = part_file(order.folder, 1).read_bytes()
+    part_file(order.folder, 1).unlink()
+    whole_lines = text.splitlines(keepends=True)
+    part_file(order.folder, 1, growing=True).write_bytes(b"".join(whole_lines[:4]) + whole_lines[4][:30])
+    server.forget()
+    told = Scorer(order).score(1, second)
+    assert (told["resumed"], told["rows"]) == (4, 10)
+    assert part_file(order.folder, 1).read_bytes() == text
+    assert sorted({ask.mark for ask in server.judged}) == [f"r{n:03d}" for n in range(14, 20)]
+    assert not part_file(order.folder, 1, growing=True).exists()
+
+
+def test_what_does_not_go_with_ray_is_refused(judge_file: Path, rows_file: Rows, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="--max-calls and --max-cost are of one process"):
+        score_on_ray(judge_file, rows_file(4), tmp_path / "out", Cluster(), limits=Limits.of(max_calls=3))
+    (tmp_path / "there.jsonl").write_text("{}")
+    with pytest.raises(OptionError, match="is there and complete"):
+        score_on_ray(judge_file, rows_file(4), tmp_path / "there.jsonl", Cluster())
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"judge": "another"}')
+    with pytest.raises(OptionError, match=r"parts of another run \(format, judge"):
+        score_on_ray(judge_file, rows_file(4), folder, Cluster())
+
+
+def test_a_cluster_on_this_machine(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray")
+    out = tmp_path / "out.jsonl"
+    command = (
+        "score",
+        rows_file(30),
+        "--judge",
+        judge_file,
+        "-o",
+        out,
+        "--on",
+        "ray",
+        "--workers",
+        2,
+        "--part-rows",
+        7,
+    )
+    done = cli(*command, "--api-base", server.base, "--json")
+    assert (done.code, done.json["rows"], done.json["scored"]) == (0, 30, 30)
+    assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
+    assert not (tmp_path / "out.jsonl.parts" / "manifest.json").exists()
+    assert len({ask.mark for ask in server.judged}) == len(server.judged) == 30
