@@ -128,7 +128,7 @@ def estimate(judge: Judge, model: str | None, rows: int, sample: Sequence[Item],
 def _prompt_tokens(judge: Judge, item: Item) -> float:
     """Of one call, about."""
     try:
-        sent = judge.previews(item).values()
+        sent = list(judge.previews(item).values())
     except NotImplementedError:  # a method that has no prompt of its own
         sent = []
     texts = [sum(len(message["content"]) for message in messages) for messages in sent]

@@ -416,7 +416,8 @@ def plan(
 ) -> Estimate:
     """What scoring a file with a saved judge would take, whatever was scored before. Calls and opens no model."""
     read = artifact.read(path)
-    sample, count = [], 0
+    sample: list[Item] = []
+    count = 0
     for row, _ in itertools.islice(iter_rows(source, columns=columns), limit):
         count += 1
         if len(sample) < SAMPLED:

@@ -56,7 +56,9 @@ def rows(human: Vector) -> list[dspy.Example]:
 
 def verdicts(criteria: Vector, overall: Vector) -> list[Verdict]:
     return [
-        Verdict(math.nan, percent=float(o), criteria={f"c{i}": CriterionScore(float(s)) for i, s in enumerate(row)})
+        Verdict(
+            score=math.nan, percent=float(o), criteria={f"c{i}": CriterionScore(float(s)) for i, s in enumerate(row)}
+        )
         for row, o in zip(criteria, overall, strict=True)
     ]
 
