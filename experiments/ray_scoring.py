@@ -13,8 +13,8 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -175,6 +175,9 @@ def score_on_ray(
         count = _judge_parts(order, parts_of(source, columns, limit, cluster.part), cluster, progress)
         if joined:
             _join(folder, count, output)
+    if joined:
+        with suppress(OSError):  # somebody else's files are in it
+            folder.rmdir()
     progress.summary.seconds = time.monotonic() - started
     return progress.summary
 

@@ -85,5 +85,5 @@ def test_a_cluster_on_this_machine(
     done = cli(*command, "--api-base", server.base, "--json")
     assert (done.code, done.json["rows"], done.json["scored"]) == (0, 30, 30)
     assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
-    assert not (tmp_path / "out.jsonl.parts" / "manifest.json").exists()
+    assert not (tmp_path / "out.jsonl.parts").exists()
     assert len({ask.mark for ask in server.judged}) == len(server.judged) == 30
