@@ -183,7 +183,7 @@ def agreement(
 ) -> Agreement:
     """Q and its interval. Whole groups are resampled; the level's own documents and systems form the coefficients."""
     objective = CorrelationSum(level)(percents, humans(examples), documents(examples), systems(examples))
-    interval = bootstrap_q(percents, _measure(examples, level), rounds=rounds, seed=seed)
+    interval = bootstrap_q(percents, measure_of(examples, level), rounds=rounds, seed=seed)
     return Agreement(objective, interval.low, interval.high, seed)
 
 
@@ -191,10 +191,11 @@ def difference(
     one: Vector, other: Vector, examples: Sequence[dspy.Example], *, level: Level, seed: int, rounds: int = 2000
 ) -> Difference:
     """Q of `one` less Q of `other`, with interval and p, both on the same resamples of whole groups."""
-    return paired_bootstrap(one, other, _measure(examples, level), rounds=rounds, seed=seed)
+    return paired_bootstrap(one, other, measure_of(examples, level), rounds=rounds, seed=seed)
 
 
-def _measure(examples: Sequence[dspy.Example], level: Level) -> Measure:
+def measure_of(examples: Sequence[dspy.Example], level: Level) -> Measure:
+    """Q against people's scores at a level, with whole groups, or the level's documents, as what is resampled."""
     units = resampling_units(examples, level)
     return Measure(humans(examples), documents=units, systems=systems(examples), level=level)
 

@@ -19,7 +19,7 @@ from ...errors import BudgetError, OptionError
 from ...signatures.values import Verdict
 from ..agreement.correlation import CorrelationSum, Level
 from ..agreement.resampling import Agreement as Resampled
-from ..examples import Scored, Vector, documents, groups, humans, percents_of, resampling_units, systems
+from ..examples import Scored, Vector, documents, groups, humans, measure_of, percents_of, systems
 
 Rows = NDArray[np.intp]
 #: With fewer documents (groups) among the rows seen, resampling them says nothing, and nobody is dropped.
@@ -141,14 +141,7 @@ def chances(
     found[[i for i in range(len(percents)) if i not in there]] = 0.0
     if leader not in there or len(there) < 2:
         return found
-    resampled = Resampled.of(
-        [percents[i] for i in there],
-        humans(examples),
-        resampling_units(examples, level),
-        systems(examples),
-        level,
-        "sum",
-    )
+    resampled = Resampled.of([percents[i] for i in there], measure_of(examples, level))
     units = resampled.documents
     if units < FEWEST_GROUPS:
         return found

@@ -154,7 +154,7 @@ def test_resampled_systems_equal_the_rows_written_out() -> None:
     data = table(documents=7, systems=5)
     doc = data["documents"]
     sys = np.unique(data["systems"], return_inverse=True)[1]
-    how = How(40, 0.95, 1, "percentile", "systems")
+    how = How(rounds=40, confidence=0.95, seed=1, interval="percentile", over="systems")
     picked = np.random.default_rng(1).integers(5, size=(40, 5))
     for level in ("pooled", "sample", "system"):
         drawn = drawn_systems((data["predicted"], data["human"], doc, sys), Units(doc, sys), level, "kendall", how)
@@ -338,7 +338,7 @@ def test_resampled_accuracy_equals_the_rows_written_out(level: str) -> None:
     x, y, doc = data["predicted"], data["human"], data["documents"]
     sys = np.unique(data["systems"], return_inverse=True)[1]
     aspect = Aspect("overall", y, {"j": x}, np.ones(len(y), dtype=bool), doc, sys)
-    how = How(15, 0.95, 1, "percentile", "both")
+    how = How(rounds=15, confidence=0.95, seed=1, interval="percentile", over="both")
     cell = accuracy(aspect, "j", level, how)  # type: ignore[arg-type]
     epsilon = pairwise_accuracy(x, y, documents=doc if level == "sample" else None).epsilon
     times, picked = draw(aspect.only(aspect.rows), how)
