@@ -51,10 +51,10 @@ def connection(
     no_cache: bool,
 ) -> Connection:
     """How models are reached. api_base: one address, or those of several servers of the same model."""
-    first, *others = [api_base] if isinstance(api_base, str) else api_base or [None]
+    bases = (api_base,) if isinstance(api_base, str) else tuple(api_base or ())
     return Connection(
-        api_base=first, timeout=timeout, concurrency=concurrency, rpm=rpm, cache=not no_cache,
-        others=tuple(other for other in others if other),
+        api_base=bases[0] if bases else None, timeout=timeout, concurrency=concurrency, rpm=rpm, cache=not no_cache,
+        others=bases[1:],
     )  # fmt: skip
 
 

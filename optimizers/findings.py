@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -267,9 +267,11 @@ class Findings:
         if self.labels.kind == "preference":
             human = np.array([row.scores[self.labels.aspect] for row in rows], float)
             documents = [row.doc_id for row in rows]
-            measures = {
-                "pairwise_accuracy": lambda i: pairwise_accuracy(x[i], human[i], [documents[j] for j in i.tolist()])
-            }
+
+            def ordered(i: NDArray[np.intp]) -> float:
+                return pairwise_accuracy(x[i], human[i], [documents[j] for j in i.tolist()])
+
+            measures: Mapping[str, Callable[[NDArray[np.intp]], float]] = {"pairwise_accuracy": ordered}
         else:
             measures = self._of_categories(usable, x)
         found: dict[str, Any] = {"kind": self.labels.kind, "n": len(rows), "failed": len(percents) - len(rows)}

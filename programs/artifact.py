@@ -520,8 +520,9 @@ def take_settings(judge: Judge, state: Mapping[str, Any]) -> None:
     scale = Scale(data.scale.low, data.scale.high)
     if judge.kind not in ensembles:
         known = judge.knowledge
-        program = {"program": data.program.model_dump(), "task": known.description, "signatures": {}, "state": {}}
-        made = _plain_judge(_Method(**program, criteria=[], **data.fitted), scale, known.criteria)
+        empty: dict[str, Any] = {"signatures": {}, "state": {}, "criteria": []}
+        held = _Method(program=data.program, task=known.description, **empty, **data.fitted)
+        made = _plain_judge(held, scale, known.criteria)
         if set(predictors(made)) != set(predictors(judge)):
             asked = {name: value for name, value in made.options().items() if judge.options().get(name) != value}
             given = ", ".join(f"{name}={value!r}" for name, value in asked.items())

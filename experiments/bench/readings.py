@@ -18,6 +18,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from judgesmith.experiments.bench.scoring import CRITERIA, TASK, peak_mb, rows
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
@@ -34,7 +36,7 @@ def reading_judge(lm: Any, *, whole: bool) -> ReadingsJudge:
     judge = ReadingsJudge("fluency", instruction="Summarize the report.", lm=lm, **options)
     row = judge.read(Item.of(next(rows(1))), lm)
     names = row.numbers if whole else ("assistant.mean",)
-    states = {block: (0.0, values * 0 + 1e-3) for block, values in row.states.items()}
+    states = {block: (0.0, np.full(len(values), 1e-3)) for block, values in row.states.items()}
     judge.take(LinearHead(50.0, dict.fromkeys(names, (0.0, 1.0)), states), judge.opened(lm).model)
     return judge
 

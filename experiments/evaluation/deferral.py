@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizers.agreement.correlation import Vector, correlate
+from ...optimizers.agreement.correlation import Coefficient, Vector, correlate
 from .sources import Judged
 
-MEASURES = ("pearson", "spearman", "kendall")
+MEASURES: tuple[Coefficient, ...] = ("pearson", "spearman", "kendall")
 
 
 def on_the_rest(data: Judged) -> list[dict[str, Any]]:
@@ -34,9 +34,8 @@ def on_the_rest(data: Judged) -> list[dict[str, Any]]:
 def _measures(scores: Vector, human: Vector, on_scale: bool) -> dict[str, Any]:
     made: dict[str, Any] = {"rows": len(scores)}
     for name in MEASURES:
-        made[name] = (
-            float(correlate(scores, human, coefficient=name, level="pooled").value) if len(scores) > 2 else np.nan
-        )  # type: ignore[arg-type]
+        known = correlate(scores, human, coefficient=name, level="pooled").value if len(scores) > 2 else np.nan
+        made[name] = float(known)
     if on_scale:
         made["mean_error"] = float(np.abs(scores - human).mean()) if len(scores) else np.nan
     return made

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from ...datasets.benchmarks.registry import PREFIX
 from ...datasets.records import Row
 from ...errors import LabelsError, OptionError
 from ...optimizers.agreement.correlation import Vector
-from .sources import BENCH, File, Judged, inside, json_lines, places, read_file, read_number, read_people, some
+from .sources import File, Judged, inside, json_lines, places, read_file, read_number, read_people, some
 
 __all__ = ["Known", "read_known", "score_columns"]
 
@@ -75,7 +76,7 @@ def read_known(
         known.judges[name] = _scores(file, name)
     if not judges:
         known.judges.update(score_columns(file))
-    files = [name for name in human if name.startswith(BENCH) or Path(name).is_file()]
+    files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
     own = [name for name in human if name not in files]
     if len(own) > 1:
         raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with people's scores")

@@ -71,7 +71,8 @@ class StudyOptions(Options):
 def setting_types() -> dict[str, list[Any]]:
     """What an arm may set, with the types that the parts which have it give it."""
     found: dict[str, list[Any]] = {"without": [list[str]]}
-    for options in (StudyOptions, *(options for _, options in every_part())):
+    everything: list[type[Options]] = [StudyOptions, *(options for _, options in every_part())]
+    for options in everything:
         for name, declared in options.model_fields.items():
             for known in (name, *(old for old, new in ALIASES.items() if new == name)):
                 if known not in OF_STUDY:

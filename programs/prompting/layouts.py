@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
@@ -112,13 +112,13 @@ class Read:
     notes: tuple[str, ...] = ()
 
 
-@lru_cache(maxsize=256)
-def described(signature: Hashable) -> Mapping[str, str]:
-    """What a signature (a subclass of `dspy.Signature`) says of its output fields, by name; "" where it says
-    nothing."""
-    assert isinstance(signature, type) and issubclass(signature, dspy.Signature)
+def _described(signature: Any) -> Mapping[str, str]:
     said = {name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()}
     return {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
+
+
+#: What a signature says of its output fields, by name; "" where it says nothing.
+described: Callable[[type[dspy.Signature]], Mapping[str, str]] = lru_cache(maxsize=256)(_described)
 
 
 _MARKED = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")

@@ -182,7 +182,8 @@ def _understood(labels: Labels) -> list[str]:
     """What became of the file's rows and columns, a line each: what is as usual is not said."""
     from ..datasets.loading import rows_in_words
 
-    account, told = labels.account, []
+    account = labels.account
+    told: list[str] = []
     if account is None:
         return told
     if labels.kind != "score":
