@@ -11,9 +11,8 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Literal
 
 import dspy
@@ -112,13 +111,10 @@ class Read:
     notes: tuple[str, ...] = ()
 
 
-def _described(signature: Any) -> Mapping[str, str]:
+def described(signature: type[dspy.Signature]) -> Mapping[str, str]:
+    """What a signature says of its output fields, by name; "" where it says nothing."""
     said = {name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()}
     return {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
-
-
-#: What a signature says of its output fields, by name; "" where it says nothing.
-described: Callable[[type[dspy.Signature]], Mapping[str, str]] = lru_cache(maxsize=256)(_described)
 
 
 _MARKED = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")
