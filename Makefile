@@ -15,9 +15,10 @@ $(BIN)/judgesmith: pyproject.toml
 demo: $(BIN)/judgesmith
 	$(BIN)/judgesmith demo
 
-# Tests of one group (a wheel that several look into) stay together; the others go to whichever process is free.
+# Tests of one group (a wheel that several look into) stay together; the others go to whichever process is free. Tests
+# start many processes: compiled modules are kept, whatever the shell says.
 test: lint
-	$(BIN)/python -m pytest -q -n auto --dist loadgroup
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links. Its cache stands
 # outside of that tree, which is made anew each time.

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from ..datasets.loading import read_labels
+from ..datasets.marks import Kind
 from ..datasets.records import Labels
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
@@ -33,6 +34,13 @@ OF_INFERENCE = ("batches", "batch_size", "keep")
 class RunOptions(JudgeInWords, CompileOptions):
     """How a judge is compiled, whatever the method and the optimizer."""
 
+    kind: Kind | None = option(
+        None,
+        "What people gave: score, category, binary (pass or fail) or preference (A, B or tie). Inferred if not given.",
+    )
+    categories: tuple[str, ...] = option(
+        (), "The categories' words, worst first, where they are of no known scale: bad,ok,good."
+    )
     teacher: str | None = option(None, "A stronger model that writes the demonstrations' explanations.")
     mlflow: str | None = option(
         None,
@@ -121,8 +129,6 @@ class CompileRun:
     heldout_file: Path | None = None
     library_aspect: str | None = None
     api_base: str | None = None
-    kind: str | None = None
-    categories: Sequence[str] = ()
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
@@ -177,7 +183,7 @@ class CompileRun:
             scale = benchmark_scale(str(self.labels), self.aspect)
         return read_labels(
             path, aspect=self.aspect, scale=scale, columns=column_roles(self.columns),
-            kind=cast(Any, self.kind), categories=self.categories,
+            kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
 
     def _heldout(self, labels: Labels) -> Labels | None:
@@ -185,7 +191,7 @@ class CompileRun:
             return None
         heldout = read_labels(
             self.heldout_file, aspect=labels.aspect, scale=labels.scale, columns=column_roles(self.columns),
-            kind=cast(Any, self.kind), categories=self.categories,
+            kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
             there, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))

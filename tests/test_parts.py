@@ -279,6 +279,8 @@ def test_options_never_change() -> None:
         ("plain", "false", False),
         ("names", "a, b,", ("a", "b")),
         ("names", "", ()),
+        ("names", '["a, b", "c"]', ("a, b", "c")),
+        ("names", "[a", ("[a",)),
         ("file", "a/b.txt", Path("a/b.txt")),
     ],
 )

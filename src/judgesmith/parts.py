@@ -9,9 +9,11 @@ judges and `--help` are derived from these declarations.
 from __future__ import annotations
 
 import difflib
+import json
 import logging
 import pkgutil
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -84,12 +86,15 @@ def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) ->
 
 
 def from_text(field: FieldInfo, text: str) -> Any:
-    """The text of `NAME=VALUE` as the value of an option: a list where it takes several (separated by commas), None for
-    "none" where it may be absent, else the text itself, which pydantic then reads."""
+    """The text of `NAME=VALUE` as the value of an option: a list where it takes several (separated by commas, or a
+    JSON list), None for "none" where it may be absent, else the text itself, which pydantic then reads."""
     kinds = _kinds(field.annotation)
     if type(None) in kinds and text.strip().casefold() in ("none", "null", ""):
         return None
     if any(get_origin(kind) in (tuple, list, Sequence) for kind in kinds):
+        if text.lstrip().startswith("["):
+            with suppress(ValueError):
+                return json.loads(text)
         return [part.strip() for part in text.split(",") if part.strip()]
     return text
 

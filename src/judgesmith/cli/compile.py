@@ -14,10 +14,8 @@ from ..errors import OptionError
 from .options import (
     LM,
     ApiBase,
-    Categories,
     Columns,
     Json,
-    LabelKind,
     LibraryAspect,
     Method,
     Optimizer,
@@ -58,8 +56,6 @@ def compile(
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
     ] = None,
-    kind: LabelKind = None,
-    categories: Categories = None,
     columns: Columns = None,
     heldout: Annotated[str, typer.Option(help="Share of rows held out, or a file of other labels.")] = "0.25",
     method: Method = None,
@@ -90,7 +86,7 @@ def compile(
     run = CompileRun.of(
         setup, setup.resolve(everyday, *layers), labels=labels, lm=lm, output=output,
         aspect=one_aspect(aspect), scale=scale, columns=columns or (), heldout_file=file,
-        library_aspect=library_aspect, api_base=api_base, kind=kind, categories=_words(categories),
+        library_aspect=library_aspect, api_base=api_base,
     )  # fmt: skip
     raise typer.Exit(compile_judge(run, dry_run=dry_run, as_json=as_json))
 
@@ -101,11 +97,6 @@ def one_aspect(given: Sequence[str] | None) -> str | None:
         each = "; ".join(f"judgesmith compile … --aspect {name} -o {name}.json" for name in given)
         raise OptionError(f"--aspect was given {len(given)} times, and a judge scores one aspect; compile each: {each}")
     return given[0] if given else None
-
-
-def _words(categories: str | None) -> tuple[str, ...]:
-    """`bad,ok,good` as its words."""
-    return tuple(word.strip().strip("'\"") for word in categories.split(",")) if categories else ()
 
 
 def _heldout(given: str) -> tuple[float, Path | None]:

@@ -47,24 +47,6 @@ Columns = Annotated[
         rich_help_panel="Data",
     ),
 ]
-LabelKind = Annotated[
-    str | None,
-    typer.Option(
-        "--kind",
-        metavar="KIND",
-        help="What people gave: score, category, binary (pass or fail) or preference (A, B or tie). Inferred if not "
-        "given.",
-        rich_help_panel="Data",
-    ),
-]
-Categories = Annotated[
-    str | None,
-    typer.Option(
-        metavar="WORD,WORD,…",
-        help="The categories' words, worst first, where they are of no known scale.",
-        rich_help_panel="Data",
-    ),
-]
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout, for machines.")]
 
 
