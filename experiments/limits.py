@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from ..errors import BudgetError, OptionError
+from ..parts import Options, option
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, Meter, price
 from ..programs.models.transport import Reply
@@ -22,6 +23,21 @@ GO_ON = "what is finished is kept, the same command goes on from there"
 SAMPLED = 50
 #: As in the plan of compiling: characters and answer tokens.
 CHARACTERS_A_TOKEN, ANSWER_TOKENS = 3.5, 45
+
+
+class LimitOptions(Options):
+    """What a run over rows may spend."""
+
+    max_calls: int | None = option(None, "Calls at most in this run.", ge=1)
+    max_cost: float | None = option(None, "Dollars at most in this run; what is in flight is still paid.", gt=0)
+    max_failed: str | None = option(
+        None, "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%)."
+    )
+    dry_run: bool = option(False, "Say what it would take, spend nothing.")
+
+    def limits(self) -> Limits:
+        """Raises OptionError for a `max_failed` that is neither."""
+        return Limits.of(self.max_calls, self.max_cost, self.max_failed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Literal
 
 from ...optimizers.agreement.discernment import Form
-from ...parts import Options, option
+from ...parts import option
+from ..limits import LimitOptions
 
 
-class DiscernOptions(Options):
+class DiscernOptions(LimitOptions):
     """How texts are perturbed, judged and tested."""
 
     degree: Literal["both", "minor", "major"] = option("both", "Minor perturbations, major ones or both.")

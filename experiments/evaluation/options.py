@@ -8,6 +8,7 @@ from typing import Literal
 
 from ...optimizers.agreement.meta.inputs import EvaluationOptions
 from ...parts import option
+from ..limits import LimitOptions
 
 #: What papers call our levels. "Summary level" means two different things.
 PAPER_NAMES: Mapping[str, Mapping[str, str]] = {
@@ -21,7 +22,7 @@ PAPER_NAMES: Mapping[str, Mapping[str, str]] = {
 }
 
 
-class EvaluateOptions(EvaluationOptions):
+class EvaluateOptions(LimitOptions, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
     metrics: tuple[Path, ...] = option(

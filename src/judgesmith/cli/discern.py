@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import OptionError
-from .options import LM, ApiBase, Columns, DryRun, Json, MaxCalls, MaxCost, MaxFailed
+from .options import LM, ApiBase, Columns, Json
 from .settings import Config, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
@@ -97,10 +97,6 @@ def discern(
         ),
     ] = None,
     columns: Columns = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    max_failed: MaxFailed = None,
-    dry_run: DryRun = False,
     lm: LM = None,
     api_base: ApiBase = None,
     settings: Settings = None,
@@ -112,7 +108,6 @@ def discern(
     from ..experiments.discernment.options import DiscernOptions
     from ..experiments.discernment.pairs import estimated, read_texts
     from ..experiments.discernment.run import analyse, read_weights
-    from ..experiments.limits import Limits
     from ..experiments.opening import column_roles, connection_of, quiet
     from ..experiments.reports.discernment import render, write
     from ..experiments.settings import ReachOptions
@@ -123,8 +118,8 @@ def discern(
     _check_files(source, output, plot, report)
     found = _catalogue({}).resolve(*settings_of(context, settings))
     how, where = DiscernOptions(**found["run"]), connection_of(ReachOptions(**found["lm"]), api_base)
-    limits = Limits.of(max_calls, max_cost, max_failed)
-    if how.writer is not None and dry_run:
+    limits = how.limits()
+    if how.writer is not None and how.dry_run:
         raise OptionError(
             "--dry-run calls no model, and a writer has to write perturbations first; leave one of them out"
         )
@@ -135,10 +130,10 @@ def discern(
     with quiet():
         asked = where if how.repeat == 1 else replace(where, cache=False)
         contenders = open_contenders(judges, lm, asked, brief=brief)
-        unkept = dry_run and (overwrite or not (output and output.exists()))
+        unkept = how.dry_run and (overwrite or not (output and output.exists()))
         book = _book(chosen, texts, how, None if unkept else output, overwrite=overwrite)
         tasks = _tasks(contenders, book, texts, how)
-        if dry_run:
+        if how.dry_run:
             told = estimated(contenders, tasks, where)
             print_json(told.to_dict()) if as_json else out.print(str(told), markup=False, soft_wrap=True)
             raise typer.Exit(0)

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from ..errors import OptionError
 from ..programs.atomic import write_whole
-from .options import LM, ApiBase, Columns, DryRun, Json, MaxCalls, MaxCost, MaxFailed
+from .options import LM, ApiBase, Columns, Json
 from .settings import Config, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
@@ -125,10 +125,6 @@ def evaluate(
             help="Exit with 1 if the lower end of the first judge's interval is below X.",
         ),
     ] = None,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    max_failed: MaxFailed = None,
-    dry_run: DryRun = False,
     lm: LM = None,
     api_base: ApiBase = None,
     settings: Settings = None,
@@ -142,7 +138,6 @@ def evaluate(
     from ..experiments.evaluation.live import plan_live
     from ..experiments.evaluation.options import EvaluateOptions
     from ..experiments.evaluation.replacement import may_replace
-    from ..experiments.limits import Limits
     from ..experiments.opening import column_roles, connection_of
     from ..experiments.settings import ReachOptions
 
@@ -158,8 +153,8 @@ def evaluate(
         unseen=unseen,
     )  # fmt: skip
     data = read_judged(sources, wanted)
-    where, limits = connection_of(ReachOptions(**found["lm"]), api_base), Limits.of(max_calls, max_cost, max_failed)
-    if dry_run:
+    where, limits = connection_of(ReachOptions(**found["lm"]), api_base), how.limits()
+    if how.dry_run:
         planned = plan_live(data, lm, where)
         print_json(planned.to_dict()) if as_json else out.print(str(planned), markup=False, soft_wrap=True)
         raise typer.Exit(0)
