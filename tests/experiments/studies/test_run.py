@@ -101,8 +101,9 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
     assert study("optimizers", *ONE, "--json").code == 0
     asked: list[Any] = []
 
-    def once(peer: Any, python: Any, upstream: Any, aspect: str, train: Any, heldout: Any, **more: Any) -> Any:
-        asked.append((aspect, len(train), len(heldout), more["limits"].max_calls))
+    def once(peer: Any, python: Any, upstream: Any, task: peers.Task, **more: Any) -> Any:
+        heldout = task.heldout
+        asked.append((task.aspect, len(task.train), len(heldout), more["limits"].max_calls))
         counted = {"calls": 7, "prompt_tokens": 70, "completion_tokens": 14}
         found = {"calls": 8, "seconds": 1.5, "search": counted, "judging": counted, "search_seconds": 1.0}
         if peer is peers.PEERS["autometrics"]:
