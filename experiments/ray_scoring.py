@@ -14,9 +14,9 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from ..datasets.loading import iter_rows
 from ..datasets.records import Row
@@ -55,6 +55,31 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
+class Input:
+    """A file of rows: which columns play a role, and how many of its first rows are judged."""
+
+    path: Path
+    columns: Mapping[str, str] | None = None
+    limit: int | None = None
+
+    def parts(self, size: int) -> Iterator[Rows]:
+        """Its rows, `size` at a time."""
+        rows = itertools.islice(iter_rows(self.path, columns=self.columns), self.limit)
+        while part := list(itertools.islice(rows, size)):
+            yield part
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """A saved judge, a model in place of its own, how that is reached, and whether the model's words are kept."""
+
+    judge: Path
+    lm: str | None = None
+    where: Connection = field(default_factory=Connection)
+    raw: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Order:
     """What every worker has to know: the saved judge as text, the model and how it is reached, and the folder, which
     all of them see."""
@@ -62,15 +87,8 @@ class Order:
     judge: str
     lm: str | None
     where: Connection
+    folder: Path
     raw: bool = False
-    folder: Path = Path()
-
-    @classmethod
-    def of(cls, judge: Path, lm: str | None = None, where: Connection | None = None, *, raw: bool = False) -> Self:
-        """Of a saved judge. Raises ArtifactError, and OptionError for a judge of whole documents."""
-        if artifact.build(artifact.read(judge)).whole_documents:
-            raise OptionError("a judge that ranks whole documents takes all rows together; score them without --on ray")
-        return cls(judge.read_text(encoding="utf-8"), lm, where or Connection(), raw)
 
 
 class Scorer:
@@ -110,12 +128,6 @@ def summary_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:06d}.summary.json"
 
 
-def parts_of(source: Path, columns: Mapping[str, str] | None, limit: int | None, size: int) -> Iterator[Rows]:
-    rows = itertools.islice(iter_rows(source, columns=columns), limit)
-    while part := list(itertools.islice(rows, size)):
-        yield part
-
-
 @dataclass(slots=True)
 class _Progress:
     """The one summary of all parts, and what is told of it."""
@@ -144,35 +156,36 @@ class _Progress:
 
 
 def score_on_ray(
-    order: Order,
-    source: Path,
+    judging: Judging,
+    source: Input,
     output: Path,
     cluster: Cluster,
     *,
-    columns: Mapping[str, str] | None = None,
-    limit: int | None = None,
     overwrite: bool = False,
-    told: tuple[Watch | None, Limits] = (None, Limits()),
+    watch: Watch | None = None,
+    limits: Limits | None = None,
 ) -> ScoreSummary:
     """Judge every row of a file with a saved judge on a Ray cluster. output: a folder of parts, or a .jsonl file, which
-    is put together from its parts at the end. told: the progress, and the limits. The same command goes on after any
-    kill.
+    is put together from its parts at the end. The same command goes on after any kill.
 
     Raises what `score_file` raises, and MissingExtraError without Ray.
     """
-    watch, limits = told
+    limits = limits or Limits()
     if limits.max_calls is not None or limits.max_cost is not None:
         raise OptionError("--max-calls and --max-cost are of one process; with --on ray give --max-failed or --limit")
+    read = artifact.read(judging.judge)
+    if artifact.build(read).whole_documents:
+        raise OptionError("a judge that ranks whole documents takes all rows together; score them without --on ray")
     joined = output.suffix.lower() == ".jsonl"
     folder = (output.with_name(f"{output.name}.parts") if joined else output).resolve()
     if joined and output.exists() and not overwrite:
         raise OptionError(f"{output} is there and complete; give another -o, or --overwrite")
-    order = replace(order, folder=folder)
+    order = Order(judging.judge.read_text(encoding="utf-8"), judging.lm, judging.where, folder, judging.raw)
     progress = _Progress(watch, limits)
     started = time.monotonic()
     with alone(folder, folder=True):
-        _manifest(folder, order, source, limit, cluster.part, overwrite)
-        count = _judge_parts(order, parts_of(source, columns, limit, cluster.part), cluster, progress)
+        _manifest(folder, order, source, cluster.part, overwrite)
+        count = _judge_parts(order, source.parts(cluster.part), cluster, progress)
         if joined:
             _join(folder, count, output)
     if joined:
@@ -182,13 +195,14 @@ def score_on_ray(
     return progress.summary
 
 
-def _manifest(folder: Path, order: Order, source: Path, limit: int | None, part: int, overwrite: bool) -> None:
+def _manifest(folder: Path, order: Order, source: Input, part: int, overwrite: bool) -> None:
     """Notes whose parts these are. Raises OptionError where they are another judge's or input's."""
-    about = source.stat()
+    about = source.path.stat()
     mark = artifact.fingerprint_of(artifact.Artifact.model_validate_json(order.judge))
     now = {
         "format": "judgesmith.parts/1", "judge": mark,
-        "lm": order.lm, "rows_of_a_part": part, "limit": limit, "input": source.name, "bytes": about.st_size,
+        "lm": order.lm, "rows_of_a_part": part, "limit": source.limit, "input": source.path.name,
+        "bytes": about.st_size,
         "changed": about.st_mtime_ns,
     }  # fmt: skip
     path = folder / "manifest.json"
@@ -275,4 +289,4 @@ def _join(folder: Path, count: int, output: Path) -> None:
         old.unlink()
 
 
-__all__ = ["Cluster", "score_on_ray"]
+__all__ = ["Cluster", "Input", "Judging", "score_on_ray"]

@@ -56,7 +56,7 @@ INSIDE = {
         "evaluation": {""},
         "discernment": {"", "evaluation", "reports"},
         "reports": {"", "evaluation", "discernment"},
-        "serving": {""},
+        "serving": set(),
         "studies": {"", "evaluation", "reports"},
     },
 }

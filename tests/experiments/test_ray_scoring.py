@@ -1,6 +1,8 @@
 """Scoring in parts: each row once, whatever is killed. The workers' code runs here without Ray; one test needs Ray."""
 
 import json
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,16 @@ import pytest
 
 from judgesmith.errors import OptionError
 from judgesmith.experiments.limits import Limits
-from judgesmith.experiments.ray_scoring import Cluster, Order, Scorer, part_file, parts_of, score_on_ray, summary_file
+from judgesmith.experiments.ray_scoring import (
+    Cluster,
+    Input,
+    Judging,
+    Order,
+    Scorer,
+    part_file,
+    score_on_ray,
+    summary_file,
+)
 from judgesmith.programs.models.lm import Connection
 
 Rows = Callable[..., Path]
@@ -29,7 +40,7 @@ def order(server: Any, judge_file: Path, tmp_path: Path) -> Order:
 def test_a_part_that_a_killed_worker_left_is_gone_on_with(
     order: Order, server: Any, rows_file: Rows, tmp_path: Path
 ) -> None:
-    first, second = parts_of(rows_file(20), None, None, 10)
+    first, second = Input(rows_file(20)).parts(10)
     worker = Scorer(order)
     assert worker.score(0, first)["scored"] == 10
     whole = part_file(order.folder, 0)
@@ -52,15 +63,85 @@ def test_a_part_that_a_killed_worker_left_is_gone_on_with(
 
 def test_what_does_not_go_with_ray_is_refused(judge_file: Path, rows_file: Rows, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--max-calls and --max-cost are of one process"):
-        score_on_ray(judge_file, rows_file(4), tmp_path / "out", Cluster(), limits=Limits.of(max_calls=3))
+        score_on_ray(
+            Judging(judge_file), Input(rows_file(4)), tmp_path / "out", Cluster(), limits=Limits.of(max_calls=3)
+        )
     (tmp_path / "there.jsonl").write_text("{}")
     with pytest.raises(OptionError, match="is there and complete"):
-        score_on_ray(judge_file, rows_file(4), tmp_path / "there.jsonl", Cluster())
+        score_on_ray(Judging(judge_file), Input(rows_file(4)), tmp_path / "there.jsonl", Cluster())
     folder = tmp_path / "other"
     folder.mkdir()
     (folder / "manifest.json").write_text('{"judge": "another"}')
     with pytest.raises(OptionError, match=r"parts of another run \(format, judge"):
-        score_on_ray(judge_file, rows_file(4), folder, Cluster())
+        score_on_ray(Judging(judge_file), Input(rows_file(4)), folder, Cluster())
+
+
+class Local:
+    """Ray's calls that the driver makes, answered in this process; `stop_after` tasks it is killed."""
+
+    def __init__(self, stop_after: int = 1000) -> None:
+        self.left, self.exceptions = stop_after, types.SimpleNamespace(RayTaskError=KeyError, RayActorError=OSError)
+
+    def init(self, **_: Any) -> None: ...
+    def shutdown(self) -> None: ...
+
+    def remote(self, **_: Any) -> Any:
+        def actor(kind: Any) -> Any:
+            def start(order: Order) -> Any:
+                made = kind(order)
+                return types.SimpleNamespace(score=types.SimpleNamespace(remote=lambda *a: Task(made.score(*a))))
+
+            return types.SimpleNamespace(remote=start)
+
+        return actor
+
+    def wait(self, tasks: list[Any], num_returns: int) -> Any:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return tasks[:1], tasks[1:]
+
+    def get(self, task: Any) -> Any:
+        return task.told
+
+
+class Task:
+    def __init__(self, told: Any) -> None:
+        self.told = told
+
+
+def test_a_killed_driver_goes_on_and_no_row_is_twice_in_the_output(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+    command = (
+        "score",
+        rows_file(30),
+        "--judge",
+        judge_file,
+        "-o",
+        out,
+        "--on",
+        "ray",
+        "--workers",
+        2,
+        "--part-rows",
+        7,
+    )
+    command += ("--api-base", server.base, "--json", "--no-cache")
+    monkeypatch.setitem(sys.modules, "ray", Local(stop_after=1))
+    assert cli(*command).code == 130
+    assert not out.exists()
+    asked = len(server.judged)
+    assert 7 <= asked < 30
+    monkeypatch.setitem(sys.modules, "ray", Local())
+    done = cli(*command)
+    assert (done.code, done.json["rows"], done.json["scored"], done.json["resumed"]) == (0, 30, 30, asked)
+    assert done.json["calls"] >= 30 - asked
+    assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
+    assert len(server.judged) == 30
+    assert not (tmp_path / "out.jsonl.parts").exists()
+    assert cli(*command).code == 2  # it is there and complete
 
 
 def test_a_cluster_on_this_machine(

@@ -113,14 +113,13 @@ def score(
         total = count_rows(rows)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
             if on is not None:
-                from ..experiments.ray_scoring import Cluster, Order, score_on_ray
+                from ..experiments.ray_scoring import Cluster, Input, Judging, score_on_ray
 
                 if retry_failed or defer is not None:
                     raise OptionError("--retry-failed and --defer go on with one .jsonl file; leave --on ray out")
-                order = Order.of(judge, lm, where, raw=raw)
                 summary = score_on_ray(
-                    order, rows, target, Cluster(address, workers, part_rows), columns=roles, limit=limit,
-                    overwrite=overwrite, told=(watch, limits),
+                    Judging(judge, lm, where, raw), Input(rows, roles, limit), target,
+                    Cluster(address, workers, part_rows), overwrite=overwrite, watch=watch, limits=limits,
                 )  # fmt: skip
             else:
                 made = open_judge(judge, lm, where)
