@@ -90,4 +90,5 @@ def serve(
     started(service)
     while True:
         with suppress(NotYet):
-            return running.result(timeout=0.2)
+            running.result(timeout=0.2)
+            return
