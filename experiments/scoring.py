@@ -203,6 +203,7 @@ class CsvSink:
         self._writer: csv.DictWriter[str] | None = None
         if append and set(_csv_header(path) or ()) >= self.KNOWN_BY:
             _drop_half_row(path)
+        self._new = not append
         mode = "a" if append else "w"
         self._file: IO[str] = path.open(mode, encoding="utf-8", newline="", errors=SURROGATES)
         self._header = _csv_header(path) if append else None
@@ -264,8 +265,14 @@ class CsvSink:
             self._file.flush()
 
     def close(self) -> None:
-        with _writing(self.path):
-            self._file.close()
+        try:
+            with _writing(self.path):
+                self._file.close()
+        finally:
+            # On a full disk: half a first row says nothing, not even whose file it is.
+            if self._new and _csv_header(self.path) is None:
+                with suppress(OSError):
+                    os.truncate(self.path, 0)
 
 
 def _cell(value: Any) -> Any:
