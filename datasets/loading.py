@@ -356,7 +356,7 @@ def _fail(problems: Sequence[str], has_header: bool) -> None:
         lines.append(f"... and {len(problems) - _SHOWN} more problems")
     if has_header and any(", row " in line for line in lines):
         lines.append("(rows are counted from 1 without the header)")
-    raise LabelsError("\n".join(lines))
+    raise LabelsError(*lines)
 
 
 # --- formats ---------------------------------------------------------------------------------------------------------

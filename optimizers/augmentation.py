@@ -200,7 +200,7 @@ def try_augmentation(
     percents: dict[bool, list[Any]] = {True: [], False: []}
     rows = []
     for part in parts:
-        copies = _apart(augment(part.train, most=most, seed=seed, language=language), part.heldout)
+        copies = apart(augment(part.train, most=most, seed=seed, language=language), part.heldout)
         refuse_leak(part, copies)
         heldout = examples_of(part.heldout)
         rows += heldout
@@ -235,7 +235,7 @@ def refuse_leak(part: Split, copies: Augmented) -> None:
         )
 
 
-def _apart(copies: Augmented, heldout: Labels) -> Augmented:
+def apart(copies: Augmented, heldout: Labels) -> Augmented:
     """Without the copies that perturbing made like a held-out row: they would show it with a label nobody gave."""
     strange = {copies.labels.rows[met.one].group for met in shared(copies.labels.rows, heldout.rows)}
     kept = [i for i, row in enumerate(copies.labels.rows) if row.group not in strange]

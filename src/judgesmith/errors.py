@@ -3,13 +3,27 @@
 A message says what is wrong, where (file, row, column) and what to do about it.
 """
 
+from __future__ import annotations
+
+from typing import Any
+
 
 class JudgesmithError(Exception):
     """Base of every error here. The command line prints its message alone and ends with exit code 2."""
 
 
 class LabelsError(JudgesmithError):
-    """A data file or table cannot be used: a missing column, an empty text, a score off the scale, too few rows."""
+    """A data file or table cannot be used: a missing column, an empty text, a score off the scale, too few rows.
+
+    problems: what is wrong, each on its own; the message has a line for each.
+    """
+
+    def __init__(self, *problems: str) -> None:
+        self.problems = problems
+        super().__init__("\n".join(problems))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), self.problems
 
 
 class LeakError(JudgesmithError):

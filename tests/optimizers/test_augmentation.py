@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.datasets.splits import Split, group_folds
 from judgesmith.errors import LeakError, OptionError
-from judgesmith.optimizers.augmentation import KEPT, augment, people_only, refuse_leak, try_augmentation, with_copies
+from judgesmith.optimizers.augmentation import (
+    KEPT,
+    apart,
+    augment,
+    people_only,
+    refuse_leak,
+    try_augmentation,
+    with_copies,
+)
 from judgesmith.optimizers.examples import Scored
 from judgesmith.optimizers.search.base import SearchRecord
 from judgesmith.signatures.values import Verdict
@@ -91,7 +99,7 @@ def test_nothing_that_is_good_nothing_to_perturb() -> None:
 def test_no_copy_leaves_its_side_of_a_split(seed: int, scale: tuple[float, float], documents: int) -> None:
     labels = labels_of(documents=documents, scale=scale)
     for part in group_folds(labels, k=2, seed=seed):
-        copies = augment(part.train, seed=seed)
+        copies = apart(augment(part.train, seed=seed), part.heldout)
         refuse_leak(part, copies)
         held = " ".join(row.output for row in part.heldout.rows)
         for row in copies.labels.rows:

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import JudgesmithError
+from ..errors import JudgesmithError, LabelsError
 from ..experiments.plain import one_line, shown_streams
 from . import (
     aspects,
@@ -92,7 +92,8 @@ def _run() -> int:
     except JudgesmithError as error:
         if debug:
             raise
-        return _say(*f"{type(error).__name__}: {error}".split("\n"))
+        first, *more = error.problems if isinstance(error, LabelsError) and error.problems else [str(error)]
+        return _say(f"{type(error).__name__}: {first}", *more)
     except OSError as error:
         if debug:
             raise
