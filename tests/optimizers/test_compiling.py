@@ -275,7 +275,7 @@ def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, comp
         return fake.judging(lambda ask: (100 - human[ask.mark]) / 2)(ask)  # a bad judge, but one that answers
 
     server.answer = answer
-    judge, _ = compiled(labels, js.ActiveCritic("vanilla"), optimizer="none")
+    judge, _ = compiled(labels, js.ActiveCritic("coarse", task="t", use_criteria=False), optimizer="none")
     assert judge.options()["explain"] == "after"
 
 
