@@ -16,9 +16,9 @@ demo: $(BIN)/judgesmith
 	$(BIN)/judgesmith demo
 
 # Tests of one group (a wheel that several look into) stay together; the others go to whichever process is free. Tests
-# start many processes: compiled modules are kept, whatever the shell says.
+# start many processes: compiled modules are kept, whatever the shell says, and each process computes on one core.
 test: lint
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n auto --dist loadgroup
+	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
 # mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links. Its cache stands
 # outside of that tree, which is made anew each time.

@@ -71,17 +71,18 @@ def test_a_study_of_optuna_is_kept_and_drawn(
     server: Any, fake: Any, compile_: Any, rows_file: Rows, tmp_path: Path
 ) -> None:
     server.answer = fake.judging(lambda ask: len(ask.text) * 37 % 101)
-    study, plots = tmp_path / "study.db", tmp_path / "plots"
+    study, plots, criteria = tmp_path / "study.db", tmp_path / "plots", tmp_path / "criteria.txt"
+    criteria.write_text("Accuracy: true to the source\nFluency: easy to read\n")
     done = compile_(
-        rows_file(48), "--optimizer", "optuna", "--candidates", 12, "--demos", 1, "--try-variant", "fine",
-        "--try-temperature", 0.5, "--parallel", 2, "--storage", study, "--plots", plots, "--json",
+        rows_file(48), "--optimizer", "optuna", "--task", "t", "--criteria", criteria, "--candidates", 6, "--demos", 1,
+        "--try-variant", "fine", "--try-temperature", 0.5, "--parallel", 2, "--storage", study, "--plots", plots, "--json",
     )  # fmt: skip
     assert done.code == 0
     assert done.json["plots"] == [str(plots / "history.svg"), str(plots / "importance.svg")]
     assert all((plots / name).read_text().startswith("<?xml") for name in ("history.svg", "importance.svg"))
     assert "demos" in (plots / "importance.svg").read_text()
     (summary,) = optuna.get_all_study_summaries(f"sqlite:///{study}")
-    assert summary.n_trials == 15
+    assert summary.n_trials == 9
     forms = [c.get("form", {}) for c in done.json["candidates"]]
     assert {"variant", "temperature"} <= {name for form in forms for name in form}
 

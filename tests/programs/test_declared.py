@@ -29,6 +29,7 @@ OTHERS: dict[str, Any] = {
     "level_weights": [0.5, 0, 0.25, 0.25, 0],
     "annotators": ["openai/a@0.5"],
     "read_forms": ["tags", "bare"],
+    "checks": ["It is short."],
 }
 #: Options that go only with others.
 WITH = {"combine": {"variant": "fine"}}

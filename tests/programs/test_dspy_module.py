@@ -201,10 +201,9 @@ def test_callbacks_on_one_module_and_on_the_model_alone(lm: Any) -> None:
 
 def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(lm: Any) -> None:
     judge = fine(lm=lm)
-    before = len(GLOBAL_HISTORY)
     judge.score("A source.", "An output.")
     assert [len(h) for h in (judge.history, judge.overall_scorer.history, lm.dspy.history)] == [2, 1, 2]
-    assert len(GLOBAL_HISTORY) == before + 2
+    assert GLOBAL_HISTORY[-2:] == lm.dspy.history
     entry = judge.overall_scorer.predict.history[0]
     assert entry["outputs"] == [OVERALL] and entry["model"] == "test/model"
     assert "An output." in entry["messages"][-1]["content"]

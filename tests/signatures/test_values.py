@@ -139,7 +139,8 @@ def test_what_a_table_leaves_empty_is_missing_and_not_a_number() -> None:
 
 def test_a_source_that_is_no_text_is_refused_by_name() -> None:
     with pytest.raises(OptionError, match="context"):
-        Item.of({"output": "out", "context": ["a", "list"]})
+        Item.of({"output": "out", "context": 7})
+    assert Item.of({"output": "out", "context": ["a", "list"]}).context == "[1] a\n[2] list"  # retrieved passages
 
 
 def test_a_group_given_as_a_number_is_the_group_of_that_name() -> None:

@@ -86,6 +86,19 @@ Judges = Annotated[
 ]
 
 
+Levels = Annotated[
+    list[str] | None,
+    typer.Option(help="pooled, sample or system. Repeatable; all that the rows allow where not given."),
+]
+Coefficients = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="pearson, spearman, kendall (these by default), kendall_c, q (their sum), accuracy or accuracy_cross. "
+        "Repeatable."
+    ),
+]
+
+
 def evaluate(
     context: typer.Context,
     sources: Annotated[
@@ -106,17 +119,8 @@ def evaluate(
     unseen: Annotated[
         bool, typer.Option("--unseen", help="Leave out, for all judges, the rows that one of them was compiled from.")
     ] = False,
-    level: Annotated[
-        list[str] | None,
-        typer.Option(help="pooled, sample or system. Repeatable; all that the rows allow where not given."),
-    ] = None,
-    coefficient: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="pearson, spearman, kendall (these by default), kendall_c, q (their sum), accuracy or accuracy_cross. "
-            "Repeatable."
-        ),
-    ] = None,
+    level: Levels = None,
+    coefficient: Coefficients = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A report: one .html file, no network.")] = None,
     fail_under: Annotated[
         str | None,

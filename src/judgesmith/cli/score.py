@@ -39,6 +39,24 @@ class Where(StrEnum):
     ray = "ray"
 
 
+Defer = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help='Mark this share of the rows ("defer": true) to leave to a person: those whose scores are least sure, and '
+        "rows without a score. `evaluate` and `report` then tell the agreement on the rest.",
+        min=0,
+        max=1,
+    ),
+]
+On = Annotated[Where | None, typer.Option(help="`ray`: in several processes, or on a cluster.", rich_help_panel="Ray")]
+Address = Annotated[
+    str | None, typer.Option(help="Of a Ray cluster; one on this machine if not given.", rich_help_panel="Ray")
+]
+Workers = Annotated[int, typer.Option(help="Processes.", min=1, rich_help_panel="Ray")]
+PartRows = Annotated[int, typer.Option(help="Rows of a part, which one worker judges.", min=1, rich_help_panel="Ray")]
+
+
 def score(
     rows: Annotated[Path, typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet")],
     judge: Annotated[Path, typer.Option(help="A judge that `compile` saved.")],
@@ -52,32 +70,16 @@ def score(
         bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew instead of going on.")] = False,
-    defer: Annotated[
-        float | None,
-        typer.Option(
-            metavar="SHARE",
-            help='Mark this share of the rows ("defer": true) to leave to a person: those whose scores are least sure, '
-            "and rows without a score. `evaluate` and `report` then tell the agreement on the rest.",
-            min=0,
-            max=1,
-        ),
-    ] = None,
+    defer: Defer = None,
     raw: Annotated[bool, typer.Option("--raw", help="Keep the model's own words with every row.")] = False,
     max_calls: MaxCalls = None,
     max_cost: MaxCost = None,
     max_failed: MaxFailed = None,
     dry_run: DryRun = False,
-    on: Annotated[
-        Where | None,
-        typer.Option(help="`ray`: in several processes, or on a cluster.", rich_help_panel="Ray"),
-    ] = None,
-    address: Annotated[
-        str | None, typer.Option(help="Of a Ray cluster; one on this machine if not given.", rich_help_panel="Ray")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Processes.", min=1, rich_help_panel="Ray")] = 2,
-    part_rows: Annotated[
-        int, typer.Option(help="Rows of a part, which one worker judges.", min=1, rich_help_panel="Ray")
-    ] = 500,
+    on: On = None,
+    address: Address = None,
+    workers: Workers = 2,
+    part_rows: PartRows = 500,
     api_base: ApiBases = None,
     timeout: Timeout = 120.0,
     concurrency: Concurrency = None,
