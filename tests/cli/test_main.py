@@ -75,7 +75,8 @@ def test_a_study_of_optuna_is_kept_and_drawn(
     criteria.write_text("Accuracy: true to the source\nFluency: easy to read\n")
     done = compile_(
         rows_file(48), "--optimizer", "optuna", "--task", "t", "--criteria", criteria, "--candidates", 6, "--demos", 1,
-        "--try-variant", "fine", "--try-temperature", 0.5, "--parallel", 2, "--storage", study, "--plots", plots, "--json",
+        "--try-variant", "fine", "--try-temperature", 0.5, "--parallel", 2, "--storage", study, "--plots", plots,
+        "--json",
     )  # fmt: skip
     assert done.code == 0
     assert done.json["plots"] == [str(plots / "history.svg"), str(plots / "importance.svg")]

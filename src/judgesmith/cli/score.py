@@ -134,9 +134,7 @@ def score(
         if as_json:
             print_json(summary.to_dict() | {"output": str(target), "deferred": left})
         else:
-            _tell(summary, target)
-            if left is not None:
-                out.print(f'{left} rows are left to a person ("defer": true), those whose scores are least sure.')
+            _tell(summary, target, left)
     raise typer.Exit(1 if summary.failed else 0)
 
 
@@ -151,7 +149,7 @@ def _warn_of_duplicates(summary: ScoreSummary) -> None:
         )  # fmt: skip
 
 
-def _tell(summary: ScoreSummary, target: Path) -> None:
+def _tell(summary: ScoreSummary, target: Path, left: int | None) -> None:
     from rich.markup import escape
 
     from ..experiments.console import duration, out
@@ -182,3 +180,5 @@ def _tell(summary: ScoreSummary, target: Path) -> None:
         out.print(f"  … and {summary.failed - 10} more; they are in the output with their reasons")
     if summary.failed:
         out.print("Try them again with --retry-failed.")
+    if left is not None:
+        out.print(f'{left} rows are left to a person ("defer": true), those whose scores are least sure.')
