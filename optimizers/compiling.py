@@ -205,9 +205,8 @@ class Compiler:
         infer = sum(self._inference.calls(n) for n in train) if judge.infers() else 0
         # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
         taught = 1 if passes > 1 and (teacher or self.teacher is not None or judge.stops_early()) else 0
-        fits = (
-            4 if self.options.augment else 1
-        )  # on as many rows: four on halves, half as many again in two, and the last
+        # On as many rows: four on halves, half as many again in two, and the last.
+        fits = 4 if self.options.augment else 1
         judged = sum(train) * (passes + extra + taught) * fits
         scoring = judged * per_row
         if self.options.augment:  # what the four are measured on
@@ -228,9 +227,14 @@ class Compiler:
         name = lm if lm is None or isinstance(lm, str) else lm.name
         cost = None if name is None else price(name, Reply("", None, prompt, completion))
         why = judge.no_bootstrap() if passes > 1 else None
-        notes = () if why is None else (f"no bootstrapped demonstrations: {why}",)
+        notes = [] if why is None else [f"no bootstrapped demonstrations: {why}"]
+        if passages := judge.passages_per_row():
+            notes.append(
+                f"passages that are read of each of {sum(train) + heldout:,} rows, beside the calls: {passages}; what was read "
+                "is kept on disk"
+            )
         sizes = (len(labels), sum(train), heldout, len(folds))
-        return Plan(*sizes, calls, judging, steps, prompt, completion, cost, notes=notes)
+        return Plan(*sizes, calls, judging, steps, prompt, completion, cost, notes=tuple(notes))
 
     # -- doing it
 

@@ -292,6 +292,10 @@ class Judge(dspy.Module):  # type: ignore[misc]
         """Calls that one output costs, retries not counted."""
         return 1
 
+    def passages_per_row(self) -> int:
+        """Passages that a model reads of each row beside the calls, for judges that read."""
+        return 0
+
     def calls_per_document(self) -> int:
         """Calls that a document costs once, however many outputs it has."""
         return 0

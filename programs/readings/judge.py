@@ -130,6 +130,9 @@ class ReadingsJudge(DirectScorer):
     def calls_per_row(self) -> int:
         return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
 
+    def passages_per_row(self) -> int:
+        return len(self.read_forms)
+
     def models(self) -> tuple[str, ...]:
         return (self.reader,) if self.reader else ()
 

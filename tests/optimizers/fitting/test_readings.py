@@ -12,6 +12,7 @@ from planted import PlantedReader, guessing, planted_labels
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels
+from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.fitting.heads import Directed, Ridge
 from judgesmith.optimizers.fitting.validation import agreement, choose, nested
 from judgesmith.programs import artifact
@@ -53,6 +54,13 @@ def test_the_report_says_what_weighs(compiled: ReadingsJudge) -> None:
     assert by_name["zero-shot"]["weight"] < by_name["assistant.mean"]["weight"]
     assert set(said["surface"]) == set(said["heldout"])
     assert compiled.provenance["surface"] == said["surface"]
+
+
+def test_the_plan_says_what_is_read() -> None:
+    labels = planted_labels()
+    (note,) = Compiler().plan(ReadingsJudge("fluency", read_forms=["assistant"]), labels, None).notes
+    assert note.startswith("passages that are read of each of 72 rows, beside the calls: 1;")
+    assert Compiler(search=None).plan(DirectScorer("fluency"), labels, None).notes == ()
 
 
 def test_a_compiled_judge_is_saved_whole(compiled: ReadingsJudge, tmp_path: Path) -> None:
