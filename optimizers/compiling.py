@@ -230,8 +230,8 @@ class Compiler:
         notes = [] if why is None else [f"no bootstrapped demonstrations: {why}"]
         if passages := judge.passages_per_row():
             notes.append(
-                f"passages that are read of each of {sum(train) + heldout:,} rows, beside the calls: {passages}; what was "
-                "read is kept on disk"
+                f"passages that are read of each of {sum(train) + heldout:,} rows, beside the calls: {passages}; what "
+                "was read is kept on disk"
             )
         sizes = (len(labels), sum(train), heldout, len(folds))
         return Plan(*sizes, calls, judging, steps, prompt, completion, cost, notes=tuple(notes))
