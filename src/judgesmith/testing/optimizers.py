@@ -292,4 +292,6 @@ class OptimizerContract:
         assert len(made.provenance["candidates"]) <= optimizer.evaluations()
         made.save(tmp_path / "judge.json")
         loaded = artifact.load(tmp_path / "judge.json", connection=connection)
-        assert loaded.score("A notice.", "A summary.").to_dict() == made.score("A notice.", "A summary.").to_dict()
+        text = labels.rows[0].source, labels.rows[0].output
+        assert loaded.score(*text).to_dict() == made.score(*text).to_dict()
+        assert made.score(*text).failure is None
