@@ -84,8 +84,9 @@ class Ask:
 
     @property
     def mark(self) -> str:
-        """The judged row's mark."""
-        return str(MARK.search(self.judged)[0])  # type: ignore[index]
+        """The judged row's mark; "" where a perturbation took it away."""
+        found = MARK.search(self.judged)
+        return found[0] if found else ""
 
     @property
     def shown(self) -> list[str]:

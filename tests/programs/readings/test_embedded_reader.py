@@ -107,13 +107,13 @@ def test_answers_are_probabilities(reader: EmbeddedReader) -> None:
 
 @pytest.mark.model
 def test_long_texts_go_in_steps_and_too_long_ones_are_refused(model: Path) -> None:
-    reader = EmbeddedReader(model, context=1024)
+    reader = EmbeddedReader(model, context=600)
     try:
-        long = Passage((Piece("a b c " * 100), Piece(" word" * 600)), 1)
-        assert len(reader.read(long, layers=[5]).logp) == 600  # two steps of at most 512 tokens
-        with pytest.raises(OptionError, match="more than the 1024"):
+        long = Passage((Piece("a b c " * 5), Piece(" word" * 530)), 1)
+        assert len(reader.read(long, layers=[5]).logp) == 530  # two steps of at most 512 tokens
+        with pytest.raises(OptionError, match="more than the 600"):
             reader.read(Passage((Piece("a"), Piece(" word" * 2000)), 1))
-        assert len(reader.read(long).logp) == 600  # a refusal leaves the reader as it was
+        assert len(reader.read(long).logp) == 530  # a refusal leaves the reader as it was
     finally:
         reader.close()
 
