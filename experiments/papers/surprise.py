@@ -73,7 +73,7 @@ def main() -> None:
             found.append(auc(surprise, inside))
             shifts = np.random.default_rng(len(found)).integers(1, len(surprise), SHIFTS)
             by_chance.append(float(np.mean([auc(np.roll(surprise, shift), inside) for shift in shifts])))
-    error = float(np.std(found) / np.sqrt(len(found)))
+    uncertain = float(np.std(found) / np.sqrt(len(found)))
     print(
         json.dumps(
             {
@@ -82,7 +82,7 @@ def main() -> None:
                 "outputs": len(means),
                 "with_spans": len(found),
                 "auc": round(float(np.mean(found)), 3),
-                "standard_error": round(error, 3),
+                "standard_error": round(uncertain, 3),
                 "shifted": round(float(np.mean(by_chance)), 3),
                 "auc_of_outputs": round(auc(np.array(means), np.array(wrong)), 3),
             }
