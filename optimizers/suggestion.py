@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
-from scipy.spatial import cKDTree
+import scipy
 
 from ..errors import OptionError
 from .agreement.correlation import Codes, Vector, id_codes, vector
@@ -89,10 +88,10 @@ def _ranks(columns: list[Vector], scores: Vector) -> Vector:
         there = ~np.isnan(column)
         rank = np.full(len(column), 0.5)
         if there.sum() > 1:
-            rank[there] = (stats.rankdata(column[there]) - 1) / (there.sum() - 1)
+            rank[there] = (scipy.stats.rankdata(column[there]) - 1) / (there.sum() - 1)
         both = there & known
         if both.sum() >= FEWEST_LABELS and np.ptp(rank[both]) > 0 and np.ptp(scores[both]) > 0:
-            rank = 1 - rank if stats.spearmanr(rank[both], scores[both])[0] < 0 else rank
+            rank = 1 - rank if scipy.stats.spearmanr(rank[both], scores[both])[0] < 0 else rank
         found.append(rank)
     return np.stack(found, axis=1)
 
@@ -154,5 +153,5 @@ def _odd(ranks: Vector) -> npt.NDArray[np.bool_]:
     """Rows that lie farther from their nearest others than almost all rows do."""
     if len(ranks) <= 4 * NEIGHBOURS or ranks.shape[1] < 2:
         return np.zeros(len(ranks), dtype=np.bool_)
-    away = np.asarray(cKDTree(ranks).query(ranks, k=NEIGHBOURS + 1)[0])[:, -1]
+    away = np.asarray(scipy.spatial.cKDTree(ranks).query(ranks, k=NEIGHBOURS + 1)[0])[:, -1]
     return np.asarray(away > np.quantile(away, 1 - ODD))

@@ -152,6 +152,13 @@ print(json.dumps({{"from": judgesmith.__file__, "count": len(public), "datasets"
         assert told["twice"] == []
 
 
+def test_what_compile_needs_is_imported_without_scipys_statistics(installed: Path, tmp_path: Path) -> None:
+    """They take longer to import than everything else here, and most commands never use them."""
+    code = "import sys\nimport judgesmith.experiments.compile_run\nassert 'scipy.stats' not in sys.modules"
+    done = run(code, installed, tmp_path)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
 def test_the_installed_command_runs_and_finds_its_demonstration_data(installed: Path, tmp_path: Path) -> None:
     code = """
 import sys

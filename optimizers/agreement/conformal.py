@@ -20,7 +20,7 @@ from collections.abc import Hashable, Iterable
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ...errors import OptionError
 from .correlation import Codes, Vector, id_codes, vector
@@ -57,7 +57,7 @@ def independent_rows(errors: Vector, documents: Codes) -> float:
     count, total = len(rows), len(errors)
     if count == total or count < 2:
         return float(count)
-    ranks = stats.rankdata(errors)
+    ranks = scipy.stats.rankdata(errors)
     means = np.bincount(documents, ranks) / rows
     between = float(rows @ (means - ranks.mean()) ** 2) / (count - 1)
     within = float(((ranks - means[documents]) ** 2).sum()) / (total - count)

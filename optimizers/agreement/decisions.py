@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 Vector = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -19,14 +19,14 @@ def balanced_accuracy(decided: Places, human: Places) -> float:
     return float(np.mean([(decided[human == one] == one).mean() for one in there])) if len(there) > 1 else np.nan
 
 
-def auc(scores: Vector, passed: Places) -> float:
+def auc(scores: Vector, passed: Places | NDArray[np.bool_]) -> float:
     """The probability that an output that people passed scores higher than one that they failed, equal scores counting
     half; NaN where all passed or all failed. Source: Hanley & McNeil 1982."""
     good = passed > 0
     n, m = int(good.sum()), int((~good).sum())
     if not n or not m:
         return float(np.nan)
-    return float((rankdata(scores)[good].sum() - n * (n + 1) / 2) / (n * m))
+    return float((scipy.stats.rankdata(scores)[good].sum() - n * (n + 1) / 2) / (n * m))
 
 
 def weighted_kappa(decided: Places, human: Places, categories: int) -> float:

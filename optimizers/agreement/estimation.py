@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ...errors import LabelsError, OptionError
 from .correlation import Codes, Vector, id_codes, vector
@@ -102,9 +102,8 @@ class Estimates:
 
 @dataclass(frozen=True, slots=True)
 class _Sums:
-    """One system. spread: range of its human scores. human, judge: means over its labelled
-    rows; naive: of the judge over all. a, b: what each document
-    adds to the error of the human mean, and of the judge's correction."""
+    """One system. spread: range of its human scores. human, judge: means over its labelled rows; naive: of the judge
+    over all. a, b: what each document adds to the error of the human mean, and of the judge's correction."""
 
     rows: int
     labels: int
@@ -217,7 +216,7 @@ def _sums(f: Vector, y: Vector, doc: Codes, documents: int) -> _Sums:
 
 def _half(errors: Vector, clusters: int, confidence: float) -> float:
     """Half the width of an interval."""
-    return float(stats.t.ppf((1 + confidence) / 2, clusters - 1) * math.sqrt(float(errors @ errors)))
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, clusters - 1) * math.sqrt(float(errors @ errors)))
 
 
 def _estimate(name: str, s: _Sums, weight: float, confidence: float) -> SystemEstimate:
@@ -247,8 +246,8 @@ def _differences(
     common = errors @ errors.T
     size = np.sqrt(np.maximum(common[one, one] + common[other, other] - 2 * common[one, other], 0.0))
     gap, df = means[one] - means[other], np.minimum(clusters[one], clusters[other]) - 1
-    half = stats.t.ppf((1 + confidence) / 2, df) * size
-    raw = np.where(size > 0, 2 * stats.t.sf(np.abs(gap) / np.where(size > 0, size, 1.0), df), gap == 0)
+    half = scipy.stats.t.ppf((1 + confidence) / 2, df) * size
+    raw = np.where(size > 0, 2 * scipy.stats.t.sf(np.abs(gap) / np.where(size > 0, size, 1.0), df), gap == 0)
     columns = (values.tolist() for values in (gap, gap - half, gap + half, holm(raw)))
     pairs = zip((usable[i][0] for i in one), (usable[j][0] for j in other), *columns, strict=True)
     return tuple(SystemDifference(*pair) for pair in pairs)
@@ -287,7 +286,7 @@ def _chosen_by_score(f: Vector, y: Vector, sys: Codes) -> float:
     one, rest = f[labelled & there], f[~labelled & there]
     if min(len(one), len(rest)) < 5 or np.ptp(one) == 0 or np.ptp(rest) == 0:
         return 1.0
-    return float(stats.ttest_ind(one, rest, equal_var=False).pvalue)
+    return float(scipy.stats.ttest_ind(one, rest, equal_var=False).pvalue)
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from ...errors import LabelsError, OptionError
 from .correlation import Codes, Vector, id_codes, vector
@@ -89,7 +89,7 @@ def alternative_annotator_test(
     usable = [one for one in found if one.rows and not math.isnan(one.p)]
     if not usable:
         raise LabelsError("no row has a judge's score and the ratings of two raters from two documents or more")
-    corrected = stats.false_discovery_control([one.p for one in usable], method="by")
+    corrected = scipy.stats.false_discovery_control([one.p for one in usable], method="by")
     done = tuple(
         AgainstRater(**asdict(one) | {"won": bool(p < alpha)}) for one, p in zip(usable, corrected, strict=True)
     )
@@ -124,7 +124,7 @@ def _worse(lead: Vector, codes: Codes, epsilon: float) -> float:
     error = math.sqrt(count / (count - 1) * float(sums @ sums)) / len(lead)
     if error <= EQUAL:
         return 0.0 if mean < epsilon else 1.0
-    return float(stats.t.cdf((mean - epsilon) / error, count - 1))
+    return float(scipy.stats.t.cdf((mean - epsilon) / error, count - 1))
 
 
 def _conditions(found: tuple[AgainstRater, ...], columns: int) -> list[str]:
