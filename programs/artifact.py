@@ -202,14 +202,27 @@ def _known_shapes(provenance: dict[str, Any]) -> dict[str, Any]:
     return provenance
 
 
-class Artifact(_Method):
-    """The file's schema."""
+class _Scoring(Part):
+    """What is made of a judge's raw percent."""
 
-    format: Literal["judgesmith.judge/1"]
     scale: _Scale
     calibration: _Calibration | None
     decision: _Decision | None = None
     sureness: _Sureness | None = None
+
+    def give(self, judge: Judge, scale: Scale) -> None:
+        """Raises ArtifactError."""
+        judge.scale = scale
+        judge.calibration = None if self.calibration is None else _load_calibration(self.calibration, scale)
+        found = self.decision
+        judge.decision = None if found is None else Decision(tuple(found.names), tuple(found.cuts), found.binary)
+        judge.sureness = None if self.sureness is None else Sureness.of(self.sureness.model_dump())
+
+
+class Artifact(_Scoring, _Method):
+    """The file's schema."""
+
+    format: Literal["judgesmith.judge/1"]
     lm: _LM | None
     committee: _Ensemble | None = None
     provenance: Annotated[dict[str, Any], AfterValidator(_known_shapes)]
@@ -240,11 +253,7 @@ def _dump(judge: Judge) -> dict[str, Any]:
     return {
         "format": FORMAT,
         **{name: method.pop(name) for name in ("program", "task", "criteria")},
-        "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
-        "calibration": judge.calibration
-        and {"percent": list(judge.calibration.percent), "score": list(judge.calibration.score)},
-        **({} if judge.decision is None else {"decision": _dump_decision(judge.decision)}),
-        **({} if judge.sureness is None else {"sureness": judge.sureness.to_dict()}),
+        **_dump_scoring(judge),
         "lm": lm
         and {
             "model": recorded(lm.name),
@@ -256,8 +265,17 @@ def _dump(judge: Judge) -> dict[str, Any]:
     }
 
 
-def _dump_decision(decision: Decision) -> dict[str, Any]:
-    return {"names": list(decision.names), "cuts": list(decision.cuts), "binary": decision.binary}
+def _dump_scoring(judge: Judge) -> dict[str, Any]:
+    calibration, decision, sureness = judge.calibration, judge.decision, judge.sureness
+    data: dict[str, Any] = {
+        "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
+        "calibration": calibration and {"percent": list(calibration.percent), "score": list(calibration.score)},
+    }
+    if decision is not None:
+        data["decision"] = {"names": list(decision.names), "cuts": list(decision.cuts), "binary": decision.binary}
+    if sureness is not None:
+        data["sureness"] = sureness.to_dict()
+    return data
 
 
 def _method(judge: Judge) -> dict[str, Any]:
@@ -411,12 +429,7 @@ def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
     judge = _built(artifact, scale)
     if artifact.committee is not None:
         judge = _ensemble(judge, artifact.committee, scale)
-    if artifact.calibration is not None:
-        judge.calibration = _load_calibration(artifact.calibration, judge.scale)
-    if (decision := artifact.decision) is not None:
-        judge.decision = Decision(tuple(decision.names), tuple(decision.cuts), decision.binary)
-    if artifact.sureness is not None:
-        judge.sureness = Sureness.of(artifact.sureness.model_dump())
+    artifact.give(judge, judge.scale)
     judge.provenance = artifact.provenance
     judge.own_lm = lm
     return judge
@@ -487,24 +500,20 @@ def _take_over(mine: Any, made: Any) -> None:
 _OWN = ("callbacks", "history", "_language_model", "report")
 
 
-class _Settings(Part):
+class _Settings(_Scoring):
     """What a judge is beside its knowledge and its predictors, as a leaf of a DSPy program's state."""
 
     format: Literal["judgesmith.judge/1"]
     program: _Program
-    scale: _Scale
-    calibration: _Calibration | None
     fitted: dict[Short, Any]
 
 
 def settings(judge: Judge) -> dict[str, Any]:
-    """A judge's options, scale, calibration and what was fitted, as JSON values."""
-    found = judge.calibration
+    """A judge's options, scale and what was fitted, as JSON values."""
     return {
         "format": FORMAT,
         "program": {"kind": judge.kind, "options": judge.options()},
-        "scale": {"low": float(judge.scale.low), "high": float(judge.scale.high)},
-        "calibration": found and {"percent": list(found.percent), "score": list(found.score)},
+        **_dump_scoring(judge),
         "fitted": judge.fitted(),
     }
 
@@ -528,8 +537,7 @@ def take_settings(judge: Judge, state: Mapping[str, Any]) -> None:
             given = ", ".join(f"{name}={value!r}" for name, value in asked.items())
             raise ArtifactError(f"the state is of a judge with other steps; make it with {given} and load again")
         _take_over(judge, made)
-    judge.scale = scale
-    judge.calibration = None if data.calibration is None else _load_calibration(data.calibration, scale)
+    data.give(judge, scale)
 
 
 def load(
