@@ -24,7 +24,7 @@ from .duplicates import merge
 from .exports import recognised
 from .marks import KINDS, Kind, Marks
 from .meanings import named_scale, reversed_scale
-from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, infer_scale
+from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, by_reason, infer_scale
 from .sheet import Sheet
 from .spreadsheet_files import SHEETS, detected, sheet_records
 from .spreadsheets import unguarded
@@ -200,9 +200,7 @@ def _too_few(sheet: Sheet, count: int, least: int) -> str:
 
 
 def _reasons(sheet: Sheet) -> str:
-    found: dict[str, list[int]] = {}
-    for line, reason in sorted(sheet.skipped.items()):
-        found.setdefault(reason, []).append(line)
+    found = by_reason(sorted(sheet.skipped.items()))
     return "; ".join(f"{reason}: {rows_in_words(lines)}" for reason, lines in found.items()) or "all of them"
 
 

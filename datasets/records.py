@@ -130,10 +130,15 @@ class Account:
 
     def reasons(self) -> dict[str, list[int]]:
         """The skipped rows by reason."""
-        found: dict[str, list[int]] = {}
-        for line, reason in self.skipped:
-            found.setdefault(reason, []).append(line)
-        return found
+        return by_reason(self.skipped)
+
+
+def by_reason(skipped: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
+    """Rows that were skipped, `(row, reason)` each, by reason in the order given."""
+    found: dict[str, list[int]] = {}
+    for row, reason in skipped:
+        found.setdefault(reason, []).append(row)
+    return found
 
 
 @dataclass(frozen=True)

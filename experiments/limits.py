@@ -11,7 +11,7 @@ from typing import Any, Self
 from ..errors import BudgetError, OptionError
 from ..parts import Options, option
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, LanguageModel, Meter, price
+from ..programs.models.lm import Connection, LanguageModel, Meter, check_priced, price
 from ..programs.models.transport import Reply
 from ..signatures.values import Item
 from .opening import expected_seconds
@@ -71,8 +71,8 @@ class Limits:
     @contextmanager
     def spending(self, *models: LanguageModel) -> Iterator[None]:
         """The models pay from one budget while the block lasts. Raises OptionError where a price is not known."""
-        if self.max_cost is not None and (unpriced := [m.name for m in models if price(m.name, Reply("")) is None]):
-            raise OptionError(f"the price of {unpriced[0]} is unknown, so a cost can not be kept; use --max-calls")
+        if self.max_cost is not None:
+            check_priced(*models)
         before = [model.meter for model in models]
         if len(models) > 1 and (self.max_calls or self.max_cost):
             shared = Meter()

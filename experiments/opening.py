@@ -12,6 +12,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..datasets.benchmarks.registry import PREFIX
 from ..datasets.records import OVERALL
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
@@ -22,8 +23,6 @@ from ..programs.models.local import embedded
 from .console import err
 from .settings import ReachOptions
 
-#: How the rows of a benchmark set are named in a file's place.
-BENCH = "bench/"
 #: Seconds that a call is taken to need for estimates, where no better is known.
 SECONDS_PER_CALL = 1.5
 
@@ -60,18 +59,18 @@ def connection(
 
 def rows_file(name: str) -> Path:
     """The file that a command names: of `bench/NAME` what the benchmark sets find, or a file of JUDGESMITH_DATA."""
-    if not name.startswith(BENCH) or Path(name).exists():
+    if not name.startswith(PREFIX) or Path(name).exists():
         return Path(name)
     from ..datasets.benchmarks import catalog
 
-    return catalog.resolve(name.removeprefix(BENCH))
+    return catalog.resolve(name.removeprefix(PREFIX))
 
 
 def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None:
     """The scale of an aspect of `bench/NAME`, None where its card does not have one with two ends."""
     from ..datasets.benchmarks import catalog
 
-    found = catalog.benchmark(name.removeprefix(BENCH)).aspects.get(aspect or OVERALL)
+    found = catalog.benchmark(name.removeprefix(PREFIX)).aspects.get(aspect or OVERALL)
     return found if found is not None and all(map(math.isfinite, found)) else None
 
 

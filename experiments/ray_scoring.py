@@ -240,7 +240,7 @@ def _judge_parts(order: Order, parts: Iterator[Rows], cluster: Cluster, progress
                 raise
             except ray.exceptions.RayActorError as error:
                 cause = getattr(error, "cause", None)
-                raise OptionError(f"a worker can not start: {cause or str(error).splitlines()[0]}") from None
+                raise OptionError(f"a worker cannot start: {cause or str(error).splitlines()[0]}") from None
 
         for number, rows in enumerate(parts):
             count += 1

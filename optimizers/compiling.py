@@ -24,7 +24,7 @@ from ..programs.aspects import OVERALL
 from ..programs.calibration import Calibration
 from ..programs.judge import Form, Judge
 from ..programs.models import engine
-from ..programs.models.lm import Connection, LanguageModel, Sampling, language_model, price
+from ..programs.models.lm import Connection, LanguageModel, Sampling, check_priced, language_model, price
 from ..programs.models.transport import Reply
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
@@ -270,13 +270,13 @@ class Compiler:
             program = several or program
         if search.searches or program.fitted_always:
             refined = refine(program, record, examples, level=level, seed=seed, progress=self.progress)
-        fitted = Fitted(program, student, record, inferred, forms, refined, ensemble=ensemble)
-        program.calibration = Calibration.fit(fitted.percents, train.scores, Scale(*train.scale))
-        program.decision = fit_decision(fitted.percents, train)
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
-        return replace(fitted, zero_shot=zero_shot)
+        fitted = Fitted(program, zero_shot, record, inferred, forms, refined, ensemble=ensemble)
+        program.calibration = Calibration.fit(fitted.percents, train.scores, Scale(*train.scale))
+        program.decision = fit_decision(fitted.percents, train)
+        return fitted
 
     def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
         order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
@@ -360,11 +360,7 @@ class Compiler:
             raise OptionError("an ensemble is what compiling makes; give one of its members, and ensemble_top=…")
         _refuse_unscored(labels)
         if self.options.max_cost is not None:
-            for model in (lm, self.teacher or lm):
-                if price(model.name, Reply("")) is None:
-                    raise OptionError(
-                        f"the price of {model.name} is unknown, so a cost can not be kept; use --max-calls"
-                    )
+            check_priced(lm, self.teacher or lm)
 
     @contextmanager
     def _paid_from(self, lm: LanguageModel) -> Iterator[None]:

@@ -65,7 +65,7 @@ class Words:
 
 
 class JudgeSettings(Parameter):  # type: ignore[misc]
-    """Options, scale, calibration and what was fitted, as a leaf of DSPy's state beside the knowledge and the
+    """Options, scale and what was fitted to its scores, as a leaf of DSPy's state beside the knowledge and the
     predictors: so a judge inside another program is saved and loaded with it."""
 
     def __init__(self, judge: Judge) -> None:
@@ -93,9 +93,8 @@ class Judge(dspy.Module):  # type: ignore[misc]
     Attributes: chosen, the options; knowledge, what it knows of its task (description and criteria); scale, the user's
     scale of scores; calibration, the map from raw percent to it (None: linear); decision, where categories or pass and
     fail begin (None unless the labels had such); sureness, how sure a score is (None: unknown); provenance, how it was
-    compiled (empty
-    for a judge that was not); report, what compiling found (None unless it was compiled in this process); brief,
-    whether it stops after the score where the same score comes without the explanation (for searches).
+    compiled (empty for a judge that was not); report, what compiling found (None unless it was compiled in this
+    process); brief, whether it stops after the score where the same score comes without the explanation (for searches).
     """
 
     kind: ClassVar[str] = ""
@@ -353,8 +352,11 @@ class Judge(dspy.Module):  # type: ignore[misc]
     def lm(self) -> LanguageModel:
         """The model in use: one that a parent program set on its predictors, the judge's own, else DSPy's. Raises
         ModelError where there is none."""
-        given = next((p.lm for p in self.predictors() if p.lm is not None), None)
-        return called(given or self._language_model)
+        return called(self._given_lm)
+
+    @property
+    def _given_lm(self) -> Any:
+        return next((p.lm for p in self.predictors() if p.lm is not None), None) or self._language_model
 
     @property
     def own_lm(self) -> LanguageModel | None:
@@ -373,8 +375,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
     def get_lm(self) -> Any:
         """The judge's own model as DSPy takes it, the very object that was set where that is one of DSPy's; None where
         it uses DSPy's."""
-        given = next((p.lm for p in self.predictors() if p.lm is not None), None)
-        own = given or self._language_model
+        own = self._given_lm
         return own.dspy if isinstance(own, LanguageModel) else own
 
     def score(self, source: Any = "", output: Any = None, *, context: Any = None, reference: Any = None) -> Verdict:

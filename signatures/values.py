@@ -190,11 +190,11 @@ class Verdict(BaseModel):
     percent: the judge's raw score in [0, 100] before calibration. criteria: by name, where the method gives them.
     errors: error spans, where the method gives them. opinions: by annotator, where several judged. spread: the standard
     deviation of their scores on the user's scale, NaN for fewer than two. interval: how sure the score is, where the
-    judge was compiled from labels. repaired: the answer did not have the asked
-    form but was unambiguous. notes: what else a reader should know (a fallback taken, explanation missing). suspicious:
-    what in the output, or in what was shown with it, addresses a judge and could have moved the score; None where
-    nothing does. category, passed: what was decided, by a judge compiled from categories or from pass and fail;
-    None for others. details: what only this method gives, typed by method; None for most. raw: the model's texts.
+    judge was compiled from labels. repaired: the answer was not in the form asked for but was unambiguous. notes: what
+    else a reader should know (a fallback taken, explanation missing). suspicious: what in the output, or in what was
+    shown with it, addresses a judge and could have moved the score; None where nothing does. category, passed: what
+    was decided, by a judge compiled from categories or from pass and fail; None for others. details: what only this
+    method gives, typed by method; None for most. raw: the model's texts.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

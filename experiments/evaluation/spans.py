@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from ...datasets.benchmarks.catalog import benchmark, data_dir, resolve
+from ...datasets.benchmarks.registry import PREFIX
 from ...datasets.loading import iter_rows
 from ...datasets.spans import Span, SpanSet, read_spans
 from ...errors import LabelsError, OptionError
@@ -25,7 +26,6 @@ from .tables import cell_text, escape
 
 __all__ = ["SpanReport", "evaluate_spans"]
 
-BENCH = "bench/"
 Unlisted = Literal["left out", "clean"]
 #: Sets whose file of spans lists only the outputs in which something was marked, though all were read.
 _LISTS_ERRORS_ONLY = frozenset({"mqm_ted_ende", "mqm_ted_zhen"})
@@ -163,7 +163,7 @@ def evaluate_spans(
 
 def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSet, str, Mapping[str, str] | None]:
     """People's spans, what to call them, and all outputs that they read where the file lists only those with errors."""
-    if not str(gold).startswith(BENCH):
+    if not str(gold).startswith(PREFIX):
         return read_spans(gold, outputs), Path(gold).name, None
     card = benchmark(str(gold))
     folder = data_dir()

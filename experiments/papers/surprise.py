@@ -17,24 +17,16 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import scipy
-from numpy.typing import NDArray
 
 from ...datasets.loading import iter_rows
 from ...datasets.spans import read_spans
 from ...errors import OptionError
+from ...optimizers.agreement.decisions import auc
 from ...programs.models.lm import language_model
 from ...programs.readings.forms import INSTRUCTIONS, Text, passage
 from ...programs.readings.opening import open_reader
 
 SHIFTS = 200
-
-
-def auc(values: NDArray[np.float64], inside: NDArray[np.bool_]) -> float:
-    """Mann-Whitney's U as a share; ties count half."""
-    ranks = scipy.stats.rankdata(values)
-    n = int(inside.sum())
-    return float((ranks[inside].sum() - n * (n + 1) / 2) / (n * (len(values) - n)))
 
 
 def main() -> None:

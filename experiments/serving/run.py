@@ -20,7 +20,7 @@ from ...programs.models.transport import Reply
 from .app import application
 from .service import Bounds, Service
 
-#: Where the keys stand, several with commas, so that one can be changed after the other.
+#: The variable that holds the keys, separated by commas: with several, keys can be rotated.
 KEYS = "JUDGESMITH_API_KEY"
 #: Connections that wait to be accepted.
 BACKLOG = 4096

@@ -48,7 +48,7 @@ class Refused(JudgesmithError):
 
 @dataclass(slots=True)
 class Served:
-    """A judge with its name, fingerprint and model. problem: why it can not judge at the moment."""
+    """A judge with its name, fingerprint and model. problem: why it cannot judge at the moment."""
 
     name: str
     judge: Judge
@@ -148,7 +148,7 @@ class Service:
         if self.stopping:
             raise Refused(503, "stopping", "this server is stopping; send it to another one", 1)
         if served.problem is not None:
-            raise Refused(503, "not_ready", f"{served.name} can not judge now: {served.problem}", int(LOOK_AGAIN))
+            raise Refused(503, "not_ready", f"{served.name} cannot judge now: {served.problem}", int(LOOK_AGAIN))
         if rows > self.bounds.rows:
             raise Refused(413, "too_many_rows", f"{rows} rows; a request has at most {self.bounds.rows}")
         if self.waiting + rows > self.bounds.queue:

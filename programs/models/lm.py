@@ -238,23 +238,17 @@ class LanguageModel:
         from .as_dspy import shown
 
         async def call() -> tuple[Reply, Usage, float | None]:
-            used: list[Usage] = []
-            reply = await self._complete(request, used.append, readable)
+            reply, used, cost = await self._complete(request, readable)
             if meter is not None:
-                meter(used[0])
-            return reply, used[0], price(self.name, reply)
+                meter(used)
+            return reply, used, cost
 
         if isinstance(self._transport, ThroughDSPy):  # DSPy shows its own objects' calls itself
             return (await call())[0]
         return (await shown(self, request, call))[0]
 
-    async def _complete(
-        self,
-        request: Request,
-        meter: Callable[[Usage], None] | None = None,
-        readable: Callable[[Reply], bool] = lambda _: True,
-    ) -> Reply:
-        """`complete`, which nobody is shown."""
+    async def _complete(self, request: Request, readable: Callable[[Reply], bool]) -> tuple[Reply, Usage, float | None]:
+        """`complete`, which nobody is shown; with what the call used and what it cost, None where no price is known."""
         self.meter.admit()
         if self._cache is None:
             reply, usage = await self._ask(request)
@@ -269,9 +263,7 @@ class LanguageModel:
         if usage.calls:
             paid = self.meter.paid
             self.meter.paid = None if cost is None or paid is None else paid + cost
-        if meter is not None:
-            meter(usage)
-        return reply
+        return reply, usage, cost
 
     def _key(self, request: Request) -> bytes:
         asked: dict[str, Any] = {
@@ -432,7 +424,7 @@ class LanguageModel:
 
         for messages, top in ((plain, 5), (plain, 0), (merged, 5), (merged, 0)):
             try:
-                reply = await self._complete(Request(messages, 4, top_logprobs=top), readable=sane)
+                reply, *_ = await self._complete(Request(messages, 4, top_logprobs=top), sane)
                 break
             except Unreachable as error:
                 raise ModelError(f"{error}; check that the server runs, and its address") from None
@@ -449,7 +441,8 @@ class LanguageModel:
             "additionalProperties": False,
         }
         try:
-            told = orjson.loads((await self._complete(Request(messages, 24, schema=shape), readable=sane)).text)
+            answer, *_ = await self._complete(Request(messages, 24, schema=shape), sane)
+            told = orjson.loads(answer.text)
             schema = isinstance(told, dict) and told.get("digit") in (1, 2, 3, 4)
         except (CallError, orjson.JSONDecodeError):
             schema = False
@@ -500,6 +493,13 @@ def _thaw(stored: Any) -> Reply | None:
         )
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
+
+
+def check_priced(*models: LanguageModel) -> None:
+    """Raises OptionError for a model whose price is unknown: no cost can be kept to."""
+    for model in models:
+        if price(model.name, Reply("")) is None:
+            raise OptionError(f"the price of {model.name} is unknown, so a cost cannot be kept to; use --max-calls")
 
 
 def price(name: str, reply: Reply) -> float | None:

@@ -110,25 +110,16 @@ class Task:
         self.told = told
 
 
+def on_ray(rows: Path, judge: Path, out: Path, server: Any) -> tuple[Any, ...]:
+    parts = ("--on", "ray", "--workers", 2, "--part-rows", 7)
+    return ("score", rows, "--judge", judge, "-o", out, *parts, "--api-base", server.base, "--json")
+
+
 def test_a_killed_driver_goes_on_and_no_row_is_twice_in_the_output(
     cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "out.jsonl"
-    command = (
-        "score",
-        rows_file(30),
-        "--judge",
-        judge_file,
-        "-o",
-        out,
-        "--on",
-        "ray",
-        "--workers",
-        2,
-        "--part-rows",
-        7,
-    )
-    command += ("--api-base", server.base, "--json", "--no-cache")
+    command = (*on_ray(rows_file(30), judge_file, out, server), "--no-cache")
     monkeypatch.setitem(sys.modules, "ray", Local(stop_after=1))
     assert cli(*command).code == 130
     assert not out.exists()
@@ -149,21 +140,7 @@ def test_a_cluster_on_this_machine(
 ) -> None:
     pytest.importorskip("ray")
     out = tmp_path / "out.jsonl"
-    command = (
-        "score",
-        rows_file(30),
-        "--judge",
-        judge_file,
-        "-o",
-        out,
-        "--on",
-        "ray",
-        "--workers",
-        2,
-        "--part-rows",
-        7,
-    )
-    done = cli(*command, "--api-base", server.base, "--json")
+    done = cli(*on_ray(rows_file(30), judge_file, out, server))
     assert (done.code, done.json["rows"], done.json["scored"]) == (0, 30, 30)
     assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
     assert not (tmp_path / "out.jsonl.parts").exists()

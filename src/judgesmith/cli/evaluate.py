@@ -84,8 +84,6 @@ Judges = Annotated[
         "are found where not given.",
     ),
 ]
-
-
 Levels = Annotated[
     list[str] | None,
     typer.Option(help="pooled, sample or system. Repeatable; all that the rows allow where not given."),
