@@ -32,6 +32,7 @@ __all__ = [
     "mean_of",
 ]
 
+_ONE_GROUP = "all rows belong to one group: nothing is left to check a fit on; label more sources"
 _FLAT = 1e-9  # a reading whose spread is below this share of its size is constant
 SCALAR_PENALTIES: tuple[float, ...] = tuple(float(p) for p in np.logspace(-1, 4, 16))
 STATE_PENALTIES: tuple[float, ...] = tuple(float(p) for p in np.logspace(0, 6, 19))
@@ -42,7 +43,8 @@ class Fitted:
     """A head, and each training row's score by the head that the other groups' rows give.
 
     `left_out` has no intercept: with one, a row's own label would move it the other way, and a head that knows nothing
-    would seem to be wrong on purpose. Its penalty is the whole fit's, which flatters it a little.
+    would seem to be wrong on purpose. Its penalty is the whole fit's: by simulation that flatters a head about as much
+    as what leaving out groups takes from it (on 40 rows of noise Q is -0.24 to 0.07).
     """
 
     head: LinearHead
@@ -194,7 +196,7 @@ def folds(groups: Sequence[Hashable], count: int = 5, *, seed: int = 0) -> list[
     """
     codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
     if len(codes) < 2:
-        raise OptionError("all rows belong to one group: nothing is left to check a fit on; label more sources")
+        raise OptionError(_ONE_GROUP)
     of_row = np.array([codes[group] for group in groups])
     sizes = np.bincount(of_row)
     drawn = np.random.default_rng(seed).permutation(len(codes))
@@ -234,24 +236,32 @@ def _standard(values: Matrix) -> tuple[Vector, Vector, Matrix]:
 def _ridge(z: Matrix, y: Vector, groups: Sequence[Hashable], choices: Sequence[float]) -> tuple[Vector, Vector]:
     """Weights of the ridge regression of centred y on centred z, and the fit of every group by all others.
 
-    The penalty is the one whose squared error on left-out groups is least, the larger of two that do equally well. What
-    a group's rows get without it follows from the hat matrix: nothing is fitted twice.
+    The penalty is the one whose squared error on left-out groups is least, the larger of two that do equally well. A
+    left-out group is placed by its distance from the mean of the other rows, whose fit has an intercept: without one,
+    rows that were centred together tell each other's labels, which are what is missing to a sum of zero. The errors
+    follow from the hat matrix: nothing is fitted twice.
     """
     u, s, vt = np.linalg.svd(z, full_matrices=False)
     rotated = u.T @ y
-    members = [np.flatnonzero([g == group for g in groups]) for group in dict.fromkeys(groups)]
-    best, chosen, without = np.inf, max(choices), np.zeros(len(y))
+    codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
+    if len(codes) < 2:
+        raise OptionError(_ONE_GROUP)
+    of_row = np.array([codes[group] for group in groups])
+    members = [np.flatnonzero(of_row == code) for code in range(len(codes))]
+    least, chosen, errors = np.inf, max(choices), np.zeros(len(y))
     for penalty in sorted(choices, reverse=True):
         shrink = s**2 / (s**2 + penalty)
-        hat = (u * shrink) @ u.T
+        hat = (u * shrink) @ u.T + 1 / len(y)
         rest = y - (u * shrink) @ rotated
-        errors = np.zeros(len(y))
+        wrong = np.zeros(len(y))
         for rows in members:
-            errors[rows] = np.linalg.solve(np.eye(len(rows)) - hat[np.ix_(rows, rows)], rest[rows])
-        error = float(errors @ errors)
-        if error < best * (1 - 1e-9):
-            best, chosen, without = error, penalty, y - errors
-    return vt.T @ (s / (s**2 + chosen) * rotated), without
+            wrong[rows] = np.linalg.solve(np.eye(len(rows)) - hat[np.ix_(rows, rows)], rest[rows])
+        error = float(wrong @ wrong)
+        if error < least * (1 - 1e-9):
+            least, chosen, errors = error, penalty, wrong
+    sizes = np.bincount(of_row)
+    means_of_rest = -np.bincount(of_row, weights=y) / (len(y) - sizes)
+    return vt.T @ (s / (s**2 + chosen) * rotated), y - errors - means_of_rest[of_row]
 
 
 def _partial_least_squares(z: Matrix, y: Vector, components: int) -> Vector:

@@ -154,15 +154,19 @@ class ReadingsJudge(DirectScorer):
         self._fits(opened)
         return opened
 
+    def text_of(self, item: Item) -> Text:
+        """The row as it is read."""
+        instruction = self.instruction or INSTRUCTIONS["general"]
+        return Text(item.source or "", item.output, item.context or "", instruction)
+
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
         """What the model knows of one row, without its direct score. Raises CallError for a row that cannot be read,
         ModelError for a model that cannot."""
         opened = self.opened(lm)
         reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
         panel = Panel(self.readings(reader.ability.layers), reader)
-        instruction = self.instruction or INSTRUCTIONS["general"]
         try:
-            return panel.read(Text(item.source or "", item.output, item.context or "", instruction))
+            return panel.read(self.text_of(item))
         except OptionError as error:
             raise CallError(str(error)) from None
 

@@ -34,11 +34,13 @@ class TorchReader:
     Args:
         path: a GGUF file, or a folder that `transformers` reads. Nothing is fetched.
         threads: threads that compute; None leaves torch's choice.
+        dtype: "float32", or "bfloat16": half the memory, and twice as fast on processors that compute with it, for
+            three significant digits.
 
     Raises: MissingExtraError without torch and transformers.
     """
 
-    def __init__(self, path: Path, *, threads: int | None = None, name: str = "") -> None:
+    def __init__(self, path: Path, *, threads: int | None = None, name: str = "", dtype: str = "float32") -> None:
         torch, transformers = _torch()
         if threads is not None:
             torch.set_num_threads(threads)
@@ -50,7 +52,7 @@ class TorchReader:
         marks = {"bos": self._tokenizer.bos_token or "", "eos": self._tokenizer.eos_token or ""}
         self.chat: Chat = JinjaChat(self._tokenizer.chat_template or PLAIN_TURNS, **marks)
         model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **loaded)
-        self._model = model.eval()
+        self._model = model.eval().to(getattr(torch, dtype))
         self._body = model.base_model
         self._new_cache = transformers.DynamicCache
         self.ability = Ability(layers=model.config.num_hidden_layers, spread=True)
@@ -88,8 +90,8 @@ class TorchReader:
             entropy=entropy,
             top=top,
             ends=tuple(int(end) for _, end in offsets),
-            means={layer: states[layer][1:].mean(0).numpy() for layer in layers},
-            last={layer: states[layer][-1].numpy().copy() for layer in layers},
+            means={layer: states[layer][1:].float().mean(0).numpy() for layer in layers},
+            last={layer: states[layer][-1].float().numpy().copy() for layer in layers},
         )
 
     def answer(self, question: Question) -> Floats:

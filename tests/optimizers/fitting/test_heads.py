@@ -95,6 +95,19 @@ def test_labels_that_mean_nothing_teach_nothing(recipe: Recipe) -> None:
     assert abs(float(np.mean(found))) < 0.3
 
 
+@pytest.mark.parametrize("groups", [40, 20, 7])
+def test_noise_in_more_dimensions_than_rows_teaches_nothing(groups: int) -> None:
+    """Rows that are centred together tell each other's labels to a fit with enough dimensions: Q came to 3."""
+    found = []
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        states = {"wide": rng.normal(size=(40, 400))}
+        table = Readings((), np.zeros((40, 0)), tuple(i % groups for i in range(40)), states)
+        y = rng.normal(size=40)
+        found.append(agreement(StateRidge("layers", ("wide",))(table, y).left_out, y))
+    assert abs(float(np.mean(found))) < 0.3  # each has a standard deviation of about .45
+
+
 @pytest.mark.parametrize("recipe", [r for r in RECIPES if isinstance(r, Ridge | StateRidge)], ids=lambda r: r.name)
 def test_left_out_scores_are_those_of_a_fit_without_the_group(recipe: Ridge | StateRidge) -> None:
     table, y = made(4, 40)

@@ -1,0 +1,134 @@
+"""What readings are worth on the benchmark sets: tables of what a model knows of each row, kept for any later statistics.
+
+    python -m judgesmith.experiments.papers.readings read FILE.jsonl MODEL.gguf --aspect A [--aspect B] [-o FOLDER]
+    python -m judgesmith.experiments.papers.readings measure FOLDER/*.npz [--labels 40] [--draws 50] [-o found.json]
+
+`read` takes about 150 rows (whole documents, in an order drawn with seed 11, as `judgesmith study readings` does) and
+reads them with transformers (extra `torch`), which is faster here than llama.cpp. What was read is kept, so that the
+same command goes on after Ctrl-C. The direct score is the expected digit under the model's exact probabilities, after
+the direct judge's own prompt. `measure` is the study's statistics, without a model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import OptionError
+from ...optimizers.examples import examples_of, groups, humans, item_of
+from ...programs.models.files import file_sha256
+from ...programs.readings.forms import DIGITS
+from ...programs.readings.head import Readings, Vector
+from ...programs.readings.judge import ReadingsJudge, table_of
+from ...programs.readings.panel import Panel
+from ...programs.readings.passages import Message, Question, rendered
+from ...programs.readings.reader import Reader
+from ...programs.readings.store import KeptReader, default_store_path
+from ...programs.readings.torch_reader import TorchReader
+from ...signatures.values import Item
+from ..studies.readings import Found, Known, gather, study_table
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    read = commands.add_parser("read")
+    read.set_defaults(run=_read)
+    read.add_argument("file", type=Path)
+    read.add_argument("model", type=Path)
+    read.add_argument("--aspect", action="append", required=True)
+    read.add_argument("--instruction", default="")
+    read.add_argument("--rows", type=int, default=150)
+    read.add_argument("--threads", type=int)
+    read.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    read.add_argument("-o", "--output", type=Path, default=Path("tables"))
+    measure = commands.add_parser("measure")
+    measure.set_defaults(run=_measure)
+    measure.add_argument("tables", type=Path, nargs="+")
+    measure.add_argument("--labels", type=int, action="append")
+    measure.add_argument("--draws", type=int, default=50)
+    measure.add_argument("-o", "--output", type=Path, help="all figures as JSON")
+    options = parser.parse_args()
+    options.run(options)
+
+
+def _read(options: argparse.Namespace) -> None:
+    options.output.mkdir(parents=True, exist_ok=True)
+    sets = gather([options.file], options.aspect, columns={}, rows=options.rows)
+    plain = TorchReader(options.model, threads=options.threads, dtype=options.dtype)
+    told = f"{file_sha256(options.model)} by torch in {options.dtype}"
+    reader = KeptReader(plain, default_store_path(), model=told)
+    for name, labels in sets:
+        judge = ReadingsJudge.from_options(
+            {"instruction": options.instruction} if options.instruction else {}, labels_aspect=labels.aspect
+        )
+        panel = Panel(judge.readings(reader.ability.layers), reader)
+        examples, started = examples_of(labels), time.monotonic()
+        rows, direct, there = [], [], []
+        for number, example in enumerate(examples):
+            try:
+                item = item_of(example)
+                rows.append(panel.read(judge.text_of(item)))
+                direct.append(_expected_digit(judge, reader, item))
+                there.append(number)
+            except OptionError as error:
+                print(f"{name}, row {number + 1}: {error}", file=sys.stderr)
+            if number % 10 == 9:
+                took = time.monotonic() - started
+                print(f"{name}: {number + 1} of {len(examples)} rows, {took:.0f} s", file=sys.stderr, flush=True)
+        members, scores = groups(examples), humans(examples)
+        known = Known(
+            table_of(rows, direct, [str(members[i]) for i in there]),
+            scores[there],
+            tuple(labels.rows[i].system or "" for i in there),
+            len(examples) - len(there),
+        )
+        save(options.output / f"{name.replace('/', '.')}.{options.model.stem}.npz", known)
+
+
+def _expected_digit(judge: ReadingsJudge, reader: Reader, item: Item) -> float:
+    """The direct judge's score in percent, from the probabilities of the digits 1 to 5 after its prompt."""
+    judge.scorer.predict.layout = type(judge.scorer.predict.layout)("none", "expected")
+    turns = [Message(turn["role"], (turn["content"],)) for turn in judge.previews(item)["scorer"]]
+    logp = reader.answer(Question(rendered(reader.chat, turns), DIGITS)).astype(np.float64)
+    shares = np.exp(logp - logp.max())
+    return float(25.0 * (shares / shares.sum()) @ np.arange(5))
+
+
+def save(path: Path, known: Known) -> None:
+    """A table with its human scores, groups and systems; `load` gives it back."""
+    table = known.table
+    states = {f"states/{block}": values.astype(np.float16) for block, values in table.states.items()}
+    np.savez_compressed(
+        path, names=np.array(table.names), values=table.values, groups=np.array([str(g) for g in table.groups]),
+        scores=known.scores, systems=np.array(known.systems), failed=known.failed, **states,
+    )  # fmt: skip
+
+
+def load(path: Path) -> Known:
+    """What `save` wrote."""
+    with np.load(path, allow_pickle=False) as kept:
+        states = {name.removeprefix("states/"): kept[name] for name in kept.files if name.startswith("states/")}
+        scores: Vector = kept["scores"]
+        table = Readings(tuple(kept["names"].tolist()), kept["values"], tuple(kept["groups"].tolist()), states)
+        return Known(table, scores, tuple(kept["systems"].tolist()), int(kept["failed"]))
+
+
+def _measure(options: argparse.Namespace) -> None:
+    sizes = options.labels or (20, 40, 80)
+    found = []
+    for path in options.tables:
+        one = study_table(path.stem, load(path), sizes=sizes, draws=options.draws)
+        found.append(one)
+        print(json.dumps({path.stem: {k: v for k, v in one.to_dict().items() if k not in ("alone", "within", "sizes")}}))
+    if options.output:
+        options.output.write_text(json.dumps(Found(tuple(found), "").to_dict(), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
