@@ -1,4 +1,4 @@
-"""What readings are worth on the benchmark sets: tables of what a model knows of each row, kept for any later statistics.
+"""What readings are worth on the benchmark sets: tables of what a model knows of each row, kept for later statistics.
 
     python -m judgesmith.experiments.papers.readings read FILE.jsonl MODEL.gguf --aspect A [--aspect B] [-o FOLDER]
     python -m judgesmith.experiments.papers.readings measure FOLDER/*.npz [--labels 40] [--draws 50] [-o found.json]
@@ -31,7 +31,13 @@ from ...programs.readings.reader import Reader
 from ...programs.readings.store import KeptReader, default_store_path
 from ...programs.readings.torch_reader import TorchReader
 from ...signatures.values import Item
-from ..studies.readings import Found, Known, gather, study_table
+from ..studies.readings import Draws, Found, Known, SetFound, gather, study_table
+
+#: What 40 labels give, unless a size is named. told: the nested Q less that of fresh rows.
+COLUMNS = (
+    "task", "documents", "zero-shot", "log p, no label", "surface", "states", "weighed, 20 / 40 / 80", "below", "gap",
+    "p", "r within documents", "r without length", "told", "unseen systems", "seen systems",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -123,11 +129,33 @@ def _measure(options: argparse.Namespace) -> None:
     sizes = options.labels or (20, 40, 80)
     found = []
     for path in options.tables:
-        one = study_table(path.stem, load(path), sizes=sizes, draws=options.draws)
-        found.append(one)
-        print(json.dumps({path.stem: {k: v for k, v in one.to_dict().items() if k not in ("alone", "within", "sizes")}}))
+        found.append(study_table(path.stem, load(path), sizes=sizes, draws=options.draws))
+        print(f"{path.stem}: done", file=sys.stderr, flush=True)
+    whole = Found(tuple(found), "")
     if options.output:
-        options.output.write_text(json.dumps(Found(tuple(found), "").to_dict(), indent=1) + "\n")
+        options.output.write_text(json.dumps(whole.to_dict(), indent=1) + "\n")
+    corrected = whole.p_values()
+    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
+    for one in found:
+        if (main := one.at(40)) is not None:
+            print(_line(one, main, corrected[one.name]))
+
+
+def _line(one: SetFound, main: Draws, p: float) -> str:
+    """A row of the table: what 40 labels give, and each reading's share of it."""
+
+    def mean(name: str) -> str:
+        return f"{main.each[name].mean():.2f}" if name in main.each else ""
+
+    weighed = " / ".join(f"{size.chosen.mean():.2f} ± {size.chosen.std():.2f}" for size in one.draws)
+    gap, of = main.gap, one.systems
+    systems = ("", "") if of is None else (f"{of.zero_shot:.2f} → {of.unseen:.2f}", f"{of.seen:.2f}")
+    cells = (
+        one.name, str(one.groups), f"{main.zero_shot.mean():.2f}", mean("assistant.mean"), mean("surface"),
+        mean("assistant layers"), weighed, f"{main.below:.0%}", f"{gap.value:+.2f} [{gap.low:.2f}, {gap.high:.2f}]",
+        f"{p:.3f}", " → ".join(f"{r:.2f}" for r in main.within), " → ".join(f"{r:.2f}" for r in main.without_length),
+    )  # fmt: skip
+    return f"| {' | '.join((*cells, f'{main.told.mean():+.2f}', *systems))} |"
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from .options import LM, LibraryAspect, Method
+from .options import LM, LibraryAspect, complete_method
 from .settings import Config, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
@@ -39,15 +39,18 @@ def new(
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score; 0 to 100 if not given.")
     ] = None,
-    method: Method = COMPARING,
+    method: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="How it judges: see `judgesmith methods`.", autocompletion=complete_method),
+    ] = COMPARING,
     library_aspect: LibraryAspect = None,
     settings: Settings = None,
     config: Config = None,
 ) -> None:
     """Save a judge that has learnt from no labels, for when there are none yet.
 
-    How far to trust it nobody knows: `judgesmith evaluate` says so from a few human scores, `judgesmith discern` what
-    perturbations it notices without any, and `judgesmith compile` makes a better one.
+    Nothing is known yet of how far to trust it: `judgesmith evaluate` tells that from a few human scores, `judgesmith
+    discern` tells which perturbations it notices without any, and `judgesmith compile` makes a better one.
     """
     from ..experiments.compile_run import Setup, judge_in_words
     from ..experiments.console import out

@@ -50,7 +50,7 @@ Columns = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout, for machines.")]
 
 
-def _methods(incomplete: str) -> list[tuple[str, str]]:
+def complete_method(incomplete: str) -> list[tuple[str, str]]:
     from ..programs.registry import judges
 
     return [(name, part.about) for name, part in judges.parts().items() if name.startswith(incomplete)]
@@ -68,7 +68,7 @@ Method = Annotated[
         metavar="NAME",
         help="How it judges: see `judgesmith methods`. Default: readings where the model can be read (local/…, "
         "gguf:…, or --set reader=…), else active-critic.",
-        autocompletion=_methods,
+        autocompletion=complete_method,
     ),
 ]
 Optimizer = Annotated[
