@@ -139,6 +139,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     """A DSPy adapter that also knows its answer's grammar and how to read it. Subclasses say how answers look."""
 
     wants_logprobs = False
+    scale = HUNDRED  # of the scores in a prompt and in its answer
 
     def __init_subclass__(cls, **given: Any) -> None:
         """DSPy wraps `format` and `parse` for its callbacks in every subclass anew, so that an inherited one would be
@@ -173,7 +174,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
         """What a row shows, as texts by field."""
         return {
-            name: text if isinstance(text := _show(inputs[name]), Laid) else disarm(text)
+            name: text if isinstance(text := _show(inputs[name], self.scale), Laid) else disarm(text)
             for name in signature.input_fields
             if inputs.get(name)
         }
@@ -211,7 +212,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
             if name in fields and inputs.get(name):
-                system.append(block(name, _show(inputs[name])))
+                system.append(block(name, _show(inputs[name], self.scale)))
         turns: list[Message] = []
         examples: list[str] = []
         for demo in demos:
@@ -232,7 +233,9 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         ]
 
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
-        parts = [block(name, _show(values[name])) for name in fields if name not in SHARED and values.get(name)]
+        parts = [
+            block(name, _show(values[name], self.scale)) for name in fields if name not in SHARED and values.get(name)
+        ]
         return "\n".join(parts) or "(no text)"
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
@@ -240,12 +243,14 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         return self.read(Reply(completion), {}).values
 
 
-def _show(value: Any) -> str:
+def _show(value: Any, scale: Scale) -> str:
     if isinstance(value, str):
         return value
-    if isinstance(value, Mapping):  # criterion scores of an earlier step
+    if isinstance(value, Mapping):  # criterion scores of an earlier step, on the scale that is asked for
+        digits = 0 if scale == HUNDRED else 1
         return "\n".join(
-            f"{name}: {score.explanation + ' ' if score.explanation else ''}Score: {score.score:.0f}/100"
+            f"{name}: {score.explanation + ' ' if score.explanation else ''}"
+            f"Score: {scale.from_percent(score.score):.{digits}f}/{scale.high:.0f}"
             for name, score in value.items()
             if not math.isnan(score.score)
         )

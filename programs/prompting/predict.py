@@ -24,6 +24,9 @@ from .layouts import Layout, Read, unmarked
 from .neighbours import Neighbours
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
+#: What a model is told whose answer could not be read. Told in those words, small ones take the judged text for
+#: unreadable, and give it the lowest score.
+AGAIN = "The form of that answer was wrong, not what it says. Write it again."
 #: What demonstrations carry beside the fields of a signature.
 DEMO_MARKS = ("group", "score", "augmented", "gold")
 
@@ -154,7 +157,7 @@ class JudgePredict(dspy.Predict):  # type: ignore[misc]
             again: list[Message] = [
                 *messages,
                 {"role": "assistant", "content": raw[0] or "(no answer)"},
-                {"role": "user", "content": f"That answer could not be read. {rules}"},
+                {"role": "user", "content": f"{AGAIN} {rules}"},
             ]
             second = await asked(again)
             if second.problem is not None:

@@ -16,6 +16,7 @@ from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Sampling, language_model
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.prompting.predict import AGAIN
 from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
 
 TASK = "Summaries of news are judged."
@@ -36,7 +37,7 @@ def is_overall(messages: Any) -> bool:
 
 
 def is_again(messages: Any) -> bool:
-    return messages[-1]["content"].startswith("That answer could not be read.")
+    return messages[-1]["content"].startswith(AGAIN)
 
 
 def critic(variant: Any = "coarse", lm: Any = None, **options: Any) -> ActiveCritic:

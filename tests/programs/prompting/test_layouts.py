@@ -115,6 +115,9 @@ def test_criterion_scores_follow_the_output_and_replace_the_definitions() -> Non
     system, last = scorer.predict.messages(scorer.inputs(Item("x", "y"), KNOWN, scores))
     assert "<criteria>" not in system["content"]
     assert last["content"].endswith("<criteria_scores>\nFluency: Reads well. Score: 75/100\n</criteria_scores>")
+    # A model that is asked for a digit from 1 to 5 and shown scores of 100 answers 100.
+    (*_, last) = (digit := overall(reading="expected")).predict.messages(digit.inputs(Item("x", "y"), KNOWN, scores))
+    assert last["content"].endswith("<criteria_scores>\nFluency: Reads well. Score: 4.0/5\n</criteria_scores>")
 
 
 # Demonstrations
