@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,8 @@ class TorchReader:
         dtype: "float32", or "bfloat16": half the memory, and twice as fast on processors that compute with it, for
             three significant digits.
 
+    One row is read at a time, whatever thread asks.
+
     Raises: MissingExtraError without torch and transformers.
     """
 
@@ -58,6 +61,7 @@ class TorchReader:
         self.ability = Ability(layers=model.config.num_hidden_layers, spread=True)
         self._slots: list[_Slot] = []
         self._clock = 0
+        self._lock = threading.Lock()
         self.computed = 0  # tokens that went through the model, for reports of cost
 
     def tokens(self, piece: Piece) -> list[int]:
@@ -67,6 +71,16 @@ class TorchReader:
         return found
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
+        """See `Reader`."""
+        with self._lock:
+            return self._read(passage, layers)
+
+    def answer(self, question: Question) -> Floats:
+        """See `Reader`."""
+        with self._lock:
+            return self._answer(question)
+
+    def _read(self, passage: Passage, layers: Sequence[int]) -> TokenReading:
         parts = [self.tokens(piece) for piece in passage.pieces]
         before = list(itertools.chain.from_iterable(parts[: passage.target]))
         target = parts[passage.target]
@@ -94,7 +108,7 @@ class TorchReader:
             last={layer: states[layer][-1].float().numpy().copy() for layer in layers},
         )
 
-    def answer(self, question: Question) -> Floats:
+    def _answer(self, question: Question) -> Floats:
         tokens = list(itertools.chain.from_iterable(map(self.tokens, question.pieces)))
         state = self._states(tokens, len(tokens) - 1, False)[-1]
         with self._torch.inference_mode():
