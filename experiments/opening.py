@@ -109,11 +109,15 @@ def open_model(name: str | None, where: Connection | None = None, sampling: Samp
             "--lm ollama_chat/llama3.1:8b or --lm openai/gpt-4o-mini"
         )
     if is_local(name):
-        if name.startswith("local/") and not installed(name):
-            fetch(name)
+        _fetch_missing(name)
         with err.status(f"loading {escape(name)} …"):
             embedded(name)
     return language_model(name, connection=where, sampling=sampling)
+
+
+def _fetch_missing(name: str) -> None:
+    if name.startswith("local/") and not installed(name):
+        fetch(name)
 
 
 def fetch(name: str) -> Path:
@@ -147,9 +151,13 @@ def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> J
 
 
 def open_others(judge: Judge, where: Connection | None) -> None:
-    """The models that a judge calls beside its own: fetched and tried before anything is spent."""
+    """The models that a judge needs beside its own: fetched before anything is spent, and tried where they are called.
+    One that is only read is opened by its reader; a server for it would hold its weights twice."""
     for name in judge.models():
-        open_model(name, where)
+        if name in judge.reads():
+            _fetch_missing(name)
+        else:
+            open_model(name, where)
     judge.connect(where)
 
 

@@ -118,6 +118,9 @@ class Ensemble(Judge):
     def models(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for m in self.members for name in m.models()))
 
+    def reads(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for m in self.members for name in m.reads()))
+
     def connect(self, connection: Connection | None) -> None:
         for member in self.members:
             member.connect(connection)

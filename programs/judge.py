@@ -280,6 +280,10 @@ class Judge(dspy.Module):  # type: ignore[misc]
         """Names of the models that it calls beside its own (`lm`), for whoever has to fetch or show them."""
         return ()
 
+    def reads(self) -> tuple[str, ...]:
+        """Those of `models` that answer no call: their weights are read in this process."""
+        return ()
+
     def connect(self, connection: Connection | None) -> None:
         """How those models are reached; never from an artifact."""
 

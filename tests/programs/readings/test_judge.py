@@ -12,6 +12,7 @@ from planted import PlantedReader, guessing
 
 from judgesmith.errors import ArtifactError, ModelError, OptionError
 from judgesmith.experiments.compile_run import Setup
+from judgesmith.experiments.opening import open_others
 from judgesmith.programs import artifact
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -187,6 +188,16 @@ def test_a_model_that_cannot_be_read_says_who_could(scripted: MakeScripted) -> N
     lm, _ = scripted(lambda _: "Score: 60", name="openai/other")
     with pytest.raises(ModelError, match="--set reader=local/"):
         list(fitted(lm=lm).score_many(ROWS))
+
+
+def test_a_reader_is_not_started_as_a_model_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its weights would be in memory twice, and a machine without llama.cpp could not read with torch."""
+
+    def never(name: str, *_: Any) -> None:
+        raise AssertionError(f"{name} was started")
+
+    monkeypatch.setattr("judgesmith.experiments.opening.open_model", never)
+    open_others(ReadingsJudge("fluency", reader="gguf:weights.gguf"), None)
 
 
 # Saved judges
