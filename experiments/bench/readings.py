@@ -3,7 +3,7 @@
     python experiments/bench/readings.py [--json] [--lm local/qwen2.5-0.5b] [--rows 20] [--repetitions 3]
 
 One run, interleaved, without caches, the median of the repetitions: likelihood alone (one pass over the row); all
-readings (two passes, hidden states); one digit under its probabilities; Active-Critic's score with its explanation.
+readings (one pass, with hidden states); one digit under its probabilities; Active-Critic's score with its explanation.
 Then the memory of the process after as many rows again and again, which must not grow.
 """
 

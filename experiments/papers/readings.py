@@ -15,14 +15,17 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ...errors import OptionError
 from ...optimizers.examples import examples_of, groups, humans, item_of
 from ...programs.models.files import file_sha256
-from ...programs.readings.forms import DIGITS
+from ...programs.readings.forms import DIGITS, FORMS
 from ...programs.readings.head import Readings, Vector
 from ...programs.readings.judge import ReadingsJudge, table_of
 from ...programs.readings.panel import Panel
@@ -50,6 +53,7 @@ def main() -> None:
     read.add_argument("--aspect", action="append", required=True)
     read.add_argument("--instruction", default="")
     read.add_argument("--rows", type=int, default=150)
+    read.add_argument("--form", action="append", help="as in read_forms of the judge; its default where not given")
     read.add_argument("--threads", type=int)
     read.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
     read.add_argument("-o", "--output", type=Path, default=Path("tables"))
@@ -57,6 +61,7 @@ def main() -> None:
     measure.set_defaults(run=_measure)
     measure.add_argument("tables", type=Path, nargs="+")
     measure.add_argument("--labels", type=int, action="append")
+    measure.add_argument("--form", action="append", help="forms whose readings count; those of the judge by default")
     measure.add_argument("--draws", type=int, default=50)
     measure.add_argument("-o", "--output", type=Path, help="all figures as JSON")
     options = parser.parse_args()
@@ -70,9 +75,8 @@ def _read(options: argparse.Namespace) -> None:
     told = f"{file_sha256(options.model)} by torch in {options.dtype}"
     reader = KeptReader(plain, default_store_path(), model=told)
     for name, labels in sets:
-        judge = ReadingsJudge.from_options(
-            {"instruction": options.instruction} if options.instruction else {}, labels_aspect=labels.aspect
-        )
+        given = {"instruction": options.instruction, "read_forms": options.form}
+        judge = ReadingsJudge.from_options({k: v for k, v in given.items() if v}, labels_aspect=labels.aspect)
         panel = Panel(judge.readings(reader.ability.layers), reader)
         examples, started = examples_of(labels), time.monotonic()
         rows, direct, there = [], [], []
@@ -110,10 +114,11 @@ def save(path: Path, known: Known) -> None:
     """A table with its human scores, groups and systems; `load` gives it back."""
     table = known.table
     states = {f"states/{block}": values.astype(np.float16) for block, values in table.states.items()}
-    np.savez_compressed(
-        path, names=np.array(table.names), values=table.values, groups=np.array([str(g) for g in table.groups]),
-        scores=known.scores, systems=np.array(known.systems), failed=known.failed, **states,
-    )  # fmt: skip
+    kept: dict[str, Any] = {
+        "names": np.array(table.names), "values": table.values, "groups": np.array([str(g) for g in table.groups]),
+        "scores": known.scores, "systems": np.array(known.systems), "failed": known.failed, **states,
+    }  # fmt: skip
+    np.savez_compressed(path, **kept)
 
 
 def load(path: Path) -> Known:
@@ -125,11 +130,19 @@ def load(path: Path) -> Known:
         return Known(table, scores, tuple(kept["systems"].tolist()), int(kept["failed"]))
 
 
+def of_forms(known: Known, forms: Sequence[str]) -> Known:
+    """The table with the numbers of some forms alone, beside the direct score and the surface."""
+    other = {*FORMS} - {*forms}
+    left = [n for n in known.table.names if n.split(".")[0] not in other and ("bare" in forms or "lift" not in n)]
+    return replace(known, table=replace(known.table, names=tuple(left), values=known.table.columns(left)))
+
+
 def _measure(options: argparse.Namespace) -> None:
     sizes = options.labels or (20, 40, 80)
+    forms = options.form or ReadingsJudge().read_forms
     found = []
     for path in options.tables:
-        found.append(study_table(path.stem, load(path), sizes=sizes, draws=options.draws))
+        found.append(study_table(path.stem, of_forms(load(path), forms), sizes=sizes, draws=options.draws))
         print(f"{path.stem}: done", file=sys.stderr, flush=True)
     whole = Found(tuple(found), "")
     if options.output:

@@ -56,8 +56,8 @@ class Contributions(Details):
 class ReadingsJudge(DirectScorer):
     """What the model knows of a row, weighed by labels; until it is compiled, the plain direct score.
 
-    Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction, and one
-    over the output alone. See `Options`.
+    Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction. See
+    `Options`.
     """
 
     kind: ClassVar[str] = "readings"
@@ -79,7 +79,8 @@ class ReadingsJudge(DirectScorer):
             max_length=2000,
         )
         read_forms: Annotated[tuple[Form, ...], Field(min_length=1)] = option(
-            ("assistant", "bare"), "Forms in which likelihoods are read: assistant, tags, plain, bare, reverse."
+            ("assistant",),
+            "Forms in which likelihoods are read, a pass for each: assistant, tags, plain, bare, reverse.",
         )
         checks: Annotated[tuple[Check, ...], Field(max_length=24)] = option(
             (), "Statements that a good output fulfils; the log-odds of Yes for each are readings, too."
@@ -135,6 +136,9 @@ class ReadingsJudge(DirectScorer):
 
     def models(self) -> tuple[str, ...]:
         return (self.reader,) if self.reader else ()
+
+    def reads(self) -> tuple[str, ...]:
+        return self.models()
 
     async def prepare(self, lm: LanguageModel) -> None:
         await super().prepare(lm)
