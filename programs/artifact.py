@@ -279,9 +279,10 @@ def _dump_scoring(judge: Judge) -> dict[str, Any]:
 
 
 def _method(judge: Judge) -> dict[str, Any]:
-    found = predictors(judge)
+    found, left_out = predictors(judge), judge.chosen.left_out()
+    options = {name: value for name, value in judge.options().items() if name not in left_out}
     return {
-        "program": {"kind": judge.kind, "options": judge.options()},
+        "program": {"kind": judge.kind, "options": options},
         "task": judge.knowledge.description,
         "criteria": [{"name": c.name, "definition": c.definition} for c in judge.knowledge.criteria],
         **judge.fitted(),

@@ -24,8 +24,10 @@ from ..prompting.predict import Answer, JudgePredict, answer_of
 from ..prompting.structured import read_structured
 from .text import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
 
-#: Errors that a grammar allows: the small models that need one go on and on where they may.
+#: Errors that a grammar allows unless told otherwise: the small models that need one go on and on where they may.
 FORCED_MOST = 4
+#: Tokens that an error in an answer may take, and all else in it.
+OF_AN_ERROR, OF_THE_REST = 180, 180
 Overall = Literal["labels", "integers"]
 Severity = Literal["integers", "categories"]
 
@@ -54,7 +56,7 @@ class AnnotationLayout(Layout):
 
     overall, severity: labels or numbers (the paper's ablations 1–3; its own choice is labels overall and numbers for
     severity). rules: False leaves the rules out (ablation 4). reading: the label "said", or the "expected" one under
-    the model's probabilities at its place.
+    the model's probabilities at its place. forced_most: errors at most where a grammar forces the form.
     """
 
     def __init__(
@@ -64,9 +66,11 @@ class AnnotationLayout(Layout):
         overall: Overall = "labels",
         severity: Severity = "integers",
         rules: bool = True,
+        forced_most: int = FORCED_MOST,
     ) -> None:
         super().__init__()
         self.reading = reading
+        self.forced_most = forced_most
         self.overall = overall
         self.severity = severity
         self.with_rules = rules
@@ -141,14 +145,14 @@ class AnnotationLayout(Layout):
         severity = "[1-5]" if self.severity == "integers" else _choice(SEVERITIES)
         return (
             'root ::= errors "\\n\\nOverall: " label "\\nReason: " why\n'
-            f'errors ::= "No Error" | error ("\\n\\n" error){{0,{FORCED_MOST - 1}}}\n'
+            f'errors ::= "No Error" | error ("\\n\\n" error){{0,{self.forced_most - 1}}}\n'
             'error ::= "Error " [1-9] "\\nLocation: " place "\\nExplanation: " why "\\nSeverity: " severity\n'
             'place ::= "omission" | "\\"" [^"\\n]{2,160} "\\""\n'
             f"why ::= {SENTENCE}\nlabel ::= {_choice(self.labels)}\nseverity ::= {severity}"
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
-        return 900
+        return OF_AN_ERROR * self.forced_most + OF_THE_REST
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         found = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
@@ -184,7 +188,11 @@ def _choice(words: Sequence[str] | Mapping[str, Any]) -> str:
 
 
 class MergeLayout(Layout):
-    """One list of errors out of several."""
+    """One list of errors out of several. forced_most: as in `AnnotationLayout`."""
+
+    def __init__(self, *, forced_most: int = FORCED_MOST) -> None:
+        super().__init__()
+        self.forced_most = forced_most
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         return (
@@ -206,13 +214,13 @@ class MergeLayout(Layout):
 
     def grammar(self, inputs: Mapping[str, Any]) -> str | None:
         return (
-            f'root ::= error ("\\n\\n" error){{0,{FORCED_MOST - 1}}}\n'
+            f'root ::= error ("\\n\\n" error){{0,{self.forced_most - 1}}}\n'
             'error ::= "Error " [1-9] "\\nLocation: " place "\\nExplanation: " why "\\nSeverity: " [1-5]\n'
             f'place ::= "omission" | "\\"" [^"\\n]{{2,160}} "\\""\nwhy ::= {SENTENCE}'
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
-        return 900
+        return OF_AN_ERROR * self.forced_most + OF_THE_REST
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         found = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
@@ -262,9 +270,9 @@ class Annotator(Evaluator):
 class Supervisor(Evaluator):
     """One call merges what several annotators found."""
 
-    def __init__(self) -> None:
+    def __init__(self, layout: MergeLayout | None = None) -> None:
         super().__init__()
-        self.predict = JudgePredict(MergeAnnotations, MergeLayout())
+        self.predict = JudgePredict(MergeAnnotations, layout or MergeLayout())
 
     def inputs(self, output: str, reported: Mapping[str, Sequence[ErrorSpan]]) -> dict[str, Any]:
         return {

@@ -28,7 +28,17 @@ from ..one_aspect import OneAspectJudge
 from ..prompting.layouts import Reading
 from ..prompting.predict import Answer, JudgePredict
 from ..registry import judges
-from .annotation import AnnotationLayout, Annotator, Focus, Overall, Severity, Supervisor, error_list
+from .annotation import (
+    FORCED_MOST,
+    AnnotationLayout,
+    Annotator,
+    Focus,
+    MergeLayout,
+    Overall,
+    Severity,
+    Supervisor,
+    error_list,
+)
 from .grounding import ground_errors
 from .merging import MOST, check_merged, lost_reports, merge_errors, outliers
 from .text import Annotation
@@ -105,12 +115,22 @@ class OpeNLGauge(OneAspectJudge):
         overall: Overall = option("labels", "The overall judgement: labels, or integers (the paper's ablations, §7.3).")
         severity: Severity = option("integers", "The severity of errors: integers, or categories (an ablation, §7.3).")
         rules: bool = option(True, "The rules of annotation stand in the prompt; no is an ablation (§7.3).")
+        forced_most: int = option(
+            FORCED_MOST,
+            "Errors at most in an answer of a local model, whose form is forced: small ones go on and on where they "
+            "may. Other models, as in the paper, are asked for at most 8.",
+            added=True,
+            ge=1,
+            le=MOST,
+        )
         drop_outliers: bool = option(
             True,
             "An annotator whose score is two standard deviations and one label from the mean is not heard by the "
             "supervisor (its score counts).",
         )
-        show_data: bool = option(True, "Structured inputs are laid out for reading.")
+        show_data: bool = option(
+            True, "Structured inputs are laid out for reading; no shows them as they are (the paper's)."
+        )
 
     class Fitted(Judge.Fitted):
         ensemble: Annotated[list[SavedMember], Field(max_length=64)] | None = option(
@@ -123,7 +143,7 @@ class OpeNLGauge(OneAspectJudge):
         self._open: dict[str, LanguageModel] = {}
         self._brief = False
         self.annotator = Annotator(self._layout("said"))
-        self.supervisor = Supervisor()
+        self.supervisor = Supervisor(MergeLayout(forced_most=self.forced_most))
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
@@ -149,7 +169,9 @@ class OpeNLGauge(OneAspectJudge):
         return str(self.chosen.supervisor)  # type: ignore[attr-defined]  # the step has the option's name
 
     def _layout(self, reading: Reading) -> AnnotationLayout:
-        return AnnotationLayout(reading, overall=self.overall, severity=self.severity, rules=self.rules)
+        return AnnotationLayout(
+            reading, overall=self.overall, severity=self.severity, rules=self.rules, forced_most=self.forced_most
+        )
 
     def options(self) -> dict[str, Any]:
         """Without the annotators, which stand with what was fitted."""

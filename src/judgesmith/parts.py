@@ -41,10 +41,17 @@ class Options(BaseModel):
         """The options as JSON values."""
         return self.model_dump(mode="json")
 
+    def left_out(self) -> set[str]:
+        """The options that a saved judge leaves out: `added` ones that stand at their defaults."""
+        fields = type(self).model_fields.items()
+        return {name for name, field in fields if field.json_schema_extra and getattr(self, name) == field.default}
 
-def option(default: Any, help: str, **limits: Any) -> Any:
-    """One option of an `Options` model. limits: pydantic's own (ge, le, max_length, …)."""
-    return Field(default, description=help, **limits)
+
+def option(default: Any, help: str, *, added: bool = False, **limits: Any) -> Any:
+    """One option of an `Options` model. added: after judges were saved without it, whose fingerprints must stay as they
+    are, so a judge is saved with it only where it is not the default. limits: pydantic's own (ge, le, max_length, …).
+    """
+    return Field(default, description=help, json_schema_extra={"added": True} if added else None, **limits)
 
 
 @dataclass(frozen=True, slots=True)

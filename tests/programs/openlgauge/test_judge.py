@@ -81,6 +81,17 @@ def test_the_prompt_says_the_aspect_its_ends_and_what_to_leave_aside(texts_of: C
     assert "at most 8 errors" in shown
 
 
+@pytest.mark.parametrize(("options", "most", "tokens"), [({}, 4, 900), ({"forced_most": 8}, 8, 1620)])
+def test_a_local_model_may_list_as_many_errors_as_the_paper(options: dict[str, Any], most: int, tokens: int) -> None:
+    judge = gauge(**options)
+    for layout in (judge.annotator.predict.layout, judge.supervisor.predict.layout):
+        # One error, and as many more as the grammar repeats.
+        assert f'("\\n\\n" error){{0,{most - 1}}}' in layout.grammar({})
+        assert layout.max_tokens({}) == tokens
+    with pytest.raises(OptionError, match="forced_most"):
+        gauge(forced_most=9)
+
+
 def test_structured_sources_are_laid_out() -> None:
     judge = gauge()
     item = Item("The Eagle serves French food.", "name[The Eagle], food[French]")
