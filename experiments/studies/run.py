@@ -107,7 +107,7 @@ class Study:
         labels = read_labels(
             Path(config.labels), aspect=config.aspect, scale=config.scale, columns=column_roles(config.columns)
         )
-        config = config.model_copy(update={"aspect": labels.aspect, "scale": labels.scale})
+        config = config.model_copy(update={"aspect": config.aspect or labels.aspect, "scale": labels.scale})
         other = _heldout(config, labels)
         parts = {seed: draw(labels, other, seed, config.level) for seed in config.seeds}
         pool = min(len(part.pool) for part in parts.values())
@@ -153,8 +153,9 @@ class Study:
         library_aspect = own.pop("library_aspect", c.settings.get("library_aspect"))
         named = [(name, value) for name, value in own.items() if name not in ("method", "optimizer")]
         cells = [("run.level", c.level), ("run.seed", cell.seed)]
+        trial = [("method.trial", cell.seed)] if setup.takes("method.trial") else []  # of drawn answers
         return CompileRun.of(
-            setup, setup.resolve(c.shared(arm).items(), named, cells, source="settings:"),
+            setup, setup.resolve(trial, c.shared(arm).items(), named, cells, source="settings:"),
             labels=Path(c.labels), lm=cell.model or None, output=Path(), aspect=c.aspect, scale=c.scale,
             columns=c.columns, library_aspect=library_aspect,
         )  # fmt: skip
@@ -200,7 +201,7 @@ def _is_number(text: str) -> bool:
 def _heldout(config: StudyConfig, labels: Labels) -> float | Labels:
     if not _is_number(config.heldout):
         return read_labels(
-            Path(config.heldout), aspect=labels.aspect, scale=labels.scale, columns=column_roles(config.columns)
+            Path(config.heldout), aspect=config.aspect, scale=labels.scale, columns=column_roles(config.columns)
         )
     share = float(config.heldout)
     if not 0 < share < len(labels) or (share >= 1 and share != int(share)):

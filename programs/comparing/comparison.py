@@ -1,9 +1,9 @@
 """Pairwise comparison: whether an output is better than, worse than or similar to another one, as probabilities.
 
 The material and the two outputs are asked about in one prompt, whose answer is one word. With log-probabilities one
-call gives the probabilities of all words; a model without them is asked several times. The question is always how the
-second output compares with the first, whichever of them is judged, so that with both orders a liking for a place and
-a liking for a word cancel out.
+call gives the probabilities of all words; a model without them is asked several times. A form asks about the output in
+one place (the second, in yes-no-first the first), whichever of the two is judged, so that with both orders a liking
+for a place and a liking for a word cancel out.
 
 Source: "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§2.2, §4). Prompts are ours.
 """
@@ -31,12 +31,16 @@ from ..prompting.evaluator import Call, Evaluator
 from ..prompting.layouts import SHARED, Laid, Layout, Read, block
 from ..prompting.predict import Answer, JudgePredict, Unreadable, answer_of, called, carrying
 
-Question = Literal["better-worse", "yes-no"]
+Question = Literal["better-worse", "yes-no", "yes-no-first"]
 Order = Literal["other-first", "output-first", "both"]
 Evidence = Literal["auto", "probabilities", "samples"]
 SAMPLES = "Answers drawn where log-probabilities are not read."
-#: Words that answer, in the order (second is better, second is worse, similar).
-WORDS: dict[Question, tuple[str, ...]] = {"better-worse": ("Better", "Worse", "Similar"), "yes-no": ("Yes", "No")}
+#: Words that answer, in the order (the asked-about output is better, is worse, similar).
+WORDS: dict[Question, tuple[str, ...]] = {
+    "better-worse": ("Better", "Worse", "Similar"),
+    "yes-no": ("Yes", "No"),
+    "yes-no-first": ("Yes", "No"),
+}
 #: A share of probability on the words below which a reader is told.
 LOW_SHARE = 0.5
 #: Below this share the words were hardly thought of, and their proportions mean nothing.
@@ -56,6 +60,12 @@ class Drawing(Options):
         "log-probabilities.",
     )
     samples: int = option(5, SAMPLES, ge=1, le=1000)
+    trial: int = option(
+        0,
+        "Which of several independent trials the drawn answers are of; in a study, a seed is a trial.",
+        added=True,
+        ge=0,
+    )
     temperature: float = option(1.0, "The temperature at which answers are drawn.", gt=0, le=2)
 
 
@@ -64,8 +74,9 @@ class Comparing(Drawing):
 
     form: Question = option(
         "better-worse",
-        "The question of a comparison: Better, Worse or Similar; or whether it is better, Yes or No, which small "
-        "models answer with less regard to the order.",
+        "The question of a comparison: Better, Worse or Similar; or whether output 2 is better, Yes or No, which small "
+        "models answer with less regard to the order; yes-no-first asks whether output 1 is (with order output-first "
+        "the paper's form).",
     )
     order: Order = option(
         "other-first",
@@ -183,10 +194,16 @@ class ComparisonLayout(Layout):
         self.words = WORDS[form]
         self.wants_logprobs = not sampled
 
+    @property
+    def _question(self) -> str:
+        """Whether an output is better, without what in; for the forms that are answered with Yes or No."""
+        asked, other = (1, 2) if self.form == "yes-no-first" else (2, 1)
+        return f"Is output {asked} better than output {other}"
+
     def rules(self, inputs: Mapping[str, Any]) -> str:
         name = inputs.get("name") or "quality"
-        if self.form == "yes-no":
-            return f"Is output 2 better than output 1 in {name}? Answer with one word: Yes or No."
+        if self.form != "better-worse":
+            return f"{self._question} in {name}? Answer with one word: Yes or No."
         return f"How does output 2 compare with output 1 in {name}? Answer with one word: Better, Worse or Similar."
 
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
@@ -198,7 +215,7 @@ class ComparisonLayout(Layout):
                 pair.reverse()
             parts += [f"Output {i}:\n{block('output', str(text))}" for i, text in enumerate(pair, start=1)]
             parts.append(
-                "Is output 2 better than output 1?" if self.form == "yes-no" else "Compared with output 1, output 2 is:"
+                "Compared with output 1, output 2 is:" if self.form == "better-worse" else f"{self._question}?"
             )
         else:
             parts.append(block("output", str(values.get("output") or "")))
@@ -214,9 +231,9 @@ class ComparisonLayout(Layout):
         """What people's scores say of a demonstration's two outputs."""
         if not demo.get("other") or demo.get("other_score") is None or demo.get("score") is None:
             return None
-        ahead = float(demo["score"]) - float(demo["other_score"])
-        if self.form == "yes-no":
-            return self.words[0 if ahead > 0 else 1]
+        ahead = float(demo["score"]) - float(demo["other_score"])  # output 2's lead: the other one stands first
+        if self.form != "better-worse":
+            return self.words[0 if (-ahead if self.form == "yes-no-first" else ahead) > 0 else 1]
         return self.words[2 if abs(ahead) <= TIE else 0 if ahead > 0 else 1]
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
@@ -274,9 +291,9 @@ class ComparisonPredict(JudgePredict):
 class PairwiseComparer(Evaluator):
     """Compares an output with another one.
 
-    form: better-worse (three words) or yes-no (two; "No" counts as worse). order: which output stands first, or both
-    orders, averaged. samples: 0 reads log-probabilities; otherwise so many answers are drawn at `temperature` and
-    counted.
+    form: better-worse (three words) or yes-no (two; "No" counts as worse), yes-no-first if it asks about output 1.
+    order: which output stands first, or both orders, averaged. samples: 0 reads log-probabilities; otherwise so many
+    answers are drawn at `temperature` and counted, other ones in each `trial`.
     """
 
     def __init__(
@@ -286,6 +303,7 @@ class PairwiseComparer(Evaluator):
         order: Order = "other-first",
         samples: int = 0,
         temperature: float = 1.0,
+        trial: int = 0,
     ) -> None:
         super().__init__()
         if form not in WORDS:
@@ -298,6 +316,7 @@ class PairwiseComparer(Evaluator):
         self.order: Order = order
         self.samples = samples
         self.temperature = temperature
+        self.trial = trial
         self.predict = ComparisonPredict(CompareOutputs, ComparisonLayout(form, sampled=samples > 0))
 
     async def prepare(self, lm: LanguageModel, reading: Evidence, samples: int) -> Evidence:
@@ -364,7 +383,7 @@ class PairwiseComparer(Evaluator):
         for order in orders:
             inputs = self.inputs(item, other, task=task, aspect=aspect, name=name, order=order)
             one = await self._asked(inputs, item.group, lm)
-            if order == "output-first":  # there output 2 is the other one
+            if (order == "output-first") != (self.form == "yes-no-first"):  # the other one was asked about
                 one = replace(one, comparison=one.comparison.swapped())
             found.append(one)
         return found[0] if len(found) == 1 else _both(found[0], found[1])
@@ -373,9 +392,9 @@ class PairwiseComparer(Evaluator):
         if not self.samples:
             answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs, group=group)
             return _compared([answer])
-        draws = [sampled(lm, i, self.temperature) for i in range(self.samples)]
+        drawn = draws(lm, self.samples, self.temperature, self.trial)
         answers = await asyncio.gather(
-            *(self.predict.ask(draw, inputs, group=group) for draw in draws), return_exceptions=True
+            *(self.predict.ask(draw, inputs, group=group) for draw in drawn), return_exceptions=True
         )
         read = [a for a in answers if not isinstance(a, BaseException)]
         failed = [a for a in answers if isinstance(a, BaseException)]
@@ -447,6 +466,11 @@ class _Asked(LanguageModel):
 def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel:
     """The model for its `number`-th answer at `temperature`: a numbered draw, which the disk keeps apart."""
     return _Asked(lm, Sampling(temperature, lm.sampling.max_tokens), sample=number)
+
+
+def draws(lm: LanguageModel, samples: int, temperature: float, trial: int = 0) -> list[LanguageModel]:
+    """The model for each of so many answers; those of another trial are others."""
+    return [sampled(lm, number, temperature) for number in range(trial * samples, (trial + 1) * samples)]
 
 
 def listing(lm: LanguageModel) -> LanguageModel:

@@ -191,7 +191,7 @@ class PairS(OneAspectJudge):
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)
-        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature)
+        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature, trial=self.trial)
 
     def calls_per_row(self) -> int:
         """An upper bound for documents of up to 16 outputs: a greedy merge sort of m outputs makes at most m·⌈log₂ m⌉

@@ -198,7 +198,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         self._store = references
         self._connection: Connection | None = None
         self.writer = ReferenceWriter()
-        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature)
+        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature, trial=self.trial)
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:

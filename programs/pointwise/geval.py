@@ -19,7 +19,7 @@ from ...signatures.geval import ScoreBySteps, WriteSteps
 from ...signatures.values import Item, Usage, Verdict
 from ..active_critic.scoring import material
 from ..aspects import Aspect
-from ..comparing.comparison import SAMPLES, Drawing, sampled
+from ..comparing.comparison import SAMPLES, Drawing, draws
 from ..models.engine import PerLoop
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
@@ -157,9 +157,9 @@ class GEval(OneAspectJudge):
         if not layout.sampled:
             answer = await self.scorer.ask(lm, inputs, group=item.group)
             return self._verdict([answer], (*notes, *answer.read.notes))
+        drawn = draws(lm, self.samples, self.temperature, self.trial)
         got = await asyncio.gather(
-            *(self.scorer.ask(sampled(lm, i, self.temperature), inputs, group=item.group) for i in range(self.samples)),
-            return_exceptions=True,
+            *(self.scorer.ask(draw, inputs, group=item.group) for draw in drawn), return_exceptions=True
         )
         read = [a for a in got if not isinstance(a, BaseException)]
         failed = [a for a in got if isinstance(a, BaseException)]

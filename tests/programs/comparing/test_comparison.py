@@ -171,6 +171,32 @@ def test_yes_and_no(scripted: MakeScripted) -> None:
     assert "Yes or No" in transport.requests[0].messages[0]["content"]
 
 
+def test_yes_and_no_in_the_papers_order(scripted: MakeScripted) -> None:
+    # Tables 16 to 18: the judged output stands first, and the question is whether it is the better one.
+    lm, transport = scripted(lambda _: chosen({"Yes": 0.75, "No": 0.25}), logprobs=True)
+    c = compare(PairwiseComparer("yes-no-first", order="output-first"), lm).comparison
+    assert (c.better, c.worse) == pytest.approx((0.75, 0.25))
+    asked = transport.requests[0].messages[-1]["content"]
+    assert asked.index("The judged output.") < asked.index("The other output.")
+    assert asked.endswith("Is output 1 better than output 2?")
+    turned = compare(PairwiseComparer("yes-no-first"), lm).comparison  # there output 1 is the other one
+    assert (turned.better, turned.worse) == pytest.approx((0.25, 0.75))
+    both = compare(PairwiseComparer("yes-no-first", order="both"), lm).comparison
+    assert (both.better, both.flipped) == (pytest.approx(0.5), True)
+
+
+def test_a_demonstration_answers_the_question_that_is_asked() -> None:
+    demo = {"output": "a", "other": "b", "score": 80.0, "other_score": 20.0}  # output 2, the judged one, is better
+    assert [ComparisonLayout(form).answer(demo, {}) for form in WORDS] == ["Better", "Yes", "No"]
+
+
+def test_trials_draw_answers_of_their_own(scripted: MakeScripted) -> None:
+    lm, transport = scripted(lambda _: Reply("Better"))
+    for trial in (0, 2):
+        compare(PairwiseComparer(samples=3, trial=trial), lm)
+    assert [request.sample for request in transport.requests] == [0, 1, 2, 6, 7, 8]
+
+
 def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -> None:
     said = ["Better", "Better", "Worse", "Similar", "Better"]
     lm, transport = scripted(lambda r: said[r.sample])
