@@ -7,11 +7,13 @@ import gzip
 import io
 import itertools
 import json
+import math
 import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
@@ -42,6 +44,8 @@ _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe",
 #: The first line by which Excel is told how cells are parted.
 _SEPARATOR = re.compile(r"sep=(.)")
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
+#: Before the aspects whose mean is the score.
+MEAN = "mean:"
 _SHOWN = 5  # problems in one message
 _MOST_CATEGORIES = 20
 _HEAD = 1000  # records that decide which columns a streamed file has
@@ -64,7 +68,8 @@ def read_labels(
         the extra `tables`), a DataFrame, columns as a mapping, or dicts. The format with a `scores` object {aspect:
         score}, flat columns, one row a rater, two outputs with a winner, chats, and the exports of Argilla, Label
         Studio, MLflow, Langfuse and Phoenix are understood.
-    aspect: which score; None takes the only one, or "overall".
+    aspect: which score; None takes the only one, or "overall". `mean:A,B,…` is the mean of several on one scale, as an
+        overall score, for the rows that have them all.
     scale: (worst, best) with worst < best; None takes what the column's name or the marks say (4/5, stars, words), else
         infers a common scale from the scores and warns.
     columns: role -> column where the names do not say it; roles: id, source, output, context, reference, system,
@@ -76,11 +81,42 @@ def read_labels(
     mend (up to 5 problems at once); OptionError for a bad argument.
     """
     _check_arguments(scale, kind)
+    parts = aspects_of_mean(aspect)
+    if parts and kind not in (None, "score"):
+        raise OptionError(f"--aspect {aspect} is a mean of scores, so --kind {kind} does not go with it; leave one out")
+    if parts and isinstance(source, Iterator):
+        source = list(source)  # it is read several times
+    read = partial(
+        _read, source, scale=scale, columns=columns or {}, min_rows=min_rows, limit=limit, kind=kind,
+        categories=categories,
+    )  # fmt: skip
+    labels = _mean_of([read(part) for part in parts], min_rows) if parts else read(aspect)
+    if len(set(labels.scores.tolist())) == 1:
+        where = labels.account.columns["score"] if labels.account else labels.aspect
+        raise LabelsError(
+            f"{labels.origin}, column {where!r}: all {len(labels)} scores are {labels.scores[0]:g}, so there is nothing"
+            " to agree with; add rows with other scores"
+        )
+    return labels
+
+
+def _read(
+    source: Source,
+    aspect: str | None,
+    *,
+    scale: tuple[float, float] | None,
+    columns: Mapping[str, str],
+    min_rows: int,
+    limit: int | None,
+    kind: Kind | None,
+    categories: Sequence[str],
+) -> Labels:
+    """The labels of one aspect, perhaps all the same."""
     table = open_table(source)
     records = list(itertools.islice(table.records, limit))
     if not records:
         raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
-    sheet = Sheet.of(table.origin, records, columns or {}, kind)
+    sheet = Sheet.of(table.origin, records, columns, kind)
     rows, roles, aspect = _rows_of(sheet, table, aspect, columns, categories)
     marks = roles.marks.get(aspect, Marks())
     given, where = (
@@ -91,11 +127,6 @@ def read_labels(
     problems += _score_problems(rows, aspect, given, roles, table.origin)
     if len(rows) < min_rows and not sheet.problems:
         problems.append(_too_few(sheet, len(rows), min_rows))
-    elif not problems and len({row.scores[aspect] for row in rows}) == 1:
-        problems.append(
-            f"{table.origin}, column {roles.column_of(aspect)!r}: all {len(rows)} scores are"
-            f" {rows[0].scores[aspect]:g}, so there is nothing to agree with; add rows with other scores"
-        )
     if problems:
         _fail(problems, table.has_header)
 
@@ -113,6 +144,51 @@ def read_labels(
     return Labels(
         merged.applied(rows), aspect, (float(low), float(high)), given is not None, table.origin, tuple(warnings),
         kind, names, levels, sheet.account(roles, aspect, where),
+    )  # fmt: skip
+
+
+def aspects_of_mean(aspect: str | None) -> tuple[str, ...]:
+    """The aspects that `mean:A,B,…` names; none for any other aspect. Raises OptionError for fewer than two."""
+    if aspect is None or not aspect.startswith(MEAN):
+        return ()
+    parts = tuple(dict.fromkeys(part.strip() for part in aspect.removeprefix(MEAN).split(",") if part.strip()))
+    if len(parts) < 2:
+        raise OptionError(f"--aspect {aspect}: a mean needs two aspects or more, for example {MEAN}coherence,fluency")
+    return parts
+
+
+def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
+    """The same rows, read for each of several aspects, with the mean of these as their overall score. Raises
+    LabelsError where the aspects are on different scales, or too few rows have them all."""
+    first = read[0]
+    if len({one.scale for one in read}) > 1:
+        told = ", ".join(f"{one.aspect} on {one.scale[0]:g}..{one.scale[1]:g}" for one in read)
+        raise LabelsError(
+            f"{first.origin}: the aspects of a mean share a scale, and these do not: {told}; pass --scale LOW HIGH if "
+            "they were inferred wrongly, or leave some out"
+        )
+    names = ", ".join(one.aspect for one in read)
+    scores = [{row.id: row.scores[one.aspect] for row in one.rows} for one in read]
+    rows = tuple(
+        replace(row, scores={**row.scores, OVERALL: math.fsum(of[row.id] for of in scores) / len(scores)})
+        for row in first.rows
+        if all(row.id in of for of in scores)
+    )
+    if len(rows) < min_rows:
+        raise LabelsError(
+            f"{first.origin}: {len(rows)} rows have all of {names}, at least {min_rows} are needed; rate more rows, or "
+            "leave aspects out"
+        )
+    told = dict.fromkeys(warning for one in read for warning in one.warnings)
+    left = f"; {len(first) - len(rows)} rows that lack one were left out" if len(rows) < len(first) else ""
+    note = f"{first.origin}: the overall score is the mean of {names}{left}"
+    columns = dict.fromkeys(one.account.columns["score"] for one in read if one.account)
+    account = first.account and replace(
+        first.account, labelled=len(rows), columns={**first.account.columns, "score": ", ".join(columns)}
+    )
+    return replace(
+        first, rows=rows, aspect=OVERALL, warnings=(note, *told), kind="score", categories=(), levels=(),
+        scale_given=all(one.scale_given for one in read), account=account,
     )  # fmt: skip
 
 

@@ -190,7 +190,7 @@ class CompileRun:
         if self.heldout_file is None:
             return None
         heldout = read_labels(
-            self.heldout_file, aspect=labels.aspect, scale=labels.scale, columns=column_roles(self.columns),
+            self.heldout_file, aspect=self.aspect or labels.aspect, scale=labels.scale, columns=column_roles(self.columns),
             kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):

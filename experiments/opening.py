@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..datasets.benchmarks.registry import PREFIX
+from ..datasets.loading import aspects_of_mean
 from ..datasets.records import OVERALL
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
@@ -67,11 +68,13 @@ def rows_file(name: str) -> Path:
 
 
 def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None:
-    """The scale of an aspect of `bench/NAME`, None where its card does not have one with two ends."""
+    """The scale of an aspect of `bench/NAME`, or of all of a mean; None where its card has none with two ends."""
     from ..datasets.benchmarks import catalog
 
-    found = catalog.benchmark(name.removeprefix(PREFIX)).aspects.get(aspect or OVERALL)
-    return found if found is not None and all(map(math.isfinite, found)) else None
+    known = catalog.benchmark(name.removeprefix(PREFIX)).aspects
+    found = {known.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]}
+    scale = found.pop()
+    return scale if not found and scale is not None and all(map(math.isfinite, scale)) else None
 
 
 def column_roles(given: Sequence[str]) -> dict[str, str]:

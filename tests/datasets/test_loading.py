@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -426,3 +427,43 @@ def test_no_path_of_the_machine_is_kept(tmp_path: Path) -> None:
     labels: Labels = read_labels(write(tmp_path / "l.csv", records()))
     assert str(tmp_path) not in repr(labels)
     assert repr(labels).count("l.csv") == 2  # origin and warning
+
+
+def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None:
+    rows = [
+        {
+            "source": f"text {n}",
+            "output": f"summary {n}",
+            "scores": {"coherence": 1 + n % 5, "fluency": 5, "length": 90},
+        }
+        for n in range(1, 12)  # fluency is the same everywhere, and the mean is not
+    ]
+    del rows[4]["scores"]["fluency"]  # type: ignore[attr-defined]
+    labels = read_labels(iter(rows), aspect="mean:coherence,fluency", scale=(1, 5))
+    assert (labels.aspect, labels.kind, len(labels)) == ("overall", "score", 10)
+    assert labels.scores.tolist() == [(1 + n % 5 + 5) / 2 for n in range(1, 12) if n != 5]
+    assert labels.warnings[0] == (
+        "<table>: the overall score is the mean of coherence, fluency; 1 rows that lack one were left out"
+    )
+    flat = [{"source": f"text {n}", "output": f"o {n}", "coherence": 1 + n % 5, "fluency": 1 + n % 4} for n in range(9)]
+    found = read_labels(write(tmp_path / "flat.csv", flat), aspect="mean:coherence, fluency", scale=(1, 5))
+    assert found.scores.tolist() == [(2 + n % 5 + n % 4) / 2 for n in range(9)]
+    assert found.fingerprint() != read_labels(tmp_path / "flat.csv", aspect="fluency", scale=(1, 5)).fingerprint()
+
+
+@pytest.mark.parametrize(
+    ("aspect", "more", "told"),
+    [
+        ("mean:coherence", {}, "a mean needs two aspects or more"),
+        ("mean:coherence,flow", {}, "there is no aspect 'flow'; pass --aspect with one of: coherence, fluency, length"),
+        ("mean:coherence,length", {}, "do not: coherence on 1..5, length on 0..100; pass --scale LOW HIGH"),
+        ("mean:coherence,fluency", {"kind": "binary"}, "--kind binary does not go with it"),
+    ],
+)
+def test_a_mean_that_cannot_be_is_refused(aspect: str, more: dict[str, Any], told: str) -> None:
+    rows = [
+        {"output": f"o {n}", "scores": {"coherence": 1 + n % 5, "fluency": 1 + n % 4, "length": 9 * n}}
+        for n in range(12)
+    ]
+    with pytest.raises((LabelsError, OptionError), match=re.escape(told)):
+        read_labels(rows, aspect=aspect, **more)

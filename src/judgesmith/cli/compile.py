@@ -52,7 +52,10 @@ def compile(
     ],
     lm: LM = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
-    aspect: Annotated[list[str] | None, typer.Option(help="Which score, where rows have several; one a run.")] = None,
+    aspect: Annotated[
+        list[str] | None,
+        typer.Option(help="Which score, where rows have several; one a run. mean:A,B,… is their mean."),
+    ] = None,
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
     ] = None,

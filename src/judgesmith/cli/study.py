@@ -94,7 +94,9 @@ def study(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folder anew.")] = False,
-    aspect: Annotated[str | None, typer.Option(help="Which score, where rows have several.")] = None,
+    aspect: Annotated[
+        str | None, typer.Option(help="Which score, where rows have several; mean:A,B,… is their mean.")
+    ] = None,
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
     ] = None,
