@@ -106,8 +106,13 @@ class Setup:
 
     def unused(self, name: str) -> str | None:
         """With what an option of the run does nothing, and why; None where it does something."""
-        if name in OF_INFERENCE and judges.get(self.method).infer is Judge.infer:
+        method = judges.get(self.method)
+        if name in OF_INFERENCE and method.infer is Judge.infer:
             return f"--method {self.method}: it infers no task"
+        if name == "refine" and method.infer is Judge.infer and method.refiners is Judge.refiners:
+            return f"--method {self.method}: there is nothing to refine in it"
+        if name == "refine" and method.fitted_always:
+            return f"--method {self.method}: its weights are all that it learns"
         if name == "teacher" and self.optimizer and not optimizers.get(self.optimizer).uses_teacher:
             return f"--optimizer {self.optimizer}: {NO_TEACHER}"
         return None
@@ -190,8 +195,8 @@ class CompileRun:
         if self.heldout_file is None:
             return None
         heldout = read_labels(
-            self.heldout_file, aspect=self.aspect or labels.aspect, scale=labels.scale, columns=column_roles(self.columns),
-            kind=self.run.kind, categories=self.run.categories,
+            self.heldout_file, aspect=self.aspect or labels.aspect, scale=labels.scale,
+            columns=column_roles(self.columns), kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
         if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
             there, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))

@@ -76,6 +76,11 @@ class CompileOptions(Options):
         "The mean of so many of the best candidates (2 to 8) is the judge, if that clearly beats a single one on "
         "training rows that neither was chosen by. Scoring then takes as many times the calls.",
     )
+    refine: bool = option(
+        True,
+        "Go beyond method and search where the judge then agrees better: leave an inferred task out, fit weights of "
+        "criteria, levels or annotators. no keeps to the papers.",
+    )
     batches: int = option(25, "Mini-batches that task inference reads at most.", ge=1)
     batch_size: int = option(5, "Labelled rows in a mini-batch of task inference.", ge=1)
     keep: int = option(5, "Task descriptions to merge at most.", ge=1)
@@ -200,7 +205,7 @@ class Compiler:
         passes = self._optimizer.evaluations()
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
         forms = len(judge.forms(logprobs=True))
-        bare = judge.infers() and judge.may_leave_out()
+        bare = self.options.refine and judge.infers() and judge.may_leave_out()
         extra = forms + bare if forms > 1 or bare else 0
         infer = sum(self._inference.calls(n) for n in train) if judge.infers() else 0
         # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
@@ -268,7 +273,7 @@ class Compiler:
                 record, examples, self.options.ensemble_top, search.choose, level=level, seed=seed
             )
             program = several or program
-        if search.searches or program.fitted_always:
+        if program.fitted_always or (search.searches and self.options.refine):
             refined = refine(program, record, examples, level=level, seed=seed, progress=self.progress)
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
@@ -289,7 +294,7 @@ class Compiler:
     ) -> tuple[Judge, tuple[FormTrial, ...]]:
         """The student with the form of answers that agrees best zero-shot, and what was tried."""
         forms = student.forms(logprobs=engine.run(lm.capabilities()).logprobs)
-        bare = inferred and student.may_leave_out()
+        bare = self.options.refine and inferred and student.may_leave_out()
         if len(forms) < 2 and not bare:
             for form in forms:
                 student.settle(**form.values)

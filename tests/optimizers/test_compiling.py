@@ -279,6 +279,20 @@ def test_a_form_of_answers_that_fails_is_not_chosen(server: Any, fake: Any, comp
     assert judge.options()["explain"] == "after"
 
 
+@pytest.mark.parametrize("refined", [True, False])
+def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
+    refined: bool, compiled: Compiled, labels: Labels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted: list[object] = []
+    monkeypatch.setattr("judgesmith.optimizers.compiling.refine", lambda *given, **more: fitted.append(given))
+    judge = js.ActiveCritic("coarse", explain="before", reading="said")
+    made, _ = compiled(labels, judge, candidates=1, refine=refined)
+    assert len(fitted) == refined
+    assert [form["knowledge"] for form in made.provenance["forms"]] == ([True, False] if refined else [])
+    plans = [Compiler(refine=one).plan(judge, labels, None).calls for one in (True, False)]
+    assert plans[0] - plans[1] == 2 * 36  # the form that is tried with the inferred task, and without
+
+
 # -- budgets ----------------------------------------------------------------------------------------------------------
 
 
