@@ -71,6 +71,11 @@ class Line:
         found = [sum(_number(r.get(name)) for name in names) for r in self.records.values()]
         return float(np.mean(found)) if found else math.nan
 
+    def spread(self, name: str) -> float:
+        """The standard deviation (n − 1) over seeds of a number of the records; NaN for fewer than two seeds."""
+        found = [_number(r.get(name)) for r in self.records.values()]
+        return float(np.std(found, ddof=1)) if len(found) > 1 else math.nan
+
     @property
     def q(self) -> float:
         return self.mean("q")
@@ -89,6 +94,7 @@ class Line:
             "name": self.name, "model": self.model, "arm": self.arm, "train": self.train,
             "q": means.pop("q"), "low": json_number(self.low), "high": json_number(self.high), **means,
             "tokens": json_number(self.mean("prompt_tokens", "completion_tokens")),
+            "spread": {name: json_number(self.spread(name)) for name in MEANS[:4]},
             "failed": self.failed, "seeds": len(self.records), "of": self.wanted,
             "by_seed": {str(seed): r["q"] for seed, r in self.records.items()},
             "selected": {str(seed): r["selected"] for seed, r in self.records.items()},

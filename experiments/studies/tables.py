@@ -173,6 +173,19 @@ def markdown(found: Analysis) -> str:
         parts += ["## Q by the number of labels", ""]
         head = [WHAT[found.config.study], *(size_text(size, found.of(size)) for size in found.sizes())]
         parts += table(head, [[_md(name), *(_short(line) for line in _row(found, name))] for name in found.names()])
+    if any(len(line.records) > 1 for line in found.lines):
+        parts += ["## Spread: mean ± standard deviation over seeds", ""]
+        parts += table(
+            [WHAT[found.config.study], "labels", "seeds", "Q", "r", "ρ", "τ"],
+            [
+                [
+                    _md(line.name), size_text(line.train, found.of(line.train)), str(len(line.records)),
+                    *(f"{plain_number(line.mean(k))} ± {plain_number(line.spread(k))}" for k in ("q", *COEFFICIENTS)),
+                ]
+                for line in found.lines
+                if len(line.records) > 1
+            ],
+        )  # fmt: skip
     parts += ["## By seed", ""]
     by_seed = [
         [

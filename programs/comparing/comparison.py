@@ -15,9 +15,11 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from typing import Any, Literal, Self, Unpack, get_args
 
 import dspy
+import numpy as np
 
 from ...errors import CallError, OptionError
 from ...likeness import same_output
@@ -34,6 +36,7 @@ from ..prompting.predict import Answer, JudgePredict, Unreadable, answer_of, cal
 Question = Literal["better-worse", "yes-no", "yes-no-first"]
 Order = Literal["other-first", "output-first", "both"]
 Evidence = Literal["auto", "probabilities", "samples"]
+Drawn = Literal[Evidence, "drawn"]
 SAMPLES = "Answers drawn where log-probabilities are not read."
 #: Words that answer, in the order (the asked-about output is better, is worse, similar).
 WORDS: dict[Question, tuple[str, ...]] = {
@@ -72,6 +75,12 @@ class Drawing(Options):
 class Comparing(Drawing):
     """Options of judges that compare two outputs."""
 
+    reading: Drawn = option(
+        "auto",
+        "The probabilities of the answer; samples: answers that are drawn; drawn: as many, drawn from one call's "
+        "probabilities, as decoding bound to these words would; auto draws only where the model gives no "
+        "log-probabilities.",
+    )
     form: Question = option(
         "better-worse",
         "The question of a comparison: Better, Worse or Similar; or whether output 2 is better, Yes or No, which small "
@@ -293,7 +302,8 @@ class PairwiseComparer(Evaluator):
 
     form: better-worse (three words) or yes-no (two; "No" counts as worse), yes-no-first if it asks about output 1.
     order: which output stands first, or both orders, averaged. samples: 0 reads log-probabilities; otherwise so many
-    answers are drawn at `temperature` and counted, other ones in each `trial`.
+    answers are drawn at `temperature` and counted, other ones in each `trial`. `prepare` may have so many drawn from
+    the log-probabilities of one answer instead (`counted`).
     """
 
     def __init__(
@@ -317,15 +327,17 @@ class PairwiseComparer(Evaluator):
         self.samples = samples
         self.temperature = temperature
         self.trial = trial
+        self.counted = 0
         self.predict = ComparisonPredict(CompareOutputs, ComparisonLayout(form, sampled=samples > 0))
 
-    async def prepare(self, lm: LanguageModel, reading: Evidence, samples: int) -> Evidence:
-        """Read log-probabilities or count `samples` answers, as `reading` asks for and the model can; "auto" counts
-        only where it gives none. Returns the reading, settled."""
+    async def prepare(self, lm: LanguageModel, reading: Drawn, samples: int) -> Drawn:
+        """Read log-probabilities, or count `samples` answers or draws from them, as `reading` asks for and the model
+        can; "auto" counts only where it gives none. Returns the reading, settled."""
         able = await lm.capabilities()
         if reading == "auto":
             reading = "probabilities" if able.logprobs else "samples"
         drawn = samples if reading == "samples" or not able.logprobs else 0
+        self.counted = samples if reading == "drawn" and able.logprobs else 0
         if self.samples != drawn:
             self.samples = drawn
             self.predict.layout = ComparisonLayout(self.form, sampled=drawn > 0)
@@ -391,7 +403,8 @@ class PairwiseComparer(Evaluator):
     async def _asked(self, inputs: Mapping[str, Any], group: str | None, lm: LanguageModel) -> Compared:
         if not self.samples:
             answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs, group=group)
-            return _compared([answer])
+            compared = _compared([answer])
+            return replace(compared, comparison=self._count(compared.comparison, inputs)) if self.counted else compared
         drawn = draws(lm, self.samples, self.temperature, self.trial)
         answers = await asyncio.gather(
             *(self.predict.ask(draw, inputs, group=group) for draw in drawn), return_exceptions=True
@@ -409,6 +422,14 @@ class PairwiseComparer(Evaluator):
         usage = sum((e.usage for e in failed if isinstance(e, Unreadable)), compared.usage)
         told = f"{len(failed)} of {len(answers)} sampled answers could not be read"
         return replace(compared, usage=usage, notes=(*compared.notes, told))
+
+    def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:
+        """What `counted` answers would have said that come with these odds. The same trial and texts draw the same."""
+        told = repr((self.trial, self.form, sorted(inputs.items())))
+        rng = np.random.default_rng(list(sha256(told.encode("utf-8", "surrogatepass")).digest()))
+        weights = np.array([odds.better, odds.worse, odds.similar]) ** (1.0 / self.temperature)
+        better, worse, similar = (rng.multinomial(self.counted, weights / weights.sum()) / self.counted).tolist()
+        return replace(odds, better=better, worse=worse, similar=similar, answers=self.counted)
 
 
 def _compared(answers: Sequence[Answer]) -> Compared:

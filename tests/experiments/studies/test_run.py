@@ -401,6 +401,19 @@ def test_tables_agree_with_the_predictions(study: Any, folder: Path, server: Any
     )
 
 
+def test_the_spread_over_seeds_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
+    done = study("optimizers", "--arm", "none", "--seeds", 3, "--variant", "vanilla", "--json")
+    (line,) = done.json["lines"]
+    found = [record["spearman"] for record in lines(folder / "results.jsonl")]
+    assert line["spread"]["spearman"] == pytest.approx(np.std(found, ddof=1), abs=1e-3)
+    text = (folder / "tables.md").read_text()
+    assert "## Spread: mean ± standard deviation over seeds" in text
+    assert f"{np.mean(found):.3f} ± {np.std(found, ddof=1):.3f}" in text
+    study("optimizers", "--arm", "none", "--seeds", 1, "--variant", "vanilla", "-o", folder / "one")
+    assert "Spread" not in (folder / "one" / "tables.md").read_text()
+
+
 def test_seeds_that_share_their_rows_are_not_more_evidence(rows_file: Any) -> None:
     config = Given("optimizers", flags={"labels": str(rows_file(32)), "seeds": "2"}).config()
     rng = np.random.default_rng(5)

@@ -197,6 +197,32 @@ def test_trials_draw_answers_of_their_own(scripted: MakeScripted) -> None:
     assert [request.sample for request in transport.requests] == [0, 1, 2, 6, 7, 8]
 
 
+@pytest.mark.parametrize("count", [1, 10, 1000])
+def test_answers_are_drawn_from_the_probabilities_of_one(count: int, scripted: MakeScripted) -> None:
+    def found(trial: int) -> Any:
+        comparer = PairwiseComparer(trial=trial)
+        assert engine.run(comparer.prepare(lm, "drawn", count)) == "drawn"
+        return compare(comparer, lm).comparison
+
+    lm, _ = scripted(lambda _: chosen({"Better": 0.6, "Worse": 0.3, "Similar": 0.1}), logprobs=True)
+    trials = [found(trial) for trial in range(40)]
+    for c in trials:
+        assert c.answers == count
+        assert c.better * count == pytest.approx(round(c.better * count))  # whole answers
+        assert c.better + c.worse + c.similar == pytest.approx(1)
+    assert found(3) == trials[3]
+    mean, spread = sum(c.better for c in trials) / 40, 0.6 * 0.4 / count  # a binomial share: p(1 − p) / n
+    assert mean == pytest.approx(0.6, abs=4 * math.sqrt(spread / 40))
+    assert len({c.better for c in trials}) > 1
+
+
+def test_without_log_probabilities_nothing_is_drawn_from_them(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: Reply("Better"))
+    comparer = PairwiseComparer()
+    engine.run(comparer.prepare(lm, "drawn", 3))
+    assert (compare(comparer, lm).comparison.answers, comparer.counted) == (3, 0)
+
+
 def test_without_log_probabilities_answers_are_counted(scripted: MakeScripted) -> None:
     said = ["Better", "Better", "Worse", "Similar", "Better"]
     lm, transport = scripted(lambda r: said[r.sample])
