@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import yaml  # type: ignore[import-untyped,unused-ignore]
+
 from ..errors import OptionError
 from ..parts import Options, from_text, nearest, option, read_options
 
@@ -30,6 +32,13 @@ ALIASES = {
     "try_variant": "variants",
     "try_variants": "variants",
 }
+
+
+def other_names(name: str) -> set[str]:
+    """The names that may mean the same option as this one, itself among them."""
+    return {name, *(new for old, new in ALIASES.items() if old == name), *(o for o, n in ALIASES.items() if n == name)}
+
+
 #: Ablations of the Active-Critic paper: what `without` leaves out, as options of the method.
 WITHOUT: Mapping[str, Mapping[str, Any]] = {
     "task": {"use_task": False},
@@ -63,6 +72,12 @@ class ModelOptions(ReachOptions):
 
     temperature: float = option(0.0, "Temperature of the judge's answers.", ge=0, le=2)
     max_tokens: int | None = option(None, "Cap on the length of answers.", ge=1)
+
+
+class FromFile(list[tuple[str, Any]]):
+    """Settings of files. source: the files, for messages."""
+
+    source = "--config"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +142,10 @@ class Catalogue:
         found: dict[str, dict[str, Any]] = {owner.key: {} for owner in self.owners}
         for layer in layers:
             fresh: dict[tuple[str, str], Any] = {}
+            where = getattr(layer, "source", source)
             for given, value in layer:
-                for name, one in _plain_names(given, value, source):
-                    owner, known = self._owner(name, source)
+                for name, one in _plain_names(given, value, where):
+                    owner, known = self._owner(name, where)
                     read = from_text(owner.options.model_fields[known], one) if isinstance(one, str) else one
                     before = fresh.get((owner.key, known))
                     several = isinstance(before, list) and isinstance(read, list)
@@ -182,6 +198,19 @@ def _several(value: Any) -> list[str]:
 
 def _is_yes(value: Any) -> bool:
     return str(value).strip().casefold() in ("true", "yes", "on", "1")
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises OptionError where there is none."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"--config {path}: {getattr(error, 'strerror', None) or error}") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise OptionError(f"--config {path} is no YAML: {' '.join(str(error).split())}") from None
+    if not isinstance(data, dict):
+        raise OptionError(f"--config {path}: expected lines of the form `option: value`")
+    return {str(key).replace("-", "_"): value for key, value in data.items()}
 
 
 def pairs_of(given: Sequence[str]) -> list[tuple[str, str]]:

@@ -57,7 +57,8 @@ INSIDE = {
         "discernment": {"", "evaluation", "reports"},
         "reports": {"", "evaluation", "discernment"},
         "serving": set(),
-        "studies": {"", "evaluation", "reports"},
+        "presets": {""},
+        "studies": {"", "evaluation", "presets", "reports"},
     },
 }
 MACHINE = re.compile(r"(?<![\w.])/(?:home|root|Users|work|tmp|mnt|opt)/\w|[A-Z]:\\\\?Users")

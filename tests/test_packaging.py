@@ -124,6 +124,9 @@ def test_the_wheel_holds_what_it_must_and_nothing_else(wheel: Path) -> None:
     data = {path.name for path in (ROOT / "datasets/demo").iterdir() if path.suffix in (".jsonl", ".md")}
     assert {"labels.jsonl", "new_outputs.jsonl", "CARD.md"} <= data
     assert {f"judgesmith/datasets/demo/{name}" for name in data} <= held
+    presets = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments/presets").rglob("*.yaml")}
+    assert len(presets) > 20
+    assert {f"judgesmith/{name}" for name in presets} <= held
     assert {"judgesmith/py.typed", "judgesmith/__init__.pyi"} <= held
     assert not any("test" in name.split("/")[-1] for name in held)
     assert "\nLicense-Expression: Apache-2.0\n" in about

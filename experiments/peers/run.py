@@ -42,7 +42,8 @@ from ...optimizers.examples import agreement, examples_of
 from ...programs.models.lm import is_local
 from ..alone import alone
 from ..papers.active_critic import draw
-from ..studies.config import Given, read_yaml
+from ..settings import read_yaml
+from ..studies.config import Given
 from ..studies.run import PEER, Cell, Journal, Study
 from .environments import HERE, PEERS, Peer, PeerFailed, interpreter
 from .proxy import CountingProxy, Upstream

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
@@ -21,7 +22,8 @@ from ...programs.models.lm import Connection
 from ...programs.registry import judges
 from ..compile_run import METHOD, OPTIMIZER, Setup, every_part
 from ..opening import connection_of
-from ..settings import ALIASES, WITHOUT, Catalogue, ModelOptions, Owner, ReachOptions, choices_of
+from ..presets import layered
+from ..settings import ALIASES, WITHOUT, Catalogue, ModelOptions, Owner, ReachOptions, choices_of, read_yaml
 
 Kind = Literal["optimizers", "ablation", "labels", "models"]
 Size = int | Literal["all"]
@@ -76,7 +78,7 @@ def setting_types() -> dict[str, list[Any]]:
         for name, declared in options.model_fields.items():
             for known in (name, *(old for old, new in ALIASES.items() if new == name)):
                 if known not in OF_STUDY:
-                    found.setdefault(known, []).append(declared.annotation)
+                    found.setdefault(known, []).append(Annotated[declared.annotation, *declared.metadata, None])
     return found
 
 
@@ -133,7 +135,11 @@ def _checked(types: Sequence[Any], value: Any, where: str) -> Any:
         several = "tuple" in str(kind) or "list" in str(kind)
         one = [part.strip() for part in value.split(",")] if several and isinstance(value, str) else value
         try:
-            return _plain(TypeAdapter(kind).validate_python(one))
+            made = _plain(TypeAdapter(kind).validate_python(one))
+            json.dumps(made)
+            return made
+        except TypeError:  # a part's own kind of value, which it also takes as text
+            return _plain(one)
         except ValidationError as error:
             wrong = wrong or f"{where}: {error.errors()[0]['msg']}; got {value!r}"
     raise OptionError(wrong)
@@ -326,19 +332,6 @@ def _hash(path: Path) -> str:
 # Reading -------------------------------------------------------------------------------------------------------------
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """The mapping in a YAML file. Raises OptionError where there is none."""
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"--config {path}: {getattr(error, 'strerror', None) or error}") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"--config {path} is no YAML: {' '.join(str(error).split())}") from None
-    if not isinstance(data, dict):
-        raise OptionError(f"--config {path}: expected lines of the form `option: value`")
-    return {str(key).replace("-", "_"): value for key, value in data.items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Given:
     """The options of a study as they came: those of the YAML file, and the flags that were given."""
@@ -349,9 +342,11 @@ class Given:
     origin: str = "flags"
 
     @classmethod
-    def read(cls, kind: Kind, config: Path | None, flags: Mapping[str, Any]) -> Given:
-        """flags: by the names of the YAML file, None where not given."""
-        return cls(kind, read_yaml(config) if config else {}, flags, str(config) if config else "flags")
+    def read(cls, kind: Kind, config: Path | None, flags: Mapping[str, Any], presets: Sequence[str] = ()) -> Given:
+        """flags: by the names of the YAML file, None where not given. presets: by name, below the file."""
+        named = [*(f"--preset {name}" for name in presets), *([str(config)] if config else [])]
+        file = layered(presets, read_yaml(config) if config else {})
+        return cls(kind, file, flags, " or ".join(named) or "flags")
 
     def has(self, name: str) -> bool:
         return name in self.file or self.flags.get(name) is not None

@@ -34,7 +34,8 @@ from ...programs.models import engine
 from ...programs.models.lm import Connection, LanguageModel, Sampling
 from ..compile_run import CompileRun
 from ..opening import column_roles, open_model, open_others
-from .config import Given, Size, StudyConfig, changes, read_yaml
+from ..settings import read_yaml
+from .config import Given, Size, StudyConfig, changes
 
 #: What a study leaves in its folder.
 FILES = (

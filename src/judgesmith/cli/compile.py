@@ -20,7 +20,7 @@ from .options import (
     Method,
     Optimizer,
 )
-from .settings import Config, Settings, settings_of, with_settings
+from .settings import Config, Presets, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
@@ -65,6 +65,7 @@ def compile(
     library_aspect: LibraryAspect = None,
     optimizer: Optimizer = None,
     settings: Settings = None,
+    preset: Presets = None,
     config: Config = None,
     seed: Annotated[int, typer.Option(help="Decides splits and candidates.")] = 0,
     max_calls: Annotated[

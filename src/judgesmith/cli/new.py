@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 
 from .options import LM, LibraryAspect, complete_method
-from .settings import Config, Settings, settings_of, with_settings
+from .settings import Config, Presets, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
     from ..experiments.settings import Catalogue
@@ -45,6 +45,7 @@ def new(
     ] = COMPARING,
     library_aspect: LibraryAspect = None,
     settings: Settings = None,
+    preset: Presets = None,
     config: Config = None,
 ) -> None:
     """Save a judge that has learnt from no labels, for when there are none yet.

@@ -1,4 +1,4 @@
-"""`judgesmith methods`, `optimizers`, `perturbations`, `metrics`, `options`: the parts and their options."""
+"""`judgesmith methods`, `optimizers`, `perturbations`, `metrics`, `options`, `presets`: the parts and their options."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ def register(app: typer.Typer) -> None:
     for command, (text, module, name) in KINDS.items():
         app.command(name=command, help=f"{text} All of them, or one with its options.")(_command(module, name))
     app.command(name="options")(options)
+    app.command(name="presets")(presets)
 
 
 def _command(module: str, name: str) -> Callable[..., None]:
@@ -74,6 +75,26 @@ def options(
     for owner in owners:
         out.print(f"[bold]{escape(owner.where)}[/bold]")
         _print_options(owner.options)
+
+
+def presets(
+    preset: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, as it stands in its file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """The settings of the papers by name: `judgesmith compile --preset NAME`, and `new` and `study`."""
+    from ..experiments import presets
+
+    if preset is not None:
+        print_json(presets.read(preset)) if as_json else out.print(presets.text(preset), markup=False, end="")
+    elif as_json:
+        print_json({"presets": [{"name": name, "about": presets.about(name)} for name in presets.names()]})
+    else:
+        table = Table(box=None, padding=(0, 2, 0, 0))
+        for column in ("name", "what it is"):
+            table.add_column(column, overflow="fold", no_wrap=column == "name")
+        for name in presets.names():
+            table.add_row(escape(name), escape(presets.about(name)))
+        out.print(table)
 
 
 def _listed(options: type[Options]) -> list[dict[str, Any]]:

@@ -10,15 +10,20 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import OptionError
-from ..experiments.settings import Catalogue, choices_of, pairs_of
+from ..experiments.settings import Catalogue, FromFile, choices_of, pairs_of, read_yaml
 from ..parts import nearest
 
 #: What typer raises for a wrong command line; it has no public name of its own.
 UsageError: Any = typer.BadParameter.__base__
-#: Where the settings of a --config file are kept while a command line is read.
+#: Where the settings of presets and a --config file are kept while a command line is read.
 FROM_FILE = "judgesmith.settings"
 #: What may follow a switch; `--augment dhp` is of older versions.
 YES_OR_NO = ("true", "false", "yes", "no", "on", "off", "dhp")
+#: What a file or a preset for another command says, and which command that is.
+ELSEWHERE = {
+    "arms": "what `judgesmith study` compares",
+    "optimizer": "how `judgesmith compile` learns from labels",
+}
 #: Everyday options by the names that a --config file has for them, where these are not their own.
 FLAGS = {"as": "library_aspect", "json": "as_json"}
 
@@ -39,8 +44,8 @@ class SettingsCommand(TyperCommand):
                 if option in self.moved:
                     raise UsageError(f"Option {option!r} is gone: use `{self.moved[option]}`", ctx=ctx)
             args = list(_as_settings(args, self._known(), type(self).catalogue, ctx))
-            if self.reads_file and (file := _value_of("--config", args)):
-                self._read(Path(file), ctx)
+            if self.reads_file:
+                self._read(_values_of("--preset", args), _values_of("--config", args)[-1:], ctx)
         rest: list[str] = super().parse_args(ctx, args)
         return rest
 
@@ -52,15 +57,22 @@ class SettingsCommand(TyperCommand):
             known |= dict.fromkeys((*parameter.opts, *parameter.secondary_opts), takes)
         return known
 
-    def _read(self, path: Path, ctx: Any) -> None:
-        from ..experiments.studies.config import read_yaml
+    def _read(self, presets: Sequence[str], config: Sequence[str], ctx: Any) -> None:
+        from ..experiments.presets import layered
 
+        if not presets and not config:
+            return
         options = {p.name: p for p in self.params if p.param_type_name == "option"}
-        everyday, settings = {}, []
-        for key, value in read_yaml(path).items():
+        given = read_yaml(Path(config[0])) if config else {}
+        everyday, settings = {}, FromFile()
+        settings.source = " or ".join([*(f"--preset {name}" for name in presets), *(f"--config {c}" for c in config)])
+        for key, value in (layered(presets, given) if "preset" in options else given).items():
             name = FLAGS.get(key, key)
             if name in options and name not in ("config", "settings"):
-                everyday[name] = _plain(name, value)
+                several = options[name].multiple and isinstance(value, str)
+                everyday[name] = [value] if several else _plain(name, value)
+            elif key in ELSEWHERE:
+                raise OptionError(f"{settings.source}, {key}: {ELSEWHERE[key]}, so give it to that command")
             else:
                 settings.append((key, value))
         ctx.default_map = {**(ctx.default_map or {}), **everyday}
@@ -79,8 +91,14 @@ def with_settings(
 
 
 def settings_of(ctx: typer.Context, given: Sequence[str] | None) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """The settings of the --config file, and those of the command line, which win."""
+    """The settings of presets and the --config file, and those of the command line, which win."""
     return ctx.meta.get(FROM_FILE, []), list(pairs_of(given or []))
+
+
+def _presets(incomplete: str) -> list[tuple[str, str]]:
+    from ..experiments import presets
+
+    return [(name, presets.about(name)) for name in presets.names() if name.startswith(incomplete)]
 
 
 def _plain(name: str, value: Any) -> Any:
@@ -90,15 +108,16 @@ def _plain(name: str, value: Any) -> Any:
     return value
 
 
-def _value_of(option: str, args: Sequence[str]) -> str | None:
+def _values_of(option: str, args: Sequence[str]) -> list[str]:
+    found = []
     for place, arg in enumerate(args):
         if arg == "--":
             break
         if arg == option and place + 1 < len(args):
-            return args[place + 1]
-        if arg.startswith(f"{option}="):
-            return arg.partition("=")[2]
-    return None
+            found.append(args[place + 1])
+        elif arg.startswith(f"{option}="):
+            found.append(arg.partition("=")[2])
+    return found
 
 
 def _as_settings(
@@ -170,6 +189,15 @@ Settings = Annotated[
         metavar="NAME=VALUE",
         help="Any other option (`judgesmith options COMMAND` lists them); `--name value` means the same. Repeatable.",
         autocompletion=complete,
+    ),
+]
+Presets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        help="A paper's settings by name (`judgesmith presets`); --config and the command line win. Repeatable.",
+        autocompletion=_presets,
     ),
 ]
 Config = Annotated[

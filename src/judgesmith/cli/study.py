@@ -15,7 +15,7 @@ from ..errors import OptionError
 from ..experiments.settings import Catalogue, Owner, pairs_of
 from . import study_readings
 from .options import ApiBase, Columns, Json
-from .settings import Config, Settings, with_settings
+from .settings import Config, Presets, Settings, with_settings
 
 if TYPE_CHECKING:
     from ..experiments.studies.config import Given
@@ -40,7 +40,8 @@ MORE = (
     "(written as cells finish; the same command goes on where it stopped, and more arms, models or seeds are added), "
     "tables.md, tables.tex, figure.png and .svg.",
     "A --config file has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith compile`); "
-    "flags win. Exit code 0: all cells are there; 1: some failed, with their reasons; 2: an error.",
+    "flags win. A --preset has the arms of a paper's table, or what it sets for a set of data; both can be given. Exit "
+    "code 0: all cells are there; 1: some failed, with their reasons; 2: an error.",
 )
 
 
@@ -103,6 +104,7 @@ def study(
     columns: Columns = None,
     api_base: ApiBase = None,
     settings: Settings = None,
+    preset: Presets = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
@@ -114,7 +116,7 @@ def study(
         "scale": scale, "columns": columns, "api_base": api_base, **_pairs(settings or []),
     }  # fmt: skip
     kind: Any = context.info_name
-    given = Given.read(kind, config, flags)
+    given = Given.read(kind, config, flags, preset or ())
     raise typer.Exit(_run(given, output, given.connection(), dry_run=dry_run, overwrite=overwrite, as_json=as_json))
 
 

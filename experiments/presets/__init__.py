@@ -1,0 +1,61 @@
+"""Presets: the settings of the papers by name, each a YAML file like those that --config reads.
+
+A preset may build on others (`preset: NAME`), which it wins over. Its first line says what it is; one with arms is for
+studies. Comments name the section or the table of the paper, and what is not taken over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...errors import OptionError
+from ...parts import nearest
+from ..settings import other_names, read_yaml
+
+__all__ = ["about", "layered", "names", "read", "text"]
+
+FOLDER = Path(__file__).parent
+
+
+def names() -> list[str]:
+    """The presets there are."""
+    return sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
+
+
+def text(name: str) -> str:
+    """A preset as it stands in its file, with comments. Raises OptionError for an unknown name."""
+    if name not in names():
+        raise OptionError(
+            f"--preset {name}: there is no such preset{nearest(name, names())}; `judgesmith presets` lists them"
+        )
+    return (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def about(name: str) -> str:
+    """What a preset is, in one line."""
+    return text(name).partition("\n")[0].removeprefix("# ")
+
+
+def read(name: str) -> dict[str, Any]:
+    """The settings of a preset and of those that it builds on. Raises OptionError for an unknown name."""
+    text(name)
+    return layered((), read_yaml(FOLDER / f"{name}.yaml"))
+
+
+def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of presets, later ones win, then those of a file, which win over all; the file's own `preset` counts
+    where none are given. Raises OptionError for an unknown name."""
+    config = dict(config)
+    own = config.pop("preset", None) or ()
+    named = presets or ([own] if isinstance(own, str) else own)
+    if not isinstance(named, Sequence) or not all(isinstance(name, str) for name in named):
+        raise OptionError(f"preset: a name or a list of names is expected; got {named!r}")
+    found: dict[str, Any] = {}
+    for layer in (*map(read, named), config):
+        for name, value in layer.items():
+            for same in other_names(name):
+                found.pop(same, None)
+            found[name] = value
+    return found
