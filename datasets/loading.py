@@ -179,15 +179,23 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
             f"{first.origin}: {len(rows)} rows have all of {names}, at least {min_rows} are needed; rate more rows, or "
             "leave aspects out"
         )
-    told = dict.fromkeys(warning for one in read for warning in one.warnings)
+    warnings = dict.fromkeys(warning for one in read for warning in one.warnings)
     left = f"; {len(first) - len(rows)} rows that lack one were left out" if len(rows) < len(first) else ""
     note = f"{first.origin}: the overall score is the mean of {names}{left}"
-    columns = dict.fromkeys(one.account.columns["score"] for one in read if one.account)
-    account = first.account and replace(
-        first.account, labelled=len(rows), columns={**first.account.columns, "score": ", ".join(columns)}
-    )
+    columns = ", ".join(dict.fromkeys(one.account.columns["score"] for one in read if one.account))
+    account = first.account
+    if account is not None:
+        kept = {row.line for row in rows}
+        lacking = [(row.line, f"it lacks one of {names}") for row in first.rows if row.line not in kept]
+        skipped = tuple(sorted([*account.skipped, *lacking]))
+        account = replace(
+            account,
+            labelled=account.rows - len(skipped),
+            skipped=skipped,
+            columns={**account.columns, "score": columns},
+        )
     return replace(
-        first, rows=rows, aspect=OVERALL, warnings=(note, *told), kind="score", categories=(), levels=(),
+        first, rows=rows, aspect=OVERALL, warnings=(note, *warnings), kind="score", categories=(), levels=(),
         scale_given=all(one.scale_given for one in read), account=account,
     )  # fmt: skip
 

@@ -75,7 +75,7 @@ class Drawing(Options):
 class Comparing(Drawing):
     """Options of judges that compare two outputs."""
 
-    reading: Drawn = option(
+    reading: Drawn = option(  # type: ignore[assignment]  # a wider choice than the others have
         "auto",
         "The probabilities of the answer; samples: answers that are drawn; drawn: as many, drawn from one call's "
         "probabilities, as decoding bound to these words would; auto draws only where the model gives no "

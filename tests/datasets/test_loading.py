@@ -445,6 +445,9 @@ def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None
     assert labels.warnings[0] == (
         "<table>: the overall score is the mean of coherence, fluency; 1 rows that lack one were left out"
     )
+    assert labels.account is not None
+    assert labels.account.skipped == ((5, "it lacks one of coherence, fluency"),)
+    assert labels.account.labelled == 10
     flat = [{"source": f"text {n}", "output": f"o {n}", "coherence": 1 + n % 5, "fluency": 1 + n % 4} for n in range(9)]
     found = read_labels(write(tmp_path / "flat.csv", flat), aspect="mean:coherence, fluency", scale=(1, 5))
     assert found.scores.tolist() == [(2 + n % 5 + n % 4) / 2 for n in range(9)]

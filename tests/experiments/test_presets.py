@@ -12,6 +12,7 @@ from judgesmith.errors import OptionError
 from judgesmith.experiments import presets
 from judgesmith.experiments.compile_run import Setup
 from judgesmith.experiments.studies.config import Given
+from judgesmith.experiments.studies.run import Study
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 
 Rows = Callable[..., Path]
@@ -264,3 +265,27 @@ def test_presets_are_listed_and_shown(cli: Any) -> None:
     shown = cli("presets", "active-critic").out
     assert "candidates: 11 # App. B" in shown
     assert cli("presets", "active-critic/sfres", "--json").json["max_demos"] == 8
+
+
+def test_a_seed_is_a_trial_of_drawn_answers(rows_file: Rows) -> None:
+    given = {"labels": str(rows_file(120)), "scale": (0, 100), "library_aspect": "summarization/coherence", "train": 4}
+    study = Study.prepare(Given.read("ablation", None, given, ["pairwise/table-2"]))
+    judges = {cell: study.compiler(cell)[0] for cell in study.cells()}
+    assert {judge.trial for judge in judges.values()} == {0, 1, 2, 3, 4}  # the paper's five trials
+    assert all(judge.trial == cell.seed for cell, judge in judges.items())
+    assert {judge.samples for judge in judges.values() if judge.reading == "drawn"} == {1, 3, 10, 100, 1000}
+
+
+def test_a_table_is_measured_as_its_preset_says(
+    cli: Any, server: Any, fake: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
+    presets_ = ("--preset", "active-critic/sfres", "--preset", "active-critic/table-1", "--scale", 0, 100)
+    fast = ("--candidates", 1, "--seeds", 1, "--heldout", 0.5, "--keep", 1)
+    where = ("--lm", "openai/fake", "--api-base", server.base, "-o", tmp_path / "out")
+    done = cli("study", "ablation", rows_file(32), *presets_, *fast, *where, "--json")
+    assert done.code == 0, done.err
+    assert [line["arm"] for line in done.json["lines"]] == ["vanilla", "coarse", "fine"]
+    records = [json.loads(line) for line in (tmp_path / "out" / "results.jsonl").read_text().splitlines()]
+    assert [record["form"]["explain"] for record in records] == ["none", "before", "before"]
+    assert {record["form"]["reading"] for record in records} == {"said"}
