@@ -357,15 +357,13 @@ class PairwiseDirectScorer(OneAspectJudge):
             weights = {n: self.weights()[n - 1] for n in found}
             error = 50.0 * math.sqrt(sum((weights[n] * c.error) ** 2 for n, c in found.items())) / sum(weights.values())
             told = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
-            why = (
-                ""
-                if self.reading == "samples"
-                else "; the judge was made for log-probabilities, which this model lacks"
-            )
-            if self.comparer.samples:
+            counted = self.comparer.counted
+            lacks = self.reading != "samples" and not counted
+            why = "; the judge was made for log-probabilities, which this model lacks" if lacks else ""
+            if number := counted or self.comparer.samples:
                 notes.append(
-                    f"not from log-probabilities: {self.comparer.samples} answers drawn a comparison at temperature "
-                    f"{self.temperature:g}, standard error {told}{why}"
+                    f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
+                    f"temperature {self.temperature:g}, standard error {told}{why}"
                 )
         flips = [n for n, c in found.items() if c.flipped]
         if self.order == "both":

@@ -263,6 +263,7 @@ def test_presets_are_listed_and_shown(cli: Any) -> None:
     assert {name for name, line in listed.items() if line.startswith("study: ")} == set(STUDIES)
     assert all(name in cli("presets").out for name in listed)
     shown = cli("presets", "active-critic").out
+    assert shown == presets.text("active-critic")  # to begin a file of one's own with
     assert "candidates: 11 # App. B" in shown
     assert cli("presets", "active-critic/sfres", "--json").json["max_demos"] == 8
 

@@ -84,8 +84,10 @@ def presets(
     """The settings of the papers by name: `judgesmith compile --preset NAME`, and `new` and `study`."""
     from ..experiments import presets
 
-    if preset is not None:
-        print_json(presets.read(preset)) if as_json else out.print(presets.text(preset), markup=False, end="")
+    if preset is not None and as_json:
+        print_json(presets.read(preset))
+    elif preset is not None:
+        out.print(presets.text(preset).rstrip(), markup=False, highlight=False, soft_wrap=True)
     elif as_json:
         print_json({"presets": [{"name": name, "about": presets.about(name)} for name in presets.names()]})
     else:

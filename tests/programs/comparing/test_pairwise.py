@@ -265,6 +265,18 @@ def test_drawn_answers_are_named_with_their_error(scripted: MakeScripted, tmp_pa
     assert {r.temperature for r in transport.requests[3:]} == {0.8}
 
 
+def test_answers_drawn_from_probabilities_come_to_their_score(scripted: MakeScripted, tmp_path: Path) -> None:
+    model = Model(steps)
+    lm, _ = scripted(model, logprobs=True)
+    exact = scorer(tmp_path, lm).score("D", "One.").percent
+    found = [scorer(tmp_path, lm, reading="drawn", samples=1000, trial=t).score("D", "One.") for t in range(5)]
+    assert model.comparisons == 6 * 5  # one call a level, however many are drawn
+    assert len({verdict.percent for verdict in found}) == 5
+    # The standard error of 1000 draws is below .8 of 100, whatever the probabilities.
+    assert all(verdict.percent == pytest.approx(exact, abs=3.2) for verdict in found)
+    assert "from log-probabilities: 1000 answers drawn a comparison at temperature 1" in found[0].notes[0]
+
+
 def test_a_judge_for_log_probabilities_says_that_it_lacks_them(scripted: MakeScripted, tmp_path: Path) -> None:
     lm, _ = scripted(Model(lambda *_: "Better", logprobs=False))
     verdict = scorer(tmp_path, lm, reading="probabilities", samples=1).score("D", "One.")
