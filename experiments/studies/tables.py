@@ -21,7 +21,7 @@ from .config import Size
 
 TITLES = {
     "optimizers": "Optimizers at the same budget",
-    "ablation": "Ablation of Active-Critic",
+    "ablation": "Ablation",
     "labels": "Agreement against the number of labels",
     "models": "Models",
 }
