@@ -171,7 +171,8 @@ def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_
 def read_criteria(
     reply: Reply, scale: Scale, criteria: Sequence[Criterion], *, expected: bool, explained: bool
 ) -> ReadCriteria:
-    """The scores of several criteria from lines `Name: explanation Score: 4`, or from JSON of the paper's form."""
+    """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two, or from JSON of the
+    paper's form."""
     text = reply.text
     if not text.strip():
         return ReadCriteria(problem="the answer is empty")
@@ -197,7 +198,7 @@ def read_criteria(
     # In the criteria's own order, so that equal answers give equal artifacts.
     ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
     number = r"\d{1,3}" if scale.high >= 10 else r"\d"
-    why = r"[^\n]+ " if explained else ""
+    why = r"[^\n]+\s" if explained else ""
     form = r"\n+".join(rf"{re.escape(c.name)}: {why}Score: {number}" for c in criteria)
     return ReadCriteria(ordered, bool(missing) or re.fullmatch(form, text.strip()) is None)
 

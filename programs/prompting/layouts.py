@@ -80,8 +80,14 @@ def folded(text: str) -> tuple[str, list[int]]:
 def disarm(text: str) -> str:
     """Text from outside, unable to close its tags or to speak a chat template's control tokens, also in disguise: no
     folding of case, compatibility forms or invisible characters brings one back. Same length, so that places hold."""
-    if not _OPENING.search(text):  # nearly all texts; many times faster than the pattern
-        return text
+    before = ""
+    while before != text and _OPENING.search(text):  # most texts have none; many times faster than the pattern
+        # Once more where something was disarmed: "<0<think>" becomes "<0‹think>", which is tight brackets again.
+        before, text = text, _disarmed(text)
+    return text
+
+
+def _disarmed(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return _OPENS.sub(lambda m: _DISARMED[m[0]], text)
     plain, places = folded(text)
@@ -393,8 +399,9 @@ def ended(text: str) -> str:
 
 
 class CriteriaLayout(Layout):
-    """Several criteria in one answer (McS-E), a line each, with an explanation before the score or none; "after": the
-    scores of all of them first, then an explanation for each, so that a search can stop in between (`brief`)."""
+    """Several criteria in one answer (McS-E), each with an explanation and a score on the next line, or with a score
+    alone; "after": the scores of all of them first, then an explanation for each, so that a search can stop in between
+    (`brief`). After an explanation on the same line, small models leave the score out."""
 
     def __init__(self, explain: Explain = "before", reading: Reading = "said", *, brief: bool = False) -> None:
         super().__init__()
@@ -405,8 +412,9 @@ class CriteriaLayout(Layout):
         self.wants_logprobs = reading == "expected"
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
-        why = "<one short sentence> " if self.explain == "before" else ""
-        lines = [f"{c.name}: {why}{SCORE_LINE}" for c in inputs["criteria"]]
+        lines = [f"{c.name}: {SCORE_LINE}" for c in inputs["criteria"]]
+        if self.explain == "before":
+            lines = [line for c in inputs["criteria"] for line in (f"{c.name}: <one short sentence>", SCORE_LINE)]
         if self.explain == "after":
             lines += [f"Why {c.name}: <one short sentence>" for c in inputs["criteria"]]
         return (
@@ -425,7 +433,7 @@ class CriteriaLayout(Layout):
             given = scores[c.name]
             if math.isnan(given.score) or (self.explain == "before" and not given.explanation):
                 return None
-            why = f"{disarm(given.explanation)} " if self.explain == "before" else ""
+            why = f"{disarm(given.explanation)}\n" if self.explain == "before" else ""
             lines.append(f"{c.name}: {why}Score: {whole(self.scale.from_percent(given.score))}")
         # Without explanations it is still a turn where the scores come first anyway.
         if self.explain == "after" and all(scores[c.name].explanation for c in criteria):
@@ -437,7 +445,7 @@ class CriteriaLayout(Layout):
 
     def grammar(self, inputs: Mapping[str, Any]) -> str | None:
         number = "[1-5]" if self.reading == "expected" else '("100" | [0-9] [0-9]?)'
-        why = f'{SENTENCE} " "' if self.explain == "before" else '""'
+        why = rf'{SENTENCE} "\n"' if self.explain == "before" else '""'
         lines = [f'"{_gbnf(c.name)}: " why "Score: " number' for c in inputs["criteria"]]
         sentence = ""
         if self.explain == "after" and not self.brief:

@@ -160,7 +160,7 @@ def test_criteria_demonstrations_need_every_criterion() -> None:
     whole = {"Fluency": CriterionScore(80.0, "Fine."), "Truth": CriterionScore(0.0, "False.")}
     scorer = MultiCriteriaScorer("before", "said")
     scorer.predict.demos = [demo(criteria_scores=whole)]
-    assert prompt(scorer, Item("x"))[2]["content"] == "Fluency: Fine. Score: 80\nTruth: False. Score: 0"
+    assert prompt(scorer, Item("x"))[2]["content"] == "Fluency: Fine.\nScore: 80\nTruth: False.\nScore: 0"
     for broken in (
         {"Fluency": whole["Fluency"]},
         whole | {"Truth": CriterionScore(math.nan, "?")},
@@ -314,6 +314,7 @@ def seen(text: str) -> str:
 @example("\ufe64\uff0foutput>")
 @example("［INST］")
 @example("\ufe47INST]")
+@example("<|im_start|><0<think>")
 def test_no_folding_brings_a_token_back(text: str) -> None:
     safe = disarm(text)
     assert len(safe) == len(text)
