@@ -22,7 +22,7 @@ from ...errors import OptionError
 from ...optimizers.agreement.resampling import Measure
 from ...optimizers.agreement.significance import Difference, holm, paired_bootstrap
 from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
-from ...optimizers.fitting.readings import weigh
+from ...optimizers.fitting.readings import FEWEST_GROUPS, weigh
 from ...optimizers.fitting.validation import agreement, nested
 from ...optimizers.progress import Progress
 from ...programs.models.lm import LanguageModel
@@ -204,8 +204,8 @@ def study_table(
     draws: int = 50,
     step: Callable[[], None] = lambda: None,
 ) -> SetFound:
-    """Every reading alone, and what weighing them gains, for several numbers of labels. Sizes that leave too few rows
-    are left out."""
+    """Every reading alone, and what weighing them gains, for several numbers of labels. Sizes that leave too few rows,
+    or whose labels are of too few groups, are left out."""
     table, scores = known.table, known.scores
     alone, within = {}, {}
     for column, reading in enumerate(table.names):
@@ -228,7 +228,7 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
     for draw in range(draws):
         train, left = draw_labels(table.groups, labels, draw)
         step()
-        if len(train) < labels or len(left) < FEWEST_LEFT:
+        if len(train) < labels or len(left) < FEWEST_LEFT or len({table.groups[i] for i in train}) < FEWEST_GROUPS:
             return None
         known, rest = table.rows(train), table.rows(left)
         choice = weigh(known, scores[train], seed=draw)
@@ -275,6 +275,8 @@ def _systems(known: Known, labels: int, draws: int) -> Systems | None:
         learnt_from = {table.groups[i] for i in train}
         rest = [i for i, group in enumerate(table.groups) if of_row[i] not in half and group not in learnt_from]
         if len(train) < min(labels, FEWEST_LEFT) or min(len(left), len(rest)) < FEWEST_LEFT:
+            continue
+        if len(learnt_from) < FEWEST_GROUPS:
             continue
         head = weigh(table.rows(train), scores[train], seed=draw).head
         found.append(

@@ -25,7 +25,7 @@ from .validation import Choice, agreement, choose, nested
 __all__ = ["Weighed", "surface_percents", "weigh", "weigh_readings"]
 
 #: With fewer rows, or fewer groups, nothing can be weighed.
-FEWEST_ROWS, FEWEST_GROUPS = 8, 4
+FEWEST_ROWS, FEWEST_GROUPS = 8, 3
 #: Q that the model's own score has to gain, to be asked for.
 WORTH_A_CALL = 0.05
 
