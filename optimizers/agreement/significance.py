@@ -462,24 +462,35 @@ def against_others(ratings: npt.ArrayLike) -> list[tuple[Flags, Vector, Vector]]
     return found
 
 
-def krippendorff_alpha(ratings: npt.ArrayLike) -> float:
+def krippendorff_alpha(ratings: npt.ArrayLike, *, nominal: bool = False) -> float:
     """Krippendorff's alpha for interval data: 1 = all raters agree, 0 = as by chance, below 0 = worse than that.
 
-    ratings: shape (rows, raters), NaN or None where missing; rows with one rating are left out. NaN where fewer than
-    two ratings can be compared or all are equal. Source: Krippendorff 2011.
+    ratings: shape (rows, raters), NaN or None where missing; rows with one rating are left out. nominal: the numbers
+    stand for categories, which are equal or not. NaN where fewer than two ratings can be compared or all are equal.
+    Source: Krippendorff 2011.
     """
     table = _ratings(ratings)
-    count = np.count_nonzero(~np.isnan(table), axis=1)
-    table, count = table[count > 1], count[count > 1]
+    table = table[np.count_nonzero(~np.isnan(table), axis=1) > 1]
     values = table[~np.isnan(table)]
     if len(values) < 2 or np.ptp(values) == 0:
         return float("nan")
-    table, values = (table - values.mean()) / np.ptp(values), (values - values.mean()) / np.ptp(values)
+    if nominal:  # two categories differ in two of their indicators, equal ones in none
+        tables = [np.where(np.isnan(table), np.nan, table == one) for one in np.unique(values)]
+    else:
+        tables = [(table - values.mean()) / np.ptp(values)]
+    observed, expected = np.sum([_disagreement(one) for one in tables], axis=0)
+    return float(1 - observed / expected)
+
+
+def _disagreement(table: Vector) -> tuple[float, float]:
+    """Observed and expected disagreement of rows with two ratings at least."""
+    count = np.count_nonzero(~np.isnan(table), axis=1)
+    values = table[~np.isnan(table)]
     means = np.nansum(table, axis=1) / count
     # Squared differences of all ordered pairs among m values are 2 m times their squares about the mean.
-    observed = float((2 * count * np.nansum((table - means[:, None]) ** 2, axis=1) / (count - 1)).sum() / len(values))
-    expected = float(2 * ((values - values.mean()) ** 2).sum() / (len(values) - 1))
-    return 1 - observed / expected
+    observed = (2 * count * np.nansum((table - means[:, None]) ** 2, axis=1) / (count - 1)).sum() / len(values)
+    expected = 2 * ((values - values.mean()) ** 2).sum() / (len(values) - 1)
+    return float(observed), float(expected)
 
 
 def _ratings(ratings: npt.ArrayLike) -> Vector:

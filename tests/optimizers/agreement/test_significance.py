@@ -376,6 +376,7 @@ KRIPPENDORFF = np.array(
 
 def test_alpha_of_the_published_example():
     assert krippendorff_alpha(KRIPPENDORFF) == pytest.approx(0.849, abs=5e-4)
+    assert krippendorff_alpha(KRIPPENDORFF, nominal=True) == pytest.approx(0.743, abs=5e-4)
 
 
 def test_alpha_by_hand():
