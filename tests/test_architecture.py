@@ -56,6 +56,7 @@ INSIDE = {
         "evaluation": {""},
         "discernment": {"", "evaluation", "reports"},
         "reports": {"", "evaluation", "discernment"},
+        "labelling": {"", "evaluation", "reports"},
         "serving": set(),
         "presets": {""},
         "studies": {"", "evaluation", "presets", "reports"},

@@ -24,17 +24,18 @@ def read_suggestable(
     judges: Sequence[str] = (),
     aspect: str | None = None,
     columns: Mapping[str, str] | None = None,
+    own: bool = True,
 ) -> tuple[Known, dict[str, Vector]]:
     """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
 
-    labels: files with people's scores; none: those of the rows' own file. A row whose text stands in a file of labels
-    counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
+    labels: files with people's scores; none: those of the rows' own file, unless `own` is false. A row whose text
+    stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
     """
     known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
     if labels:
         said = _labelled_texts(labels, aspect, columns, known)
         known.human = np.array([said.get(_key(row.source, row.output), np.nan) for row in known.rows])
-    elif any(row.scores for row in known.rows):
+    elif own and any(row.scores for row in known.rows):
         known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
     known.rows = list(merge_groups(known.rows))
     readings = dict(known.judges)

@@ -19,6 +19,7 @@ from . import (
     discern,
     estimate,
     evaluate,
+    label,
     models,
     new,
     parts,
@@ -43,8 +44,8 @@ app = typer.Typer(
 )
 # In the order of --help.
 for command in (
-    compile, new, score, serve, show, evaluate, estimate, suggest, spans, report, discern, study, demo, parts, aspects,
-    references, data, models,
+    label, compile, new, score, serve, show, evaluate, estimate, suggest, spans, report, discern, study, demo, parts,
+    aspects, references, data, models,
 ):  # fmt: skip
     command.register(app)
 

@@ -1,0 +1,387 @@
+"use strict";
+// Texts are strangers': they reach the page through textContent alone, which makes no markup.
+const at = id => document.getElementById(id);
+const token = location.hash.slice(1);
+let task, rater, row = null, given = {}, active = 0, busy = false, singleKeys = true;
+
+function el(tag, about = {}, ...inside) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(about)) {
+    if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? "" : value);
+  }
+  made.append(...inside.filter(one => one !== null));
+  return made;
+}
+const kbd = key => el("kbd", {"aria-hidden": "true"}, key.length === 1 ? key.toUpperCase() : key);
+const tell = words => { at("status").textContent = words };
+const warn = words => { at("alert").textContent = words || ""; at("alert").hidden = !words };
+const only = (...ids) => { for (const id of ["top", "who", "desk", "end"]) at(id).hidden = !ids.includes(id) };
+
+async function ask(path, body) {
+  const headers = {"X-Token": token, ...(body && {"Content-Type": "application/json"})};
+  const answer = await fetch(path, {method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body)});
+  const told = answer.headers.get("Content-Type") === "application/json" ? await answer.json() : {error: "The server failed; its terminal says why."};
+  return {status: answer.status, told};
+}
+
+// An answer is sent until it is confirmed, always as the same request, so that it is kept once.
+async function send(event, words) {
+  if (busy) return;
+  busy = true;
+  const whole = {...event, rater, request: crypto.randomUUID()};
+  for (let tries = 0; ; tries++) {
+    let answer;
+    try { answer = await ask("api/events", whole) } catch { answer = null }
+    if (answer && answer.status !== 503) {
+      busy = false;
+      if (answer.status === 200) { warn(""); forget(); show(answer.told, words) }
+      else if (answer.status === 409) { forget(); show(answer.told, ""); warn(`${answer.told.error} What was saved there is shown: give it again to keep it, or another answer to change it.`) }
+      else warn(answer.told.error);
+      return;
+    }
+    warn(answer ? answer.told.error : "Not saved yet: the server does not answer. Start the same command again; this page then goes on by itself.");
+    await new Promise(done => setTimeout(done, 1000));
+  }
+}
+addEventListener("beforeunload", event => { if (busy) event.preventDefault() });
+
+// What is not saved yet outlives a reload of this tab.
+const draft = () => sessionStorage.setItem("draft", JSON.stringify({key: row.key, turn: row.turn, answer: given}));
+const forget = () => sessionStorage.removeItem("draft");
+function drafted() {
+  const kept = JSON.parse(sessionStorage.getItem("draft") || "null");
+  return kept && kept.key === row.key && kept.turn === row.turn ? kept.answer : null;
+}
+
+// Rows ---------------------------------------------------------------------------------------------------------------
+function show(told, words) {
+  row = told.unit;
+  at("count").textContent = `${told.done} of ${told.total}`;
+  at("bar").max = told.total; at("bar").value = told.done;
+  at("undo").disabled = !told.undo; at("skip").disabled = !row;
+  at("rater").textContent = rater;
+  const left = told.total - told.done;
+  tell([words, row ? `${left} left.` : ""].filter(Boolean).join(" "));
+  if (!row) {
+    only("top", "end");
+    at("end-text").textContent = told.total ? "Every row has your answer. Undo still takes the last one back. Ctrl-C in the terminal ends the session and writes the export." : "There are no rows.";
+    at("end-title").focus();
+    return;
+  }
+  only("top", "desk");
+  given = row.answer || drafted() || (task.kind === "spans" ? {errors: []} : {});
+  active = Math.max(0, row.questions.findIndex(question => !(question.name in given)));
+  at("place").textContent = `Row ${row.place} of ${told.total}`;
+  at("texts").replaceChildren(...parts());
+  if (task.kind === "spans") begin();
+  ask_();
+  scrollTo(0, 0);
+  (task.kind === "spans" ? at("output") : at("place")).focus({preventScroll: true});
+}
+
+function part(name, text, about = {}) {
+  const id = `part-${name}`.replace(/\W+/g, "-");
+  return el("section", {class: about.judged ? "part judged" : "part", "aria-labelledby": id},
+    el("h3", {id}, name), el("div", {class: "text", dir: "auto", tabindex: "0", role: "group", "aria-labelledby": id, ...about.box}, ...[].concat(text)));
+}
+
+function parts() {
+  const {source, context, reference, output, output_a, output_b} = row.texts, about = row.about;
+  const made = [source && part("Source", source), context && part("Context", context), reference && part("Reference", reference)];
+  if (task.kind === "preference") {
+    made.push(el("div", {class: "two"}, part("A", output_a, {judged: true}), part("B", output_b, {judged: true})));
+  } else if (task.kind === "spans") {
+    made.push(part("Output", "", {judged: true, box: {id: "output", role: "application", "aria-describedby": "how"}}));
+  } else if (about.what === "error") {
+    const {start, end, severity, text, explanation} = about.error, points = Array.from(output);
+    const marked = start === null ? output : [points.slice(0, start).join(""), el("mark", {class: "s4"}, points.slice(start, end).join("")), points.slice(end).join("")];
+    made.push(part("Output", marked), part(`Error${severity ? `, severity ${severity} of 5` : ""}`, [text || "(no words given)", start === null ? ` (${about.error.place})` : ""], {judged: true}),
+      part("Explanation of the error", explanation || "(none)", {judged: true}));
+  } else if (about.what) {
+    made.push(part("Output", output));
+    made.push(part(`Explanation of ${about.name}, score ${about.score ?? "none"}`, about.explanation, {judged: true}));
+    for (const one of about.criteria || []) made.push(part(`${one.name}, score ${one.score ?? "none"}`, one.explanation));
+  } else made.push(part("Output", output, {judged: true}));
+  return made.filter(Boolean);
+}
+
+// Questions ----------------------------------------------------------------------------------------------------------
+function ask_() {
+  const form = at("answers"), several = row.questions.length > 1;
+  form.classList.toggle("several", several);
+  if (task.kind === "spans") { form.replaceChildren(...marking()); return }
+  form.replaceChildren(...row.questions.map((question, place) =>
+    el("fieldset", {"aria-current": several && place === active ? "true" : null},
+      el("legend", {}, several ? `${question.name}: ${question.text}` : question.text),
+      question.choices.length ? el("div", {class: "choices"}, ...inOrder(question.choices).map(choice =>
+        el("button", {type: "button", "aria-label": choice.label, "aria-keyshortcuts": choice.key, "aria-pressed": String(given[question.name] === choice.value),
+          class: choice.label === choice.key ? "digit" : null, onclick: () => answer(place, choice)}, ...(choice.label === choice.key ? [choice.label] : [kbd(choice.key), ` ${choice.label}`]))))
+      : el("div", {class: "row"}, el("input", {id: "number", type: "number", step: "any", min: question.low, max: question.high, required: true,
+          "aria-label": `A number from ${question.low} to ${question.high}`, value: given[question.name] ?? null}), el("button", {class: "main"}, kbd("Enter"), " Save")))));
+  if (several) form.append(el("button", {class: "main", disabled: row.questions.some(question => !(question.name in given))}, kbd("Enter"), " Save"));
+  if (several) form.querySelector("[aria-current]").scrollIntoView({block: "nearest"});
+  if (at("number")) setTimeout(() => at("number").focus());
+}
+
+// The worst answer comes first, but A stands left of B.
+const inOrder = choices => task.kind === "preference" ? [...choices].reverse() : choices;
+
+function answer(place, choice) {
+  if (busy) return;
+  given = {...given, [row.questions[place].name]: choice.value};
+  if (row.questions.length === 1) return save(`Saved: ${choice.label}.`);
+  draft();
+  const open = row.questions.findIndex(question => !(question.name in given));
+  active = open < 0 ? place : open;
+  tell(`${row.questions[place].name}: ${choice.label}.${open < 0 ? " Enter saves." : ""}`);
+  ask_();
+}
+
+function save(words) {
+  return send({action: "answer", unit: row.key, turn: row.turn, answer: given, after: row.after}, words);
+}
+
+at("answers").addEventListener("submit", event => {
+  event.preventDefault();
+  if (at("number")) given = {[row.questions[0].name]: at("number").valueAsNumber};
+  else if (row.questions.some(question => !(question.name in given))) return;
+  save(task.kind === "spans" ? `Saved: ${counted(given.errors.length)}.` : "Saved.");
+});
+
+// Error spans --------------------------------------------------------------------------------------------------------
+// Places are counted in code points, as everywhere in judgesmith; a browser counts in UTF-16.
+let words = [], pieces = [], cursor = 0, anchor = 0, omission = false;
+const counted = n => n === 0 ? "no errors" : n === 1 ? "1 error" : `${n} errors`;
+
+function begin() {
+  words = []; cursor = anchor = 0; omission = false;
+  let place = 0;
+  for (const {segment} of new Intl.Segmenter(undefined, {granularity: "word"}).segment(row.texts.output)) {
+    const length = Array.from(segment).length;
+    words.push({text: segment, start: place, end: place + length, blank: !segment.trim()});
+    place += length;
+  }
+  at("output").addEventListener("pointerup", () => { const chosen = selected(); if (chosen) tell(`“${cut(chosen.text)}”: press 1 to 5 for its severity.`) });
+  paint();
+}
+const cut = text => text.length > 60 ? text.slice(0, 59) + "…" : text;
+
+const chosenWords = () => [Math.min(cursor, anchor), Math.max(cursor, anchor)];
+
+// The text anew, with its marks. Where the cursor is, `point` shows, as long texts take a while to build.
+function paint() {
+  const ends = new Set(given.errors.flatMap(error => [error.start, error.end]));
+  pieces = [];
+  words.forEach((word, place) => {
+    const points = Array.from(word.text);
+    for (let i = 0, last = 0; i++ < points.length;) {
+      if (i < points.length && !ends.has(word.start + i)) continue;
+      const start = word.start + last, grave = Math.max(0, ...given.errors.filter(e => e.start !== null && e.start <= start && start < e.end).map(e => e.severity));
+      const piece = el(grave ? "mark" : "span", {class: grave ? `s${grave}` : null}, points.slice(last, i).join(""));
+      piece.start = start; piece.word = place; pieces.push(piece); last = i;
+    }
+  });
+  at("output").replaceChildren(...pieces);
+  point();
+}
+function point() {
+  const [from, to] = chosenWords();
+  for (const piece of at("output").querySelectorAll(".here")) piece.classList.remove("here");
+  for (const piece of pieces) if (piece.word >= from && piece.word <= to) piece.classList.add("here");
+}
+
+function selected() {
+  const chosen = getSelection();
+  if (chosen.rangeCount && !chosen.isCollapsed && at("output").contains(chosen.anchorNode) && at("output").contains(chosen.focusNode)) {
+    const range = chosen.getRangeAt(0), [start, end] = [offset(range.startContainer, range.startOffset), offset(range.endContainer, range.endOffset)];
+    if (start < end) return {start, end, text: chosen.toString()};
+  }
+  return null;
+}
+function offset(node, place) {
+  if (node.nodeType === Node.TEXT_NODE) return node.parentNode.start + Array.from(node.data.slice(0, place)).length;
+  const next = node.childNodes[place];
+  if (next && next.start !== undefined) return next.start;
+  return words.length ? words[words.length - 1].end : 0;
+}
+
+function mark(severity) {
+  const [from, to] = chosenWords();
+  const place = omission ? {start: null, end: null, text: ""} : selected() || {start: words[from].start, end: words[to].end, text: words.slice(from, to + 1).map(w => w.text).join("")};
+  const same = given.errors.find(e => e.start !== null && e.start === place.start && e.end === place.end);
+  const rest = given.errors.filter(e => e !== same);
+  given = {errors: [...rest, {start: place.start, end: place.end, severity, explanation: same ? same.explanation : ""}]};
+  tell(`${omission ? "Omission" : `“${cut(place.text)}”`}: ${task.severities[severity]}. E adds what is wrong.`);
+  omission = false; anchor = cursor; getSelection().removeAllRanges();
+  changed();
+}
+function unmark(error) {
+  given = {errors: given.errors.filter(one => one !== error)};
+  tell("The mark is gone.");
+  changed();
+  at("output").focus();
+}
+function changed() { draft(); paint(); ask_() }
+const under = () => given.errors.filter(e => e.start !== null && e.start <= words[cursor].start && words[cursor].start < e.end).pop();
+
+function step(by, extend) {
+  let place = cursor;
+  do place += by; while (words[place] && words[place].blank);
+  if (!words[place]) return;
+  cursor = place; if (!extend) anchor = place;
+  const [from, to] = chosenWords(), there = under();
+  tell(words.slice(from, to + 1).map(w => w.text).join("") + (there ? ` (${task.severities[there.severity]})` : ""));
+  point();
+  at("output").querySelector(".here").scrollIntoView({block: "nearest"});
+}
+
+function marking() {
+  const points = Array.from(row.texts.output);
+  const list = given.errors.map((error, place) => el("li", {},
+    el("q", {class: `s${error.severity}`, dir: "auto"}, `${error.severity} · ${error.start === null ? "omission" : cut(points.slice(error.start, error.end).join(""))}`),
+    el("input", {"aria-label": `What is wrong with error ${place + 1}`, placeholder: "What is wrong? (optional)", maxlength: 2000, value: error.explanation || null, class: "note",
+      oninput: event => { error.explanation = event.target.value; draft() }}),
+    el("button", {type: "button", "aria-label": `Remove error ${place + 1}`, onclick: () => unmark(error)}, "Remove")));
+  return [el("p", {id: "how", class: "small"}, "Arrows choose a word, with Shift several, or select with the mouse; then its severity:"),
+    el("div", {class: "choices", role: "group", "aria-label": "Severity"}, ...Object.entries(task.severities).map(([key, name]) =>
+      el("button", {type: "button", class: `s${key}`, "aria-keyshortcuts": key, onmousedown: event => event.preventDefault(), onclick: () => mark(Number(key))}, kbd(key), ` ${name}`)),
+      el("button", {type: "button", "aria-keyshortcuts": "o", "aria-pressed": String(omission), onclick: omit}, kbd("o"), " Omission")),
+    list.length ? el("ol", {class: "marks", "aria-label": "Errors so far"}, ...list) : null,
+    el("p", {class: "row"}, el("button", {class: "main"}, kbd("Enter"), ` Save: ${counted(given.errors.length)}`))].filter(Boolean);
+}
+function omit() { omission = !omission; tell(omission ? "Something is missing: press 1 to 5 for its severity." : "No omission."); ask_() }
+
+function spanKey(event) {
+  const key = event.key;
+  if (key === "ArrowRight" || key === "ArrowLeft") step(key === "ArrowRight" ? 1 : -1, event.shiftKey);
+  else if (key === "Home" || key === "End") { cursor = key === "Home" ? -1 : words.length; step(key === "Home" ? 1 : -1, event.shiftKey) }
+  else if (task.severities[key]) mark(Number(key));
+  else if (key === "o") omit();
+  else if (key === "e" && at("answers").querySelector(".note")) [...at("answers").querySelectorAll(".note")].pop().focus();
+  else if ((key === "Delete" || key === "Backspace") && under()) unmark(under());
+  else return false;
+  return true;
+}
+
+// Dialogs ------------------------------------------------------------------------------------------------------------
+function skip() {
+  if (!row) return;
+  at("reasons").replaceChildren(...task.reasons.slice(0, -1).map((reason, place) =>
+    el("button", {type: "button", "aria-keyshortcuts": String(place + 1), onclick: () => skipped(reason)}, kbd(String(place + 1)), ` ${reason}`)));
+  at("reason").value = "";
+  at("skipping").showModal();
+}
+function skipped(reason) {
+  at("skipping").close();
+  send({action: "skip", unit: row.key, turn: row.turn, reason, after: row.after}, `Skipped: ${reason}.`);
+}
+at("own-reason").addEventListener("submit", event => { event.preventDefault(); skipped(at("reason").value) });
+
+const percent = share => share === null ? "–" : `${Math.round(100 * share)} %`;
+const two = value => value === null ? "–" : value.toFixed(2);
+function table(caption, head, rows) {
+  return el("div", {class: "scroll"}, el("table", {}, el("caption", {class: "small"}, caption), el("thead", {}, el("tr", {}, ...head.map(cell => el("th", {scope: "col"}, cell)))),
+    el("tbody", {}, ...rows.map(cells => el("tr", {}, ...cells.map(cell => el("td", {}, el("bdi", {}, String(cell)))))))));
+}
+async function agreement() {
+  const {status, told} = await ask(`api/agreement?rater=${encodeURIComponent(rater)}`);
+  if (status !== 200) return warn(told.error);
+  const made = [table("Raters", ["Rater", "Rated", "Skipped", "Same answer twice"], told.raters.map(r => [r.rater, r.rated, r.skipped, r.same === null ? "–" : `${percent(r.same)} of ${r.twice}`]))];
+  const spans = task.kind === "spans", there = told.agreement.filter(one => one.rows);
+  if (there.length) made.push(table("Between raters", spans ? ["", "F1", "F1 with severities", "Rows"] : ["", "Krippendorff’s alpha", "Equal", "Rows"],
+    there.map(one => spans ? [one.question, two(one.f1), two(one.weighted_f1), one.rows] : [one.question, two(one.alpha), percent(one.equal), one.rows])));
+  else made.push(el("p", {}, "No row has been answered by two raters yet."));
+  if (told.splits.length) made.push(table("Rows that split the raters, of those that you answered", ["Row", "Answers"], told.splits.map(one => [one.id, Object.entries(one.answers).map(([who, said]) => `${who}: ${said}`).join(" · ")])));
+  if (told.contradictions.length) made.push(table("Rows on which you contradicted yourself", ["Row", "First", "Then"], told.contradictions.map(one => [one.id, one.first, one.second])));
+  if (told.confused.length) made.push(table("Answers given to the same row: where the guidelines may draw no line", ["", "Answers", "Rows"], told.confused.map(one => [one.question, one.between.join(" and "), one.rows])));
+  at("agreement-text").replaceChildren(...made);
+  at("agreement").showModal();
+}
+
+function help() {
+  const own = task.kind === "spans" ? [["← →", "choose a word, with Shift several"], ["1 – 5", "mark it with that severity"], ["O", "something is missing"], ["E", "say what is wrong"], ["Del", "remove the mark under the cursor"], ["Enter", "save, go on"]]
+    : row && row.questions.length > 1 ? [["digits, Y, N", "answer the framed question"], ["↑ ↓", "go to another question"], ["Enter", "save, go on"]]
+    : !row ? [] : row.questions[0].choices.some(choice => choice.key !== choice.label) ? inOrder(row.questions[0].choices).map(choice => [choice.key.toUpperCase(), choice.label])
+    : row.questions[0].choices.length ? [["digits", "the score; it is saved at once"]] : [["Enter", "save the number, go on"]];
+  const all = [...own, ["U", "undo the last answer"], ["S", "skip, with a reason"], ["G", "guidelines"], ["D", "agreement so far"], ["?", "this list"], ["Esc", "close, leave a field"]];
+  at("keys-list").replaceChildren(...all.map(([key, what]) => el("tr", {}, el("th", {scope: "row"}, el("kbd", {}, key)), el("td", {}, what))));
+  at("keys").showModal();
+}
+at("single").addEventListener("change", event => { singleKeys = event.target.checked });
+for (const button of document.querySelectorAll("dialog .close")) button.addEventListener("click", () => button.closest("dialog").close());
+for (const dialog of document.querySelectorAll("dialog")) dialog.addEventListener("close", () => { if (row) (at("number") || (task.kind === "spans" ? at("output") : at("place"))).focus({preventScroll: true}) });
+
+function guide() {
+  const hidden = at("guidelines").hidden = !at("guidelines").hidden;
+  at("desk").classList.toggle("guided", !hidden);
+  at("guide").setAttribute("aria-expanded", String(!hidden));
+  tell(hidden ? "Guidelines are hidden." : "Guidelines are shown.");
+}
+const undo = () => at("undo").disabled || send({action: "undo"}, "Undone.");
+const tools = {u: undo, s: skip, g: () => task.guidelines && guide(), d: agreement, "?": help};
+for (const [id, run] of [["undo", undo], ["skip", skip], ["guide", guide], ["agree", agreement], ["help", help]]) at(id).addEventListener("click", run);
+
+addEventListener("keydown", event => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || event.repeat && !event.key.startsWith("Arrow") || !task || !rater) return;
+  const key = event.key.length === 1 ? event.key.toLowerCase() : event.key, field = event.target.matches("input:not([type=checkbox])");
+  if (field) {
+    if (event.target.classList.contains("note") && (key === "Enter" || key === "Escape")) { event.preventDefault(); at("output").focus() }
+    else if (event.target.id === "number" && key === "Escape") at("place").focus();
+    else if (event.target.id !== "number" || !(key in tools)) return;
+  }
+  const open = document.querySelector("dialog[open]");
+  if (key.length === 1 && !singleKeys && key !== "?") return;
+  if (open) {
+    const reason = open.id === "skipping" && at("reasons").children[Number(key) - 1];
+    if (reason && !field) { event.preventDefault(); reason.click() }
+    return;
+  }
+  if (event.defaultPrevented || busy) return;
+  if (pressed(key, event)) event.preventDefault();
+});
+function pressed(key, event) {
+  if (key in tools) { tools[key](); return true }
+  if (!row || at("desk").hidden) return false;
+  if (key === "Enter" && !event.target.matches("button")) { at("answers").requestSubmit(); return true }
+  if (task.kind === "spans") return spanKey(event);
+  if (row.questions.length > 1 && (key === "ArrowUp" || key === "ArrowDown")) {
+    active = Math.min(row.questions.length - 1, Math.max(0, active + (key === "ArrowDown" ? 1 : -1)));
+    tell(row.questions[active].name);
+    ask_();
+    return true;
+  }
+  const choice = row.questions[active] && row.questions[active].choices.find(one => one.key === key);
+  if (choice) answer(active, choice);
+  return Boolean(choice);
+}
+
+// The beginning ------------------------------------------------------------------------------------------------------
+async function enter(name) {
+  rater = name;
+  const {status, told} = await ask(`api/next?rater=${encodeURIComponent(name)}`);
+  if (status !== 200) { rater = null; return warn(told.error) }
+  sessionStorage.setItem("rater", name);
+  warn("");
+  show(told, `Labelling as ${name}. Press ? for the keys.`);
+}
+at("who").addEventListener("submit", event => { event.preventDefault(); enter(at("name").value) });
+
+async function start() {
+  const {status, told} = await ask("api/task");
+  if (status !== 200) return warn(told.error);
+  task = told;
+  at("title").textContent = document.title = task.title;
+  at("guidelines-text").textContent = task.guidelines;
+  at("guidelines").hidden = at("guide").hidden = !task.guidelines;
+  at("desk").classList.toggle("guided", Boolean(task.guidelines));
+  at("guide").setAttribute("aria-expanded", String(Boolean(task.guidelines)));
+  const known = task.rater || sessionStorage.getItem("rater");
+  if (known) return enter(known);
+  at("about").textContent = `${task.title}: rows of ${task.origin}.`;
+  at("known").replaceChildren(...task.raters.map(name => el("button", {type: "button", onclick: () => enter(name)}, el("bdi", {}, name))));
+  at("known").hidden = !task.raters.length;
+  only("who");
+  at("name").focus();
+}
+start().catch(() => warn("The server does not answer. Is the command still running?"));

@@ -1,0 +1,285 @@
+"""The page in a real browser, by keys alone: what a person does from the empty page to the labels.
+
+With JUDGESMITH_SCREENSHOTS=FOLDER the screenshots are kept, to be looked at.
+"""
+
+import json
+import os
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser, Tab, browser, needs_browser
+from labelling import HOSTILE, Labelling, rows_to_label
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+pytestmark = needs_browser
+__all__ = ["browser"]
+
+LOOKS = {"light": {}, "dark": {"dark": True}, "narrow": {"width": 400}}
+
+
+@pytest.fixture
+def running(spawn: Any, tmp_path: Path) -> Callable[..., Labelling]:
+    return lambda rows, *arguments: Labelling(
+        spawn("label", rows, "--store", tmp_path / "s.sqlite", "--no-browser", *arguments)
+    )
+
+
+@pytest.fixture
+def film(tmp_path: Path) -> Callable[[Tab, str], None]:
+    """film(tab, "empty"): a screenshot in each look, in which nothing is wider than the window."""
+    folder = Path(os.environ.get("JUDGESMITH_SCREENSHOTS", tmp_path))
+
+    def shoot(tab: Tab, name: str) -> None:
+        for look, options in LOOKS.items():
+            tab.look(**options)  # type: ignore[arg-type]
+            tab.screenshot(folder / f"{name}-{look}.png")
+            assert tab.js("document.documentElement.scrollWidth <= innerWidth"), (name, look)
+        tab.look()
+
+    return shoot
+
+
+def begin(browser: Browser, at: Labelling, rater: str) -> Tab:
+    tab = browser.tab(at.address)
+    tab.look()
+    tab.until("!document.getElementById('who').hidden")
+    tab.type(rater)
+    tab.press("Enter")
+    tab.until("!document.getElementById('desk').hidden")
+    return tab
+
+
+def done(tab: Tab, count: int) -> None:
+    tab.until(f"document.getElementById('count').textContent.startsWith('{count} of')")
+
+
+def status(tab: Tab) -> str:
+    return str(tab.js("document.getElementById('status').textContent"))
+
+
+def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
+    running: Any, browser: Browser, film: Any, cli: Any, rows_file: Any, server: Any, tmp_path: Path
+) -> None:
+    rows = rows_file(60, scored=False)
+    (tmp_path / "guide.md").write_text("# Quality\n\n5  says all of the source\n1  says nothing of it\n")
+    options = ("--guidelines", tmp_path / "guide.md", "--repeats", 0.1)
+    at = running(rows, "--n", 30, *options)
+    empty = browser.tab(at.address)
+    empty.until("!document.getElementById('who').hidden")
+    film(empty, "1-empty")
+    chance, scores = random.Random(0), dict[str, int]()
+    for who, rater in enumerate(("Ada", "Bo")):
+        tab = begin(browser, at, rater)
+        film(tab, f"2-row-{rater}")
+        for n in range(32):  # thirty rows, two of them again
+            seen = at.next(rater)["unit"]
+            first = scores.setdefault(seen["key"], 1 + n * 2 % 5)
+            tab.press(str(min(5, max(1, first + who * chance.choice((0, 0, 0, 1, -2))))))
+            done(tab, n + 1)
+            if n == 15 and not who:  # the process dies; the same command goes on, and so does the open tab
+                os.kill(at.process.pid, signal.SIGKILL)
+                at.process.wait()
+                tab.press("3")
+                tab.until("document.getElementById('alert').textContent.includes('Not saved yet')")
+                film(tab, "3-killed")
+                at = running(rows, "--n", 30, *options)
+                done(tab, 17)
+                tab.press("u")
+                done(tab, 16)
+                assert tab.js("document.querySelector('[aria-pressed=true]').textContent") == "3"
+        assert "Every row has your answer" in tab.text()
+        film(tab, f"4-done-{rater}")
+    tab.press("d")
+    tab.until("document.getElementById('agreement').open")
+    film(tab, "5-disagreements")
+    text = tab.text()
+    assert "Krippendorff" in text and "Ada" in text and "Rows that split the raters" in text
+    export = tmp_path / "labels.jsonl"
+    told = cli("label", "--store", tmp_path / "s.sqlite", "--export-only", "--export", export, "--json").json
+    assert (told["labels"], told["exported"]) == (60, 60) and told["agreement"][0]["alpha"] > 0.3
+    assert [one["twice"] for one in told["raters"]] == [2, 2]
+    made = cli("compile", export, "--lm", "openai/fake", "--api-base", server.base, "--candidates", 2, "--json",
+               "-o", tmp_path / "judge.json")  # fmt: skip
+    assert made.code == 0 and (tmp_path / "judge.json").exists(), made.err
+    at.process.send_signal(signal.SIGINT)
+    assert at.process.wait() == 0
+    more = begin(browser, running(rows, "--n", 40, "--order", "suggest"), "Ada")
+    more.until("document.getElementById('count').textContent === '32 of 43'")  # ten rows, and one of them again
+    film(more, "6-ten-more")
+    assert browser.errors == []
+
+
+def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
+    running: Any, browser: Browser, film: Any, tmp_path: Path
+) -> None:
+    at = running(rows_to_label(tmp_path / "rows.jsonl"), "--aspect", "<i>faith</i>")
+    name = '<b onclick="alert(3)">Zoë</b>'
+    tab, other = begin(browser, at, name), begin(browser, at, name)
+    other.press("2")
+    done(other, 1)
+    tab.press("5")
+    tab.until("document.getElementById('alert').textContent.includes('another tab')")
+    assert tab.js("document.querySelector('[aria-pressed=true]').textContent") == "2"
+    film(tab, "7-two-tabs")
+    assert tab.js("document.getElementById('place').textContent") == "Row 1 of 30"
+    tab.press("5")  # seen, and changed on purpose
+    tab.until("document.getElementById('place').textContent === 'Row 2 of 30'")
+    tab.press("s")
+    tab.until("document.getElementById('skipping').open")
+    film(tab, "8-skip")
+    tab.press("2")
+    done(tab, 2)
+    tab.press("4")
+    done(tab, 3)
+    shown = tab.js("document.querySelector('.judged .text').textContent")
+    assert shown == HOSTILE.replace("\u202e", "\ufffd").replace("\ud800", "\ufffd")
+    assert tab.js("document.querySelectorAll('main script, main img, main b, header b, h1 i').length") == 0
+    film(tab, "9-hostile")
+    tab.press("1")
+    done(tab, 4)
+    tab.reload()
+    done(tab, 4)  # who it is, and where, outlives a reload
+    tab.js("location.hash = '#wrong'")
+    tab.reload()
+    tab.until("document.getElementById('alert').textContent.includes('token is wrong')")
+    assert browser.errors == []
+    answers = [
+        (one["rater"], one["reason"]) for one in at.http.get("/api/agreement", params={"rater": name}).json()["skipped"]
+    ]
+    assert answers == [(name, "The guidelines do not say")]
+
+
+def test_another_origin_can_neither_write_nor_read(running: Any, browser: Browser, tmp_path: Path) -> None:
+    at = running(rows_to_label(tmp_path / "rows.jsonl"))
+    unit = at.next("Ada")["unit"]
+    body = json.dumps(
+        {"action": "answer", "rater": "Ada", "request": "r" * 16, "unit": unit["key"], "answer": {"score": 1}}
+    )
+    evil = browser.tab("data:text/html,<title>evil</title>")
+    for options in (
+        {"method": "POST", "body": body, "headers": {"X-Token": at.token, "Content-Type": "application/json"}},
+        {"method": "POST", "body": body, "mode": "no-cors", "headers": {"Content-Type": "text/plain"}},
+        {"headers": {"X-Token": at.token}},
+    ):  # it knows the token, and still gets nowhere
+        call = f"fetch({json.dumps(at.base + '/api/events')}, {json.dumps(options)}).then(a => a.type, () => 'refused')"
+        assert evil.js(call) in ("refused", "opaque")
+    assert evil.js(f"fetch({json.dumps(at.base + '/api/task')}).then(() => 'read', () => 'refused')") == "refused"
+    evil.js(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: {json.dumps(at.address)}}}))")
+    assert at.next("Ada")["done"] == 0
+
+
+def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Browser, film: Any, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    output = "The 👩‍👩‍👧 town paid ninety crowns."
+    rows.write_text(json.dumps({"id": "r", "source": "It paid 40.", "output": output}) + "\n")
+    at = running(rows, "--kind", "spans", "--export", tmp_path / "truth.jsonl")
+    tab = begin(browser, at, "Ada")
+    tab.press("ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight")
+    assert status(tab) == "ninety"
+    tab.press("ArrowRight", shift=True)
+    tab.press("4", "e")
+    tab.type("it was 40")
+    tab.press("Enter", "o", "2")
+    film(tab, "10-spans")
+    assert tab.js("document.querySelector('mark').textContent + document.querySelectorAll('mark').length") == "ninety3"
+    tab.reload()
+    tab.until("document.querySelectorAll('.marks li').length === 2")  # what is not saved outlives a reload
+    box = tab.js("(r => [r.left, r.right, r.top + r.height / 2])([...document.querySelectorAll('#output span')]"
+                 ".find(s => s.textContent === 'town').getBoundingClientRect())")  # fmt: skip
+    for kind, x in (("mousePressed", box[0] + 1), ("mouseMoved", box[1] - 1), ("mouseReleased", box[1] - 1)):
+        tab.call("Input.dispatchMouseEvent", type=kind, x=x, y=box[2], button="left", buttons=1, clickCount=1)
+    tab.press("1")
+    tab.until("document.querySelectorAll('.marks li').length === 3")
+    tab.press("Enter")
+    tab.until("!document.getElementById('end').hidden")
+    at.process.send_signal(signal.SIGINT)
+    assert at.process.wait() == 0
+    (line,) = (tmp_path / "truth.jsonl").read_text().splitlines()
+    errors = json.loads(line)["errors"]
+    assert [(e["text"], e["severity"], e["explanation"], e["how"]) for e in errors] == [
+        ("town", 1, "", "exact"), ("ninety crowns", 4, "it was 40", "exact"), ("", 2, "", "omission"),
+    ]  # fmt: skip
+    assert all(output[e["start"] : e["end"]] == e["text"] for e in errors[:2])
+    assert browser.errors == []
+
+
+def test_verdicts_and_pairs_by_keyboard(running: Any, browser: Browser, film: Any, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in rows_to_label(tmp_path / "r.jsonl", 2).read_text().splitlines()]
+    error = {"text": "paid", "explanation": "it did not", "severity": 3, "start": 7, "end": 11, "how": "exact"}
+    whole = {"score": 4, "failure": None, "explanation": "fine", "errors": [error]}
+    plain = whole | {"errors": [], "criteria": {"fluency": {"score": 90, "explanation": "reads well"}}}
+    scored = tmp_path / "scored.jsonl"
+    scored.write_text("".join(json.dumps(r | {"verdict": v}) + "\n" for r, v in zip(rows, (whole, plain), strict=True)))
+    at = running(scored, "--kind", "verdicts", "--json")
+    tab = begin(browser, at, "Ada")
+    assert tab.js("document.querySelector('mark').textContent") == "paid"
+    tab.press("1", "2")
+    film(tab, "11-error")
+    tab.press("ArrowUp", "3", "Enter")
+    done(tab, 1)
+    tab.press("y", "y", "n", "y", "Enter")
+    done(tab, 2)
+    tab.press("y", "y", "y", "y", "n", "y", "5")
+    film(tab, "12-explanation")
+    tab.press("Enter")
+    tab.until("!document.getElementById('end').hidden")
+    at.process.send_signal(signal.SIGINT)
+    (tables,) = json.loads(at.process.stdout.read())["studies"].values()
+    assert tables["spans"]["counts"]["Partially correct"]["Not an error"] == 1
+    assert tables["explanations"]["rows"]["fluency"]["Score consistency"] == 0
+    assert (tables["explanations"]["alignment"], tables["explanations"]["overall"]) == (0, 5)
+    (tmp_path / "s.sqlite").rename(tmp_path / "before.sqlite")
+    at = running(rows_to_label(tmp_path / "rows.jsonl", 8), "--kind", "preference")
+    tab = begin(browser, at, "Bo")
+    film(tab, "13-pair")
+    for n, key in enumerate("abt"):
+        tab.press(key)
+        done(tab, n + 1)
+    assert browser.errors == []
+
+
+def test_what_a_screen_reader_is_told(running: Any, browser: Browser, film: Any, tmp_path: Path) -> None:
+    (tmp_path / "guide.md").write_text("Say 5 where nothing is wrong.")
+    at = running(rows_to_label(tmp_path / "rows.jsonl"), "--guidelines", tmp_path / "guide.md")
+    start = browser.tab(at.address)
+    start.until("!document.getElementById('who').hidden")
+    assert {("heading", "Who is labelling?"), ("textbox", "Your name"), ("button", "Begin")} <= set(start.names())
+    tab = begin(browser, at, "Ada")
+    names = set(tab.names())
+    assert {
+        ("heading", "Row 1 of 30"), ("region", "Source"), ("region", "Output"), ("complementary", "Guidelines"),
+        ("group", "How good is the output? 1 is the worst, 5 the best."), *(("button", str(n)) for n in range(1, 6)),
+        ("button", "Skip"), ("button", "Keys"), ("progressbar", "0 of 30"), ("form", "Your answer"),
+    } <= {(role, name.strip()) for role, name in names}  # fmt: skip
+    assert not [
+        role for role, name in names if role in ("button", "textbox", "checkbox", "dialog") and not name.strip()
+    ]
+    tab.press("4")
+    done(tab, 1)
+    assert status(tab) == "Saved: 4. 29 left."  # in a live region
+    assert tab.js("document.activeElement.textContent") == "Row 2 of 30"
+    tab.press("?")
+    tab.until("document.getElementById('keys').open")
+    film(tab, "14-keys")
+    tab.press("Escape", "g")
+    tab.until("document.getElementById('guidelines').hidden")
+    # Everything is reached with Tab alone, and pressed with Enter; single keys can be turned off.
+    tab.press("?")
+    tab.js("document.getElementById('single').click()")
+    tab.press("Escape", "3")
+    for _ in range(40):
+        tab.press("Tab")
+        if tab.js("document.activeElement.getAttribute('aria-label')") == "2":
+            break
+    assert tab.js("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    done(tab, 1)
+    tab.press("Enter")
+    done(tab, 2)
+    assert at.next("Ada")["unit"]["turn"] == 0 and status(tab) == "Saved: 2. 28 left."
+    assert browser.errors == []
