@@ -137,6 +137,10 @@ def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_
     if not text.strip():
         return ReadScore(problem="the answer is empty")
     found = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
+    # One that ends the answer on a line of its own is the asked one; those inside the explanation before it may be
+    # copied from the prompt.
+    if found and _alone(text, found[-1]):
+        found = [m for m in found if _alone(text, m)]
     bare = None if found else BARE.match(text)
     if bare:
         found = [bare]
@@ -283,6 +287,12 @@ def _repaired(text: str) -> Any:
         return json_repair.loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _alone(text: str, match: re.Match[str]) -> bool:
+    """Whether a match has its line to itself, marks such as `**` left aside."""
+    before, after = text[: match.start()].rpartition("\n")[2], text[match.end() :].partition("\n")[0]
+    return not re.search(r"\w", before + after)
 
 
 def _label(text: str, name: str) -> tuple[int, int] | None:

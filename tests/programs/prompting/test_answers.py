@@ -196,6 +196,13 @@ def test_a_hundred_is_read_too_and_a_named_other_scale_is_translated(text: str, 
     assert (read.problem, read.said) == (None, percent)
 
 
+def test_scores_that_an_explanation_copies_from_the_prompt_do_not_count() -> None:
+    copied = "Explanation: meaning: It says the same. Score: 4.4/5\nfluency: It reads well. Score: 4.9/5\nScore: 4"
+    read = read_overall(Reply(copied), FIVE, BEFORE)
+    assert (read.problem, read.said) == (None, 75)
+    assert read_overall(Reply(copied.replace("\nScore: 4", " Score: 4")), FIVE, BEFORE).problem
+
+
 @pytest.mark.parametrize("text", ["Score: 101", "Score: -0.5", "Score: 1,000", "Score: 85,5", "Score: 80-90"])
 def test_off_a_hundred_is_a_problem(text: str) -> None:
     assert read_overall(Reply(text), HUNDRED, BEFORE_HUNDRED).problem
