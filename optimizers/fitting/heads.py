@@ -30,9 +30,9 @@ __all__ = [
     "Together",
     "folds",
     "mean_of",
+    "numbered",
 ]
 
-_ONE_GROUP = "all rows belong to one group: nothing is left to check a fit on; label more sources"
 _FLAT = 1e-9  # a reading whose spread is below this share of its size is constant
 SCALAR_PENALTIES: tuple[float, ...] = tuple(float(p) for p in np.logspace(-1, 4, 16))
 STATE_PENALTIES: tuple[float, ...] = tuple(float(p) for p in np.logspace(0, 6, 19))
@@ -189,19 +189,24 @@ def mean_of(fits: Sequence[Fitted], weights: Sequence[float] | None = None) -> F
     return Fitted(head, left_out)
 
 
+def numbered(groups: Sequence[Hashable]) -> NDArray[np.intp]:
+    """The number of each row's group, in the order of their first rows. Raises: OptionError with fewer than two."""
+    codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
+    if len(codes) < 2:
+        raise OptionError("all rows belong to one group: nothing is left to check a fit on; label more sources")
+    return np.array([codes[group] for group in groups], dtype=np.intp)
+
+
 def folds(groups: Sequence[Hashable], count: int = 5, *, seed: int = 0) -> list[NDArray[np.intp]]:
     """Rows of each fold: whole groups, the largest first into the smallest fold, in an order drawn by `seed`.
 
     Raises: OptionError with fewer than two groups.
     """
-    codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
-    if len(codes) < 2:
-        raise OptionError(_ONE_GROUP)
-    of_row = np.array([codes[group] for group in groups])
+    of_row = numbered(groups)
     sizes = np.bincount(of_row)
-    drawn = np.random.default_rng(seed).permutation(len(codes))
-    filled = np.zeros(min(count, len(codes)), dtype=int)
-    place = np.zeros(len(codes), dtype=int)
+    drawn = np.random.default_rng(seed).permutation(len(sizes))
+    filled = np.zeros(min(count, len(sizes)), dtype=int)
+    place = np.zeros(len(sizes), dtype=int)
     for code in sorted(drawn, key=lambda c: -sizes[c]):
         place[code] = int(filled.argmin())
         filled[place[code]] += sizes[code]
@@ -243,11 +248,9 @@ def _ridge(z: Matrix, y: Vector, groups: Sequence[Hashable], choices: Sequence[f
     """
     u, s, vt = np.linalg.svd(z, full_matrices=False)
     rotated = u.T @ y
-    codes = {group: code for code, group in enumerate(dict.fromkeys(groups))}
-    if len(codes) < 2:
-        raise OptionError(_ONE_GROUP)
-    of_row = np.array([codes[group] for group in groups])
-    members = [np.flatnonzero(of_row == code) for code in range(len(codes))]
+    of_row = numbered(groups)
+    sizes = np.bincount(of_row)
+    members = [np.flatnonzero(of_row == code) for code in range(len(sizes))]
     least, chosen, errors = np.inf, max(choices), np.zeros(len(y))
     for penalty in sorted(choices, reverse=True):
         shrink = s**2 / (s**2 + penalty)
@@ -259,7 +262,6 @@ def _ridge(z: Matrix, y: Vector, groups: Sequence[Hashable], choices: Sequence[f
         error = float(wrong @ wrong)
         if error < least * (1 - 1e-9):
             least, chosen, errors = error, penalty, wrong
-    sizes = np.bincount(of_row)
     means_of_rest = -np.bincount(of_row, weights=y) / (len(y) - sizes)
     return vt.T @ (s / (s**2 + chosen) * rotated), y - errors - means_of_rest[of_row]
 

@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 
 from ..datasets.records import Labels, Row
+from ..programs.prompting.predict import AGAIN
 from ..signatures.scoring import ScoreCriteria, ScoreOverall
 from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 
@@ -73,7 +74,7 @@ class Ask:
     @property
     def again(self) -> bool:
         """Whether an unreadable answer is asked for a second time."""
-        return "could not be read" in self.last
+        return AGAIN in self.last
 
     @property
     def judged(self) -> str:
