@@ -178,10 +178,8 @@ def _scale(name: str, text: str, low: float, high: float) -> Question:
     if not (low.is_integer() and steps.is_integer() and steps < MOST_CHOICES):
         return Question(name, text, (), low, high)
     values = [low + step for step in range(int(steps) + 1)]
-    own = all(0 <= value <= 9 for value in values)  # else the first is 1, the tenth 0
+    own = all(0 <= value <= 9 for value in values)  # else the first has the key 1, the tenth 0
     keys = [f"{value:g}" if own else _digit(place) for place, value in enumerate(values, 1)]
-    if values[-1] == 10 and values[0] == 1:
-        keys[-1] = "0"
     return Question(name, text, tuple(map(Choice, values, (f"{v:g}" for v in values), keys)), low, high)
 
 

@@ -28,6 +28,7 @@ from ...programs.models.files import file_sha256
 from ...programs.readings.forms import DIGITS, FORMS
 from ...programs.readings.head import Readings, Vector
 from ...programs.readings.judge import ReadingsJudge, table_of
+from ...programs.readings.kinds import expected_digit
 from ...programs.readings.panel import Panel
 from ...programs.readings.passages import Message, Question, rendered
 from ...programs.readings.reader import Reader
@@ -75,7 +76,7 @@ def _read(options: argparse.Namespace) -> None:
     told = f"{file_sha256(options.model)} by torch in {options.dtype}"
     reader = KeptReader(plain, default_store_path(), model=told)
     for name, labels in sets:
-        given = {"instruction": options.instruction, "read_forms": options.form}
+        given = {"reading": "expected", "instruction": options.instruction, "read_forms": options.form}
         judge = ReadingsJudge.from_options({k: v for k, v in given.items() if v}, labels_aspect=labels.aspect)
         panel = Panel(judge.readings(reader.ability.layers), reader)
         examples, started = examples_of(labels), time.monotonic()
@@ -103,11 +104,8 @@ def _read(options: argparse.Namespace) -> None:
 
 def _expected_digit(judge: ReadingsJudge, reader: Reader, item: Item) -> float:
     """The direct judge's score in percent, from the probabilities of the digits 1 to 5 after its prompt."""
-    judge.scorer.predict.layout = type(judge.scorer.predict.layout)("none", "expected")
     turns = [Message(turn["role"], (turn["content"],)) for turn in judge.previews(item)["scorer"]]
-    logp = reader.answer(Question(rendered(reader.chat, turns), DIGITS)).astype(np.float64)
-    shares = np.exp(logp - logp.max())
-    return float(25.0 * (shares / shares.sum()) @ np.arange(5))
+    return 25.0 * (expected_digit(reader.answer(Question(rendered(reader.chat, turns), DIGITS))) - 1.0)
 
 
 def save(path: Path, known: Known) -> None:

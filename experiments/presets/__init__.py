@@ -24,13 +24,18 @@ def names() -> list[str]:
     return sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
 
 
+def _file(name: str) -> Path:
+    known = names()
+    if name not in known:
+        raise OptionError(
+            f"--preset {name}: there is no such preset{nearest(name, known)}; `judgesmith presets` lists them"
+        )
+    return FOLDER / f"{name}.yaml"
+
+
 def text(name: str) -> str:
     """A preset as it stands in its file, with comments. Raises OptionError for an unknown name."""
-    if name not in names():
-        raise OptionError(
-            f"--preset {name}: there is no such preset{nearest(name, names())}; `judgesmith presets` lists them"
-        )
-    return (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
+    return _file(name).read_text(encoding="utf-8")
 
 
 def about(name: str) -> str:
@@ -40,8 +45,7 @@ def about(name: str) -> str:
 
 def read(name: str) -> dict[str, Any]:
     """The settings of a preset and of those that it builds on. Raises OptionError for an unknown name."""
-    text(name)
-    return layered((), read_yaml(FOLDER / f"{name}.yaml"))
+    return layered((), read_yaml(_file(name)))
 
 
 def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]:

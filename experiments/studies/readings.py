@@ -274,9 +274,8 @@ def _systems(known: Known, labels: int, draws: int) -> Systems | None:
         train, left = seen[train], seen[left]
         learnt_from = {table.groups[i] for i in train}
         rest = [i for i, group in enumerate(table.groups) if of_row[i] not in half and group not in learnt_from]
-        if len(train) < min(labels, FEWEST_LEFT) or min(len(left), len(rest)) < FEWEST_LEFT:
-            continue
-        if len(learnt_from) < FEWEST_GROUPS:
+        enough = len(train) >= min(labels, FEWEST_LEFT) and len(learnt_from) >= FEWEST_GROUPS
+        if not enough or min(len(left), len(rest)) < FEWEST_LEFT:
             continue
         head = weigh(table.rows(train), scores[train], seed=draw).head
         found.append(

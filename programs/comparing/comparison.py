@@ -205,7 +205,7 @@ class ComparisonLayout(Layout):
 
     @property
     def _question(self) -> str:
-        """Whether an output is better, without what in; for the forms that are answered with Yes or No."""
+        """Asks whether an output is better, without naming the aspect; for forms answered with Yes or No."""
         asked, other = (1, 2) if self.form == "yes-no-first" else (2, 1)
         return f"Is output {asked} better than output {other}"
 

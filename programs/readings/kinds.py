@@ -22,7 +22,19 @@ from .likelihood import lift, likelihoods
 from .reader import Ability, Floats, TokenReading
 from .surface import surface
 
-__all__ = ["Asked", "Form", "Likelihood", "Questions", "Read", "Reading", "States", "Surface", "Wants", "middle"]
+__all__ = [
+    "Asked",
+    "Form",
+    "Likelihood",
+    "Questions",
+    "Read",
+    "Reading",
+    "States",
+    "Surface",
+    "Wants",
+    "expected_digit",
+    "middle",
+]
 
 Form = Literal["assistant", "tags", "plain", "bare", "reverse"]
 _ANSWERS = {"digit": DIGITS, "yes": (("Yes", " Yes", "yes"), ("No", " No", "no"))}
@@ -43,10 +55,13 @@ class Asked:
 
     def number(self, logp: Floats) -> float:
         """The expected digit, 1 to 5, or the log-odds of yes."""
-        if self.kind == "yes":
-            return float(logp[0] - logp[1])
-        weights = np.exp(logp.astype(np.float64) - float(logp.max()))
-        return float(weights @ np.arange(1, len(logp) + 1) / weights.sum())
+        return float(logp[0] - logp[1]) if self.kind == "yes" else expected_digit(logp)
+
+
+def expected_digit(logp: Floats) -> float:
+    """The mean of the digits 1 to `len(logp)` under their log-probabilities."""
+    weights = np.exp(logp.astype(np.float64) - float(logp.max()))
+    return float(weights @ np.arange(1, len(logp) + 1) / weights.sum())
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,8 @@ def new(
 ) -> None:
     """Save a judge that has learnt from no labels, for when there are none yet.
 
-    Nothing is known yet of how far to trust it: `judgesmith evaluate` tells that from a few human scores, `judgesmith
-    discern` tells which perturbations it notices without any, and `judgesmith compile` makes a better one.
+    How far to trust it is not known yet: `judgesmith evaluate` measures that with a few human scores, `judgesmith
+    discern` shows which perturbations it notices without any, and `judgesmith compile` makes a better one.
     """
     from ..experiments.compile_run import Setup, judge_in_words
     from ..experiments.console import out
