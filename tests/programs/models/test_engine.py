@@ -334,12 +334,13 @@ async def work(item):
     if not left[0]:
         begun.set()
     try:
-        await asyncio.sleep(60 if item else 0)
+        # The first ends when all have begun: had it ended before, the map would yield it and read no further.
+        while item or not begun.is_set():
+            await asyncio.sleep(0.01)
     finally:
         print("ended", flush=True)
 results = engine.ordered_map(work, range(3), in_flight=8)
 next(results)
-begun.wait(30)
 async def closer():
     print("closed", flush=True)
 engine.at_exit(closer)
