@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 from ..errors import OptionError
@@ -55,7 +56,23 @@ class OneAspectJudge(Judge):
         return True  # answers of a word or a digit: embedded models take such rows one at a time
 
     @classmethod
+    def in_words_or_named(cls, given: Mapping[str, Any], words: Words) -> Self:
+        """`in_words`; but where the library does not know the labels' aspect, its name has to do: labels say the
+        rest."""
+        try:
+            return cls._in_words(given, words)
+        except OptionError:
+            aspect = words.labels_aspect
+            if words.criteria or words.library_aspect or words.aspect_file or given.get("aspect") or not aspect:
+                raise
+            return cls._in_words(given, replace(words, criteria=(Criterion(aspect[:80], ""),)))
+
+    @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        return cls._in_words(given, words)
+
+    @classmethod
+    def _in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         read_options(cls.Options, given, f"--method {cls.kind}")
         own = {name: value for name, value in given.items() if name != "aspect"}
         if words.criteria:
@@ -63,9 +80,15 @@ class OneAspectJudge(Judge):
                 raise OptionError(
                     "--criteria says the aspect in your words, --as and --aspects take it from a library; give one"
                 )
-            if len(words.criteria) > 1:
-                raise OptionError(f"one aspect is judged at a time; leave one of {len(words.criteria)} in --criteria")
-            return cls(given.get("aspect") or words.criteria[0].name, criteria=words.criteria, task=words.task, **own)
+            wanted = (given.get("aspect") or words.labels_aspect or "").casefold()
+            called = [c for c in words.criteria if c.name.casefold() == wanted]
+            criteria = list(words.criteria) if len(words.criteria) == 1 else called
+            if len(criteria) != 1:
+                raise OptionError(
+                    f"one aspect is judged at a time; --criteria has {len(words.criteria)}, and none is called "
+                    f"{wanted!r}: leave one of them, or name one so"
+                )
+            return cls(given.get("aspect") or criteria[0].name, criteria=criteria, task=words.task, **own)
         library = aspects(words.aspect_file)
         named = "overall" if words.labels_aspect in OVERALL else words.labels_aspect
         name = words.library_aspect or given.get("aspect") or named

@@ -11,7 +11,7 @@ import dspy
 
 from ...errors import OptionError
 from ...signatures.scoring import ScoreCriteria, ScoreOverall
-from ...signatures.values import Criterion, CriterionScore, Item
+from ...signatures.values import Criterion, CriterionScore, Item, Verdict
 from ..models.lm import LanguageModel
 from ..prompting.evaluator import Call, Evaluator
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
@@ -106,6 +106,18 @@ class OverallScorer(Evaluator):
         CallError."""
         item, known = Item(output, source, context, reference), Known(task, tuple(criteria), aspect)
         return await self.predict.acall(**self.inputs(item, known, criteria_scores), **call)
+
+
+def bare_verdict(answer: Answer) -> Verdict:
+    """The verdict of one short answer that holds a score alone."""
+    return Verdict(
+        score=math.nan,
+        percent=answer.read.values["score"],
+        repaired=answer.read.repaired,
+        notes=answer.read.notes,
+        usage=answer.usage,
+        raw=answer.raw,
+    )
 
 
 def mean_score(scores: Mapping[str, CriterionScore]) -> float:

@@ -210,6 +210,12 @@ class LanguageModel:
         made.sampling = replace(self.sampling, temperature=temperature)
         return made
 
+    def metered(self) -> Self:
+        """The same model and connection, limits and all, with a meter of its own."""
+        made = copy.copy(self)
+        made.meter = Meter()
+        return made
+
     async def close(self) -> None:
         await self._transport.close()
 
@@ -639,10 +645,22 @@ def _checked(where: str, base: str) -> str:
     return base.rstrip("/")
 
 
-def _embedded(name: str, sampling: Sampling | None, connection: Connection) -> LanguageModel:
-    from .local import embedded, model_file
+def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
+    """The same model inside this process with low-rank weights (LoRA, a GGUF file) added to its own; calls count on the
+    same meter. Raises ModelError for a model that does not run in this process, and for weights that do not fit it."""
+    if lm.weights is None:
+        raise ModelError(f"{lm.name} does not run in this process, so no weights can be added to it here")
+    made = _embedded(f"gguf:{lm.weights}", lm.sampling, lm.connection, adapter)
+    made.name, made.meter = lm.name, lm.meter
+    return made
 
-    endpoint = embedded(name)
+
+def _embedded(
+    name: str, sampling: Sampling | None, connection: Connection, adapter: Path | None = None
+) -> LanguageModel:
+    from .local import EmbeddedOptions, embedded, model_file
+
+    endpoint = embedded(name, options=EmbeddedOptions(adapter=adapter))
     style = OpenAIStyle(
         endpoint.base_url + "/v1",
         endpoint.model_id,

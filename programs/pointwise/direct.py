@@ -6,12 +6,11 @@ is ours.
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar, Literal
 
 from ...parts import option
 from ...signatures.values import Item, Verdict
-from ..active_critic.scoring import Known, OverallScorer
+from ..active_critic.scoring import Known, OverallScorer, bare_verdict
 from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..models.transport import Message
@@ -49,14 +48,7 @@ class DirectScorer(OneAspectJudge):
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         answer = await self.scorer.ascore(item, self._known(), lm)
-        return Verdict(
-            score=math.nan,
-            percent=answer.read.values["score"],
-            repaired=answer.read.repaired,
-            notes=answer.read.notes,
-            usage=answer.usage,
-            raw=answer.raw,
-        )
+        return bare_verdict(answer)
 
     def previews(self, item: Item) -> dict[str, list[Message]]:
         return {"scorer": self.scorer.predict.messages(self.scorer.inputs(item, self._known()), group=item.group)}

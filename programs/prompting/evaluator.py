@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import dspy
 
 from ..models import engine
+from ..models.as_dspy import Quiet
 
 
 class Call(TypedDict, total=False):
@@ -17,7 +18,7 @@ class Call(TypedDict, total=False):
     lm: Any
 
 
-class Evaluator(dspy.Module):  # type: ignore[misc]
+class Evaluator(Quiet):
     """A subclass says what it takes and gives in `aforward`; `forward` is that, called synchronously.
 
     Judges call their evaluators through `acall`, so that DSPy's callbacks, history and usage show the tree. Alone, an

@@ -16,7 +16,7 @@ from ...errors import ArtifactError, CallError, JudgesmithError, ModelError
 from ...likeness import same_output, same_row, same_source
 from ...signatures.values import Usage
 from ..models import engine
-from ..models.as_dspy import NamedLM, listeners, without_system
+from ..models.as_dspy import NamedLM, Quiet, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
 from .foreign import MARKUP_TOKENS, foreign_prompt
@@ -49,7 +49,7 @@ class Answer:
     raw: tuple[str, ...]
 
 
-class JudgePredict(dspy.Predict):  # type: ignore[misc]
+class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     """One predictor of a judge: a signature, demonstrations, and the layout of its prompt and answer.
 
     DSPy sees an ordinary `Predict` (demos, signature, traces, state, callbacks, history). Where `dspy.settings.adapter`

@@ -206,3 +206,18 @@ def test_what_cannot_be_is_refused_in_one_line(cli: Any, rows: Path, tmp_path: P
         done = cli("label", *arguments)
         assert done.code == 2 and said in done.err and len(done.err.splitlines()) == 1, (arguments, done.err)
     assert not (tmp_path / "n.sqlite").exists() and not (tmp_path / "none.sqlite").exists()
+
+
+def test_what_is_left_out_of_the_rows_that_split_is_said_below_them(rows: Path, tmp_path: Path, cli: Any) -> None:
+    store = tmp_path / "kept.sqlite"
+    twice: set[str] = set()
+
+    def answer(unit: dict[str, Any], who: int) -> Any:
+        again = unit["key"] in twice and who == 0
+        twice.add(unit["key"] if who == 0 else "")
+        return {"score": 5 if again or who else 1}
+
+    label(store, rows, answer, n=14, repeats=0.2)
+    told = cli("label", rows, "--store", store, "--export-only").out.splitlines()
+    more = next(i for i, line in enumerate(told) if "… and 4 more" in line)
+    assert "raters split on" in told[more - 1] and ": first 1, then 5" in told[more + 1]

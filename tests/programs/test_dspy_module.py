@@ -216,6 +216,15 @@ def test_the_history_of_modules_the_model_and_dspy_holds_the_calls_but_no_probe(
     assert len(judge.history) == 2
 
 
+def test_what_stands_in_a_history_is_no_part_of_the_judge(lm: Any) -> None:
+    judge = fine(lm=lm)
+    names = [name for name, _ in judge.named_parameters()]
+    judge.history.append(dspy.Predict("a -> b"))  # DSPy's own walk would take it for one of the judge's
+    judge.overall_scorer.history.append(dspy.Predict("a -> b"))
+    assert [name for name, _ in judge.named_parameters()] == names
+    assert len(judge.predictors()) == 2
+
+
 def test_the_history_stays_small_however_many_rows_are_scored(lm: Any) -> None:
     judge = js.ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
     mine = {"mine": True}

@@ -176,10 +176,10 @@ def _told(found: dict[str, Any]) -> list[str]:
         told.append(
             f"  raters split on {one['id']}: {', '.join(f'{who} {said}' for who, said in one['answers'].items())}"
         )
-    for one in found["contradictions"][:10]:
-        told.append(f"  {one['rater']} on {one['id']}: first {one['first']}, then {one['second']}")
     if found["split_rows"] > 10:
         told.append(f"  … and {found['split_rows'] - 10} more (--json has them)")
+    for one in found["contradictions"][:10]:
+        told.append(f"  {one['rater']} on {one['id']}: first {one['first']}, then {one['second']}")
     if found["confused"]:
         most = found["confused"][0]
         told.append(f"  most often confused: {' and '.join(most['between'])} ({most['rows']} rows)")
