@@ -22,8 +22,8 @@ from ..datasets.splits import Split, group_folds
 from ..errors import LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..signatures.values import Scale
-from .agreement.correlation import Level
 from .agreement.discernment import OUR_WEIGHTS
+from .agreement.objectives import Objective, Q
 from .examples import Scored, clearly, difference, examples_of, score_rows
 from .progress import Progress, Silent
 from .search.base import SearchRecord
@@ -145,8 +145,8 @@ def _copy(labels: Labels, row: Row, pair: Pair, kept: float) -> Row:
 class AugmentationTrial:
     """Whether copies help, on `rows` rows with people's scores that neither fit saw.
 
-    difference: Q with copies less Q without (value, low, high, p two-sided), NaN where it was not measured. used:
-    whether they helped surely enough. reason: what came out in one sentence, either way.
+    difference: the objective with copies less that without (value, low, high, p two-sided), NaN where it was not
+    measured. used: whether they helped surely enough. reason: what came out in one sentence, either way.
     """
 
     used: bool
@@ -175,7 +175,7 @@ def try_augmentation(
     *,
     most: float = 0.5,
     sure: float = 0.7,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     seed: int = 0,
     language: str = "en",
     progress: Progress | None = None,
@@ -183,7 +183,7 @@ def try_augmentation(
     """Copies of the training rows if they help, else None; and what was measured.
 
     The training rows are cut into two parts by whole groups. Each is judged by two judges compiled from the other one,
-    with copies and without, so that it costs four further fits. Copies are used if Q with people's scores is higher
+    with copies and without, so that it costs four further fits. Copies are used if the objective (default: Q) is higher
     with them in more than `sure` of the paired resamples, as for a search's candidates. `train` must not hold what is
     reported on. Raises LeakError for a fit that would see a row it is measured on.
     """
@@ -207,9 +207,12 @@ def try_augmentation(
         for helped in (False, True):
             judge = fit(part.train, copies.labels if helped and len(copies) else None)
             percents[helped].append(score_rows(judge, heldout, progress or Silent()).percents)
-    gap = difference(np.concatenate(percents[True]), np.concatenate(percents[False]), rows, level=level, seed=seed)
+    by = objective or Q()
+    gap = difference(np.concatenate(percents[True]), np.concatenate(percents[False]), rows, objective=by, seed=seed)
     used = clearly(gap, sure)
-    measured = f"Q {gap.value:+.2f} [{gap.low:.2f}, {gap.high:.2f}] on {len(rows)} training rows that were left out"
+    measured = (
+        f"{by.label} {gap.value:+.2f} [{gap.low:.2f}, {gap.high:.2f}] on {len(rows)} training rows that were left out"
+    )
     if gap.reason:
         said = f"copies were not used: {gap.reason}"
     elif used:

@@ -1,5 +1,5 @@
-"""From labels to a compiled judge: split, task inference, the form of answers, the search, calibration, held-out
-agreement. What is reported comes from rows that none of these steps saw.
+"""From the labels of one aspect to a compiled judge: split, task inference, the form of answers, the search,
+calibration, held-out agreement. What is reported comes from rows that none of these steps saw.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import dspy
 import numpy as np
+from pydantic import AfterValidator
 
-from ..datasets.loading import read_labels
 from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
@@ -24,20 +24,21 @@ from ..programs.aspects import OVERALL
 from ..programs.calibration import Calibration
 from ..programs.judge import Form, Judge
 from ..programs.models import engine
-from ..programs.models.lm import Connection, LanguageModel, Sampling, check_priced, language_model, price
+from ..programs.models.lm import LanguageModel, check_priced, price
 from ..programs.models.transport import Reply
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
 from .agreement.correlation import Level
+from .agreement.objectives import Objective, chosen_objective, objectives
 from .augmentation import people_only, try_augmentation, with_copies
 from .budget import BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
 from .fitting.decision import fit_decision
 from .fitting.ensemble import form_ensemble, refuse_ensemble
+from .fitting.preference import fit_preference
 from .fitting.refinement import refine
 from .progress import Progress, Silent
-from .registry import build_optimizer
 from .report import Budget, CompileReport, Fitted, FormTrial, Plan
 from .search.base import DemonstrationSearch, unfit
 from .search.few_shot import NoSearch
@@ -52,11 +53,21 @@ NO_TEACHER = "no model writes anything in it"
 PROBES = 5
 
 
+def _known(name: str) -> str:
+    objectives.get(name)
+    return name
+
+
 class CompileOptions(Options):
     """What compiling itself has to choose, beside judge, labels, model and optimizer."""
 
     level: Level = option(
         "pooled", "Level of agreement: all rows together (papers: summary level), within documents, of systems."
+    )
+    objective: Annotated[str, AfterValidator(_known)] | None = option(
+        None,
+        "What is maximised: q, kappa, auc, balanced-accuracy or pairwise. none: q for scores, kappa for categories, "
+        "auc for pass and fail, pairwise for preferences.",
     )
     heldout: float = option(
         0.25, "Share of rows (whole documents) that nothing is learnt from; agreement is reported on them.", gt=0, lt=1
@@ -97,6 +108,7 @@ class Compiler:
 
     search: the optimizer, which is not changed; None: no search (the ablation). heldout: labels to hold out in place of
     a share. inference: how task inference reads, in place of what the options say. progress: is told what is done.
+    parts: how the labels are split, as `splits` gives it, where that is settled already.
     """
 
     search: DemonstrationSearch | None
@@ -105,6 +117,7 @@ class Compiler:
     inference: TaskInference | None
     teacher: LanguageModel | None
     progress: Progress
+    parts: tuple[Split | None, list[Split]] | None
 
     def __init__(
         self,
@@ -116,6 +129,7 @@ class Compiler:
         teacher: LanguageModel | None = None,
         progress: Progress | None = None,
         budget: Budget | None = None,
+        parts: tuple[Split | None, list[Split]] | None = None,
         **given: Any,
     ) -> None:
         """options, or `given` by their names. heldout: labels, or the option of that name; budget: both of its options.
@@ -132,6 +146,7 @@ class Compiler:
         set_("inference", inference)
         set_("teacher", teacher)
         set_("progress", progress or Silent())
+        set_("parts", parts)
         if teacher is not None and not (self.search or NoSearch()).uses_teacher:
             raise OptionError(f"teacher does nothing with optimizer {(self.search or NoSearch()).name}: {NO_TEACHER}")
 
@@ -148,9 +163,19 @@ class Compiler:
 
     @property
     def _optimizer(self) -> DemonstrationSearch:
-        """The optimizer of this run: its own level and seed do not hold."""
-        search = self.search or NoSearch()
-        return search.for_run(level=self.options.level, seed=self.options.seed, progress=self.progress)
+        """The optimizer as it is given, for what does not depend on the labels."""
+        return self.search or NoSearch()
+
+    def _search(self, labels: Labels) -> DemonstrationSearch:
+        """The optimizer of this run: its own objective, level and seed do not hold."""
+        return self._optimizer.for_run(objective=self.objective(labels), seed=self.options.seed, progress=self.progress)
+
+    def objective(self, labels: Labels) -> Objective:
+        """What is maximised: what was asked for, or what the kind of labels has. Raises OptionError for one that does
+        not fit it."""
+        scale = Scale(*labels.scale)
+        levels = [scale.to_percent(level) for level in labels.levels]
+        return chosen_objective(labels.kind, self.options.objective, self.options.level, levels)
 
     @property
     def _seats(self) -> int:
@@ -164,6 +189,8 @@ class Compiler:
     def splits(self, labels: Labels) -> tuple[Split | None, list[Split]]:
         """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
         OptionError for folds that cannot be."""
+        if self.parts is not None:
+            return self.parts
         if self.options.cv is not None:
             self._refuse_folds(self.options.cv, len(set(labels.groups)))
             return None, group_folds(labels, k=self.options.cv, seed=self.options.seed)
@@ -239,7 +266,8 @@ class Compiler:
                 "was read is kept on disk"
             )
         sizes = (len(labels), sum(train), heldout, len(folds))
-        return Plan(*sizes, calls, judging, steps, prompt, completion, cost, notes=tuple(notes))
+        by = self.objective(labels)
+        return Plan(*sizes, calls, judging, steps, prompt, completion, cost, by, notes=tuple(notes))
 
     # -- doing it
 
@@ -250,37 +278,40 @@ class Compiler:
         copies, trial = try_augmentation(
             lambda rows, extra: self._fit(judge, rows, lm, extra).judge,
             train,
-            level=self.options.level,
+            objective=self.objective(train),
             seed=self.options.seed,
             progress=self.progress,
         )
         return replace(self._fit(judge, train, lm, copies.labels if copies else None), augmentation=trial)
 
     def _fit(self, judge: Judge, train: Labels, lm: LanguageModel, copies: Labels | None) -> Fitted:
-        level, seed, examples = self.options.level, self.options.seed, examples_of(train)
-        student = judge.copy_for(scale=Scale(*train.scale), sureness=None, decision=None, provenance={})
+        by, seed, examples = self.objective(train), self.options.seed, examples_of(train)
+        student = judge.copy_for(
+            scale=Scale(*train.scale), sureness=None, decision=None, preference=None, provenance={}
+        )
         student.set_lm(lm)
         student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
         inferred = self._infer(student, examples, lm) if student.infers() else None
-        student, forms = self._settled(student, examples, lm, inferred is not None)
-        search = self._optimizer
+        student, forms = self._settled(student, examples, by, inferred=inferred is not None)
+        search = self._search(train)
         program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
         assert search.record is not None
         record = people_only(search.record, len(examples))
         ensemble = refined = None
         if self.options.ensemble_top is not None:
             several, ensemble = form_ensemble(
-                record, examples, self.options.ensemble_top, search.choose, level=level, seed=seed
+                record, examples, self.options.ensemble_top, search.choose, objective=by, seed=seed
             )
             program = several or program
         if program.fitted_always or (search.searches and self.options.refine):
-            refined = refine(program, record, examples, level=level, seed=seed, progress=self.progress)
+            refined = refine(program, record, examples, objective=by, seed=seed, progress=self.progress)
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
         fitted = Fitted(program, zero_shot, record, inferred, forms, refined, ensemble=ensemble)
         program.calibration = Calibration.fit(fitted.percents, train.scores, Scale(*train.scale))
         program.decision = fit_decision(fitted.percents, train)
+        program.preference = fit_preference(fitted.percents, train)
         return fitted
 
     def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
@@ -290,27 +321,27 @@ class Compiler:
         return engine.run(student.infer(shown, lm, self._inference, self.progress.step))
 
     def _settled(
-        self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel, inferred: bool
+        self, student: Judge, examples: Sequence[dspy.Example], by: Objective, *, inferred: bool
     ) -> tuple[Judge, tuple[FormTrial, ...]]:
         """The student with the form of answers that agrees best zero-shot, and what was tried."""
-        forms = student.forms(logprobs=engine.run(lm.capabilities()).logprobs)
+        forms = student.forms(logprobs=engine.run(student.lm.capabilities()).logprobs)
         bare = self.options.refine and inferred and student.may_leave_out()
         if len(forms) < 2 and not bare:
             for form in forms:
                 student.settle(**form.values)
             return student, ()
-        trials = [self._try_form(student, examples, form) for form in forms]
+        trials = [self._try_form(student, examples, form, by) for form in forms]
         best = max(trials, key=FormTrial.preference)
         if bare:
             # What a weak model infers can mislead it: the same form is tried without.
-            trials.append(self._try_form(student.without_inferred(), examples, best.form, knowledge=False))
+            trials.append(self._try_form(student.without_inferred(), examples, best.form, by, knowledge=False))
             best = max(trials, key=FormTrial.preference)
         chosen = student if best.knowledge else student.without_inferred()
         chosen.settle(**best.form.values)
         return chosen, tuple(trials)
 
     def _try_form(
-        self, student: Judge, examples: Sequence[dspy.Example], form: Form, *, knowledge: bool = True
+        self, student: Judge, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
     ) -> FormTrial:
         trial = student.copy_for()
         trial.settle(**form.values)
@@ -319,12 +350,12 @@ class Compiler:
         without = "" if knowledge else ", without inferred task"
         self.progress.stage(f"zero-shot, {told}{without}", len(examples))
         scored = score_rows(trial, examples, self.progress)
-        found = agreement(scored.percents, examples, level=self.options.level, seed=self.options.seed, rounds=500)
+        found = agreement(scored.percents, examples, objective=by, seed=self.options.seed, rounds=500)
         return FormTrial(form, knowledge, found, unfit(scored, found, self._optimizer.max_failed))
 
     def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
         """The compiled judge and its report."""
-        self._refuse(judge, labels, lm)
+        self.refuse(judge, labels, lm)
         split, folds = self.splits(labels)
         parts = [split] if split is not None else folds
         plan = self.plan(judge, labels, lm)
@@ -345,25 +376,28 @@ class Compiler:
                 f"these labels would do takes up to {plan.calls:,} calls"
             ) from None
         asked = self.options.cv is not None
-        found = Findings(labels, results, final, self.options.level, self.options.seed, asked=asked)
+        found = Findings(labels, results, final, self.objective(labels), self.options.seed, asked=asked)
         report = found.report(meter.usage - before, time.monotonic() - started)
         final.judge.sureness = found.sureness()
         prompt, completion = (b - a for a, b in zip(logical[1], meter.logical_tokens, strict=True))
         final.judge.provenance = found.provenance(
             report,
-            optimizer=self._optimizer.settings() | {"teacher": self.teacher.name if self.teacher else None},
+            optimizer=self._search(labels).settings() | {"teacher": self.teacher.name if self.teacher else None},
             capabilities=engine.run(lm.capabilities()),
             cost={"calls": meter.logical - logical[0], "prompt_tokens": prompt, "completion_tokens": completion},
         )
         return final.judge, report
 
-    def _refuse(self, judge: Judge, labels: Labels, lm: LanguageModel) -> None:
+    def refuse(self, judge: Judge, labels: Labels, lm: LanguageModel) -> None:
         """Raises what can be known to be wrong before anything is spent."""
         if judge.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
+        if judge.by_aspect:
+            raise OptionError("each aspect is compiled by itself; js.compile takes judge and labels of all together")
         if judge.kind in ensembles:
             raise OptionError("an ensemble is what compiling makes; give one of its members, and ensemble_top=…")
         _refuse_unscored(labels)
+        self.objective(labels)
         if self.options.max_cost is not None:
             check_priced(lm, self.teacher or lm)
 
@@ -409,44 +443,4 @@ def default_optimizer(judge: type[Judge]) -> str:
     return NoSearch.name if judge.fitted_always else CorrelationRandomSearch.name
 
 
-def compile(
-    judge: Judge,
-    labels: Labels | Any,
-    *,
-    lm: str | LanguageModel | Any,
-    teacher: str | LanguageModel | Any | None = None,
-    optimizer: DemonstrationSearch | str | None = None,
-    sampling: Sampling | None = None,
-    connection: Connection | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Judge:
-    """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
-
-    labels: what `read_labels` gave, or what it reads (a path, a DataFrame, dicts), with its defaults.
-    optimizer: a `DemonstrationSearch` such as `CorrelationRandomSearch`, which is not changed, or a name (`judgesmith
-    optimizers` lists them); by default none for a judge that weighs readings, random search for others. teacher: a
-    model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
-    pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other
-    labels to hold out, budget=Budget(…) stands for max_calls and max_cost, and inference=TaskInference(…) for how the
-    task is inferred. The same seed, labels and cache give the same judge.
-
-    Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
-    into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
-    """
-    labels = labels if isinstance(labels, Labels) else read_labels(labels)
-    model = language_model(lm, sampling=sampling, connection=connection)
-    optimizer = optimizer or default_optimizer(type(judge))
-    settings = Compiler(
-        search=build_optimizer(optimizer) if isinstance(optimizer, str) else optimizer,
-        teacher=None if teacher is None else language_model(teacher, connection=connection),
-        progress=progress,
-        **{"level": level_for(labels)} | options,
-    )
-    made, report = settings.run(judge, labels, model)
-    made.report = report
-    made._compiled = False  # DSPy leaves what is frozen out of the state of a program around it
-    return made
-
-
-__all__ = ["Budget", "CompileOptions", "CompileReport", "Compiler", "Plan", "compile", "default_optimizer"]
+__all__ = ["Budget", "CompileOptions", "CompileReport", "Compiler", "Plan", "default_optimizer"]

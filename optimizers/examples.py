@@ -20,9 +20,10 @@ from ..errors import LeakError
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..signatures.values import Item, Scale, Verdict
-from .agreement.correlation import CorrelationSum, Level, Objective, signature
-from .agreement.resampling import Measure, bootstrap_q
-from .agreement.significance import Difference, paired_bootstrap
+from .agreement.correlation import Objective as Correlated
+from .agreement.objectives import Objective, Reached, Rows
+from .agreement.resampling import interval_of
+from .agreement.significance import Difference, difference_within
 from .progress import Progress
 
 Vector = NDArray[np.float64]
@@ -71,6 +72,11 @@ def groups(examples: Sequence[dspy.Example]) -> list[str]:
 def systems(examples: Sequence[dspy.Example]) -> list[str] | None:
     named = [e.system for e in examples]
     return named if all(named) else None
+
+
+def told_of(examples: Sequence[dspy.Example]) -> Rows:
+    """The rows as objectives see them."""
+    return Rows(humans(examples), documents(examples), groups(examples), systems(examples))
 
 
 def refuse_overlap(train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str) -> None:
@@ -144,32 +150,47 @@ def score_together(judges: Sequence[Judge], examples: Sequence[dspy.Example], pr
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Q of some scores with people's, with a 95 % interval over documents (groups)."""
+    """How far some scores agree with people's, by an objective, with a 95 % interval over documents (groups); and Q and
+    its parts on the same rows, whatever the objective."""
 
-    objective: Objective
+    by: Objective
+    reached: Reached
     low: float
     high: float
     seed: int
+    objective: Correlated
+
+    @property
+    def value(self) -> float:
+        return self.reached.value
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is undefined."""
+        return self.reached.reason
 
     @property
     def q(self) -> float:
         return self.objective.q
 
     def __str__(self) -> str:
-        return signature(self.objective, self.low, self.high, self.seed)
+        return self.by.signature(self.reached, self.low, self.high, self.seed)
 
     def to_dict(self) -> dict[str, float | int | str | None]:
+        """The interval is that of `value`."""
         o = self.objective
         return {
+            "objective": self.by.name,
+            "value": _json(self.value),
             "q": _json(o.q),
             "low": _json(self.low),
             "high": _json(self.high),
-            "n": o.n,
-            "failed": o.failed,
+            "n": self.reached.n,
+            "failed": self.reached.failed,
             "pearson": _json(o.pearson),
             "spearman": _json(o.spearman),
             "kendall": _json(o.kendall),
-            "reason": o.reason,
+            "reason": self.reason,
             "signature": str(self),
         }
 
@@ -179,36 +200,35 @@ def _json(value: float) -> float | None:
 
 
 def agreement(
-    percents: Vector, examples: Sequence[dspy.Example], *, level: Level, seed: int, rounds: int = 2000
+    percents: Vector, examples: Sequence[dspy.Example], *, objective: Objective, seed: int, rounds: int = 2000
 ) -> Agreement:
-    """Q and its interval. Whole groups are resampled; the level's own documents and systems form the coefficients."""
-    objective = CorrelationSum(level)(percents, humans(examples), documents(examples), systems(examples))
-    interval = bootstrap_q(percents, measure_of(examples, level), rounds=rounds, seed=seed)
-    return Agreement(objective, interval.low, interval.high, seed)
+    """What an objective reaches, and its interval (NaN with no rounds). Whole groups are resampled, or the documents
+    that the objective is made of."""
+    rows = told_of(examples)
+    low = high = math.nan
+    if rounds:
+        interval = interval_of(objective.resampled([percents], rows), rounds=rounds, seed=seed)
+        low, high = interval.low, interval.high
+    return Agreement(objective, objective.reached(percents, rows), low, high, seed, objective.q(percents, rows))
 
 
 def difference(
-    one: Vector, other: Vector, examples: Sequence[dspy.Example], *, level: Level, seed: int, rounds: int = 2000
+    one: Vector,
+    other: Vector,
+    examples: Sequence[dspy.Example],
+    *,
+    objective: Objective,
+    seed: int,
+    rounds: int = 2000,
 ) -> Difference:
-    """Q of `one` less Q of `other`, with interval and p, both on the same resamples of whole groups."""
-    return paired_bootstrap(one, other, measure_of(examples, level), rounds=rounds, seed=seed)
-
-
-def measure_of(examples: Sequence[dspy.Example], level: Level) -> Measure:
-    """Q against people's scores at a level, with whole groups, or the level's documents, as what is resampled."""
-    units = resampling_units(examples, level)
-    return Measure(humans(examples), documents=units, systems=systems(examples), level=level)
+    """The objective of `one` less that of `other`, with interval and p, both on the same resamples."""
+    return difference_within(objective.resampled([one, other], told_of(examples)), rounds=rounds, seed=seed)
 
 
 def clearly(gap: Difference, sure: float) -> bool:
     """Whether the first is ahead in `sure` of the paired resamples. Its p is two-sided, and NaN where the comparison is
     undefined, which is no clear win either."""
     return bool(gap.value > 0 and gap.p / 2 <= 1 - sure)
-
-
-def resampling_units(examples: Sequence[dspy.Example], level: Level) -> list[str]:
-    """What intervals and tests resample: whole groups, or the documents that the level is made of."""
-    return documents(examples) if level == "sample" else groups(examples)
 
 
 def folds_of(names: Sequence[str], k: int, seed: int) -> NDArray[np.intp]:

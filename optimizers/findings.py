@@ -18,8 +18,8 @@ from ..programs.models.lm import Capabilities
 from ..programs.sureness import COVERAGE, Sureness
 from ..signatures.values import Scale, ScoreInterval, Usage, Verdict
 from .agreement.conformal import coverage_of
-from .agreement.correlation import Level
 from .agreement.decisions import auc, balanced_accuracy, interval, pairwise_accuracy, weighted_kappa
+from .agreement.objectives import Objective
 from .examples import Agreement, Scored, Vector, agreement, difference, examples_of
 from .fitting.decision import places_of
 from .fitting.readings import surface_percents
@@ -55,7 +55,7 @@ class Findings:
     labels: Labels
     parts: Sequence[Measured]
     final: Fitted
-    level: Level
+    objective: Objective
     seed: int
     asked: bool
 
@@ -133,13 +133,13 @@ class Findings:
         plain = np.concatenate([part.zero_shot.percents for part in self.parts])
         human = np.concatenate([part.split.heldout.scores for part in self.parts])
         scale = Scale(*self.labels.scale)
-        found = agreement(compiled, examples, level=self.level, seed=self.seed)
-        zero = agreement(plain, examples, level=self.level, seed=self.seed)
-        gap = difference(compiled, plain, examples, level=self.level, seed=self.seed)
+        found = agreement(compiled, examples, objective=self.objective, seed=self.seed)
+        zero = agreement(plain, examples, objective=self.objective, seed=self.seed)
+        gap = difference(compiled, plain, examples, objective=self.objective, seed=self.seed)
         counted = np.concatenate(
             [surface_percents(examples_of(p.split.train), examples_of(p.split.heldout)) for p in self.parts]
         )
-        surface = agreement(counted, examples, level=self.level, seed=self.seed)
+        surface = agreement(counted, examples, objective=self.objective, seed=self.seed)
         mapped = np.array([v.score for v in self._verdicts], float)
         linear = np.array([scale.from_percent(p) for p in compiled.tolist()], float)
         record = self.final.record
@@ -200,9 +200,10 @@ class Findings:
                 "scale": "given" if self.labels.scale_given else "inferred",
             },
             "optimizer": optimizer,
+            "objective": self.objective.name,
             "seed": self.seed,
             "forms": [
-                {**f.form.values, "knowledge": f.knowledge, "q": f.agreement.to_dict()["q"]} for f in final.forms
+                {**f.form.values, "knowledge": f.knowledge, "q": f.agreement.to_dict()["value"]} for f in final.forms
             ],
             "task_inference": None
             if final.inference is None
@@ -230,31 +231,29 @@ class Findings:
         }
 
     def _selected(self) -> dict[str, Any]:
-        """What the judge is, with its Q on the training rows."""
-        if self.final.ensemble is not None and self.final.ensemble.changed is not None:
-            details = self.final.ensemble.details
-            return {
-                "candidate": f"the mean of {', '.join(details['members'])}",
-                "demos": details["demos"],
-                "kind": "committee",
-                "q": details["training_q"],
-                "q_corrected": None,
-            }
-        record, refined = self.final.record, self.final.refined
-        if refined is not None and refined.changed is not None and refined.name == "readings":
-            return {
-                "candidate": "readings",
-                "demos": record.selected.demos,
-                "kind": "readings",
-                "q": refined.details["q"],
-                "q_corrected": None,
-            }
+        """What the judge is, with its agreement on the training rows: Q, and the objective (`value`; `corrected` for
+        having been chosen)."""
+        record, refined, ensemble = self.final.record, self.final.refined, self.final.ensemble
+        told: dict[str, Any] = {"demos": record.selected.demos}
+        if ensemble is not None and ensemble.changed is not None:
+            members = ", ".join(ensemble.details["members"])
+            told = {"candidate": f"the mean of {members}", "demos": ensemble.details["demos"], "kind": "committee"}
+        elif refined is not None and refined.changed is not None and refined.name == "readings":
+            told |= {"candidate": "readings", "kind": "readings"}
+        else:
+            corrected = None if record.corrected is None else json_number(record.corrected.value)
+            told |= {"candidate": record.selected.name, "kind": record.selected.kind}
+            return told | self._on_training_rows(record.selected.agreement, corrected)
+        train = examples_of(self._seen)
+        found = agreement(self.final.percents, train, objective=self.objective, seed=self.seed, rounds=0)
+        return told | self._on_training_rows(found, None)
+
+    def _on_training_rows(self, found: Agreement, corrected: float | None) -> dict[str, Any]:
+        said, by = found.to_dict(), self.objective.name
         return {
-            "candidate": record.selected.name,
-            "demos": record.selected.demos,
-            "kind": record.selected.kind,
-            "q": record.selected.agreement.to_dict()["q"],
-            "q_corrected": None if record.corrected is None else json_number(record.corrected.value),
+            **{name: said[name] for name in ("objective", "value", "q")},
+            "corrected": corrected,
+            "q_corrected": corrected if by == "q" else None,
         }
 
     def _decisions(self, percents: NDArray[np.float64]) -> dict[str, Any] | None:
@@ -330,26 +329,27 @@ class Findings:
                 + ("" if self._crossed else "hold out more (--heldout), cross-validate (--cv), or ")
                 + "label more documents"
             )
-        if found.low <= 0:
+        if found.low <= self.objective.chance:
             notes.append(
-                "the interval of the held-out agreement reaches 0: this judge cannot be told from one that guesses; do "
-                "not rely on it (a stronger model, your own --task and --criteria, or more labels may help)"
+                f"the interval of the held-out agreement reaches {self.objective.chance:g}: this judge cannot be told "
+                "from one that guesses; do not rely on it (a stronger model, your own --task and --criteria, or more "
+                "labels may help)"
             )
-        if surface.q >= found.q and not surface.objective.reason:
+        if surface.value >= found.value and not surface.reason:
             notes.append(
                 f"length, overlap with the source and repetition alone, weighed by the same labels without any model, "
-                f"reach Q {_span(surface)} on the held-out rows: the judge is no better than that"
+                f"reach {self.objective.label} {_span(surface)} on the held-out rows: the judge is no better than that"
             )
         # Nothing was chosen for the zero-shot prompt's sake, so that both parts of the rows speak of it alike.
         training = final.record.candidates[0].agreement
         if not self._crossed and _contradict(training, zero_shot):
             notes.append(
-                f"without demonstrations Q is {_span(training)} on the training rows and {_span(zero_shot)} on the "
-                "held-out ones: the documents differ more than the intervals know; believe neither before more "
-                "documents are labelled"
+                f"without demonstrations {self.objective.label} is {_span(training)} on the training rows and "
+                f"{_span(zero_shot)} on the held-out ones: the documents differ more than the intervals know; believe "
+                "neither before more documents are labelled"
             )
-        if found.objective.reason:
-            notes.append(f"held-out agreement: {found.objective.reason}")
+        if found.reason:
+            notes.append(f"held-out agreement: {found.reason}")
         if final.record.reason:
             notes.append(f"the search: {final.record.reason}")
         if final.forms and not max(final.forms, key=FormTrial.preference).knowledge:
@@ -378,11 +378,11 @@ def _intervals(sure: Sureness, told: Told, scale: Scale) -> tuple[list[ScoreInte
 def _contradict(one: Agreement, other: Agreement) -> bool:
     """Whether each lies outside the other's interval, by more than rounding."""
     slack = 1e-6
-    return not any(a.low - slack <= b.q <= a.high + slack for a, b in ((one, other), (other, one)))
+    return not any(a.low - slack <= b.value <= a.high + slack for a, b in ((one, other), (other, one)))
 
 
 def _span(found: Agreement) -> str:
-    return f"{found.q:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def _mean_error(scores: np.ndarray[Any, Any], human: np.ndarray[Any, Any]) -> float:

@@ -18,6 +18,13 @@ class Progress(Protocol):
         """The best candidate so far, in words."""
 
 
+class Telling(Progress, Protocol):
+    """A watcher who also shows a line beside the numbers."""
+
+    def tell(self, text: str) -> None:
+        """What stands there from now on."""
+
+
 class Silent:
     """Nobody watches."""
 
@@ -26,3 +33,5 @@ class Silent:
     def step(self, title: str | None = None) -> None: ...
 
     def best(self, text: str) -> None: ...
+
+    def tell(self, text: str) -> None: ...

@@ -10,6 +10,7 @@ from ..errors import OptionError
 from ..programs.active_critic.task import Inference
 from ..programs.judge import Form, Judge
 from ..signatures.values import Usage
+from .agreement.objectives import Objective
 from .augmentation import AugmentationTrial
 from .examples import Agreement, Vector
 from .fitting.refinement import Refinement
@@ -35,9 +36,9 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What compiling would do and spend, before anything is spent. calls are an upper bound without repeats of
-    unreadable answers, heldout_calls those of them that judge held-out rows; tokens, seconds and cost are estimates,
-    cost None where the price is unknown. notes: what will not be tried, and why."""
+    """What compiling would do and spend, before anything is spent. objective: what is maximised. calls are an upper
+    bound without repeats of unreadable answers, heldout_calls those of them that judge held-out rows; tokens, seconds
+    and cost are estimates, cost None where the price is unknown. notes: what will not be tried, and why."""
 
     rows: int
     train: int
@@ -49,6 +50,7 @@ class Plan:
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    objective: Objective
     seconds: float | None = None
     notes: tuple[str, ...] = ()
 
@@ -64,8 +66,9 @@ class FormTrial:
     disqualified: str | None = None
 
     def preference(self) -> tuple[bool, float]:
-        """Whether it can be chosen, then Q, rounded so that `max` keeps the earlier trial where two are equal."""
-        return self.disqualified is None, round(self.agreement.q, 9)
+        """Whether it can be chosen, then the objective, rounded so that `max` keeps the earlier trial where two are
+        equal."""
+        return self.disqualified is None, round(self.agreement.value, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,13 +104,13 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class CompileReport:
-    """What `compile` found. heldout and zero_shot are on the same rows, which the search never saw; difference is
-    compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups). surface: of length,
-    overlap and repetition alone, on the same rows. readings: name, weight and Q on training rows (out of fold) of what
-    the judge is made of, where it weighs readings. decisions: how far its categories, its pass and fail, or its
-    preferences agree with people's on the held-out rows; None for labels that are scores. sureness: how wide the
-    judge's intervals are on the held-out rows, and the share of these rows that intervals learnt without them hold
-    (None where none were). record: of the search that the judge comes from."""
+    """What `compile` found. heldout and zero_shot are by the run's objective on the same rows, which the search never
+    saw; difference is compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups).
+    surface: of length, overlap and repetition alone, on the same rows. readings: name, weight and Q on training rows
+    (out of fold) of what the judge is made of, where it weighs readings. decisions: how far its categories, its pass
+    and fail, or its preferences agree with people's on the held-out rows; None for labels that are scores. sureness:
+    how wide the judge's intervals are on the held-out rows, and the share of these rows that intervals learnt without
+    them hold (None where none were). record: of the search that the judge comes from."""
 
     heldout: Agreement
     zero_shot: Agreement
@@ -133,6 +136,7 @@ class CompileReport:
     def to_dict(self) -> dict[str, Any]:
         value, low, high, p = self.difference
         return {
+            "objective": self.heldout.by.name,
             "heldout": self.heldout.to_dict(),
             "zero_shot": self.zero_shot.to_dict(),
             "difference": {

@@ -12,7 +12,7 @@ import math
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
@@ -27,8 +27,10 @@ from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
 from .calibration import Calibration
 from .decision import Decision
+from .mlflow_store import fetched, stored
 from .models.lm import Connection, LanguageModel, Sampling, language_model
 from .models.names import ShownName, check_chosen, check_listed, recorded
+from .preference import BradleyTerry
 from .prompting.predict import JudgePredict
 from .prompting.saved import Part, Percent, SavedPredictor, Short, Text, saved_predictor, signature_hash
 from .registry import ensembles, judges
@@ -83,6 +85,11 @@ class _Decision(Part):
     names: Annotated[list[Annotated[str, StringConstraints(min_length=1, max_length=200)]], Field(max_length=64)]
     cuts: Annotated[list[float], Field(max_length=64)]
     binary: bool = False
+
+
+class _Preference(Part):
+    width: float
+    tie: float
 
 
 class _Sureness(Part):
@@ -158,6 +165,8 @@ class _Agreement(_Said):
 class _Tried(_Said):
     candidate: str | None = None
     demos: int | None = None
+    objective: str | None = None
+    value: float | None = None
     q: float | None = None
     low: float | None = None
     high: float | None = None
@@ -169,6 +178,9 @@ class _Tried(_Said):
 
 class _Selected(_Said):
     candidate: str | None = None
+    objective: str | None = None
+    value: float | None = None
+    corrected: float | None = None
     q: float | None = None
     q_corrected: float | None = None
 
@@ -177,6 +189,7 @@ class _Labels(_Said):
     rows: int | None = None
     origin: str | None = None
     aspect: str | None = None
+    aspects: list[str] | None = None
 
 
 class _Cost(_Said):
@@ -192,6 +205,7 @@ class _Provenance(_Said):
     candidates: list[_Tried] | None = None
     heldout: _Agreement | None = None
     zero_shot: _Agreement | None = None
+    objective: str | None = None
     selected: _Selected | None = None
     labels: _Labels | None = None
     cost: _Cost | None = None
@@ -208,6 +222,7 @@ class _Scoring(Part):
     scale: _Scale
     calibration: _Calibration | None
     decision: _Decision | None = None
+    preference: _Preference | None = None
     sureness: _Sureness | None = None
 
     def give(self, judge: Judge, scale: Scale) -> None:
@@ -216,16 +231,69 @@ class _Scoring(Part):
         judge.calibration = None if self.calibration is None else _load_calibration(self.calibration, scale)
         found = self.decision
         judge.decision = None if found is None else Decision(tuple(found.names), tuple(found.cuts), found.binary)
+        judge.preference = None if self.preference is None else BradleyTerry(**self.preference.model_dump())
         judge.sureness = None if self.sureness is None else Sureness.of(self.sureness.model_dump())
 
 
-class Artifact(_Scoring, _Method):
-    """The file's schema."""
+_History = Annotated[dict[str, Any], AfterValidator(_known_shapes)]
+
+
+class _Whole(_Scoring, _Method):
+    """A judge, without its model."""
+
+    committee: _Ensemble | None = None
+    provenance: _History
+
+    def made(self) -> Judge:
+        """Raises ArtifactError for an unknown kind, option or prompt form."""
+        scale = _scale(self.scale)
+        judge = _built(self, scale)
+        if self.committee is not None:
+            judge = _ensemble(judge, self.committee, scale)
+        self.give(judge, judge.scale)
+        judge.provenance = self.provenance
+        return judge
+
+
+class Artifact(Part):
+    """What every file says."""
 
     format: Literal["judgesmith.judge/1"]
     lm: _LM | None
-    committee: _Ensemble | None = None
-    provenance: Annotated[dict[str, Any], AfterValidator(_known_shapes)]
+    provenance: _History
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Artifact:
+        """A file's content, checked. Raises pydantic's ValidationError, ArtifactError."""
+        schema = _AspectsArtifact if "aspects" in data else _JudgeArtifact
+        return schema.model_validate(data)
+
+    def made(self) -> Judge:
+        raise NotImplementedError
+
+
+class _JudgeArtifact(_Whole, Artifact):
+    """The file of a judge."""
+
+    model_config = _Method.model_config  # what was fitted stands beside the other keys
+
+
+class _AspectsArtifact(Artifact):
+    """The file of a judge of several aspects: a judge for each, all with one model."""
+
+    aspects: Annotated[
+        dict[Annotated[str, StringConstraints(min_length=1, max_length=80)], _Whole],
+        Field(min_length=2, max_length=16),
+    ]
+
+    def made(self) -> Judge:
+        members = {name: whole.made() for name, whole in self.aspects.items()}
+        try:
+            judge: Judge = ensembles.get("aspects")(members)
+        except OptionError as error:
+            raise ArtifactError(f"the file's aspects do not fit: {_plain(str(error))}") from None
+        judge.provenance = self.provenance
+        return judge
 
 
 def predictors(judge: Judge) -> dict[str, JudgePredict]:
@@ -237,7 +305,7 @@ def to_dict(judge: Judge) -> dict[str, Any]:
     check_listed(judge.models())
     try:
         data = _dump(judge)
-        Artifact.model_validate(data)
+        Artifact.of(data)
         json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
     except (JudgesmithError, ValidationError, ValueError, TypeError, RecursionError) as error:
         raise ArtifactError(f"this judge cannot be saved: {_first_problem(error)}") from None
@@ -247,18 +315,26 @@ def to_dict(judge: Judge) -> dict[str, Any]:
 
 
 def _dump(judge: Judge) -> dict[str, Any]:
+    lm = judge.own_lm
+    model = lm and {
+        "model": recorded(lm.name),
+        "sampling": {"temperature": float(lm.sampling.temperature), "max_tokens": lm.sampling.max_tokens},
+    }
+    if judge.by_aspect:
+        aspects = {name: _dump_whole(member) for name, member in judge.by_aspect.items()}
+        return {"format": FORMAT, "aspects": aspects, "lm": model, "provenance": judge.provenance}
+    return {"format": FORMAT, **_dump_whole(judge, lm=model)}
+
+
+def _dump_whole(judge: Judge, **model: Any) -> dict[str, Any]:
+    """A judge, with its model or without."""
     (first, keeps), *others = judge.saved_as()
-    method, lm = _method(first), judge.own_lm
+    method = _method(first)
     members = [{**kept, **_method(other)} for other, kept in others]
     return {
-        "format": FORMAT,
         **{name: method.pop(name) for name in ("program", "task", "criteria")},
         **_dump_scoring(judge),
-        "lm": lm
-        and {
-            "model": recorded(lm.name),
-            "sampling": {"temperature": float(lm.sampling.temperature), "max_tokens": lm.sampling.max_tokens},
-        },
+        **model,
         **method,
         **({judge.kind: {**keeps, "others": members}} if others else {}),
         "provenance": judge.provenance,
@@ -273,6 +349,8 @@ def _dump_scoring(judge: Judge) -> dict[str, Any]:
     }
     if decision is not None:
         data["decision"] = {"names": list(decision.names), "cuts": list(decision.cuts), "binary": decision.binary}
+    if judge.preference is not None:
+        data["preference"] = asdict(judge.preference)
     if sureness is not None:
         data["sureness"] = sureness.to_dict()
     return data
@@ -298,23 +376,34 @@ def dumps(judge: Judge) -> str:
 def fingerprint(judge: Judge) -> str:
     """Twelve hex digits that change with anything that changes verdicts; dates and costs leave it alone. A judge that
     cannot be saved, since only this process has its models, has one, too."""
-    return _mark(judge, _dump(judge))
+    return digest(_identity(judge, _dump(judge)))
 
 
 def fingerprint_of(artifact: Artifact) -> str:
     """`fingerprint` of the judge in a file with the model that it was compiled with, which is not opened."""
+    return digest(identity_of(artifact))
+
+
+def identity_of(artifact: Artifact) -> dict[str, Any]:
+    """What the fingerprint of the judge in a file is made from: everything but its provenance, every option said."""
     judge = build(artifact)
-    return _mark(judge, _dump(judge) | {"lm": artifact.lm and artifact.lm.model_dump()})
+    return _identity(judge, _dump(judge) | {"lm": artifact.lm and artifact.lm.model_dump()})
 
 
-def _mark(judge: Judge, data: dict[str, Any]) -> str:
-    del data["provenance"]
-    for member in (data, *data.get(judge.kind, {}).get("others", ())):
-        # Weights of levels stood as text in the first files; what was half scored by these goes on.
-        options = member["program"]["options"]
-        if "level_weights" in options:
-            options["level_weights"] = " ".join(f"{w:.9g}" for w in options["level_weights"] or ())
+def digest(data: Any) -> str:
+    """Twelve hex digits of JSON values, whatever the order of their keys."""
     return sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _identity(judge: Judge, data: dict[str, Any]) -> dict[str, Any]:
+    for whole in (data, *data.get("aspects", {}).values()):
+        del whole["provenance"]
+        # Weights of levels stood as text in the first files; what was half scored by these goes on.
+        for member in (whole, *whole.get("committee", {}).get("others", ())):
+            options = member["program"]["options"] if "program" in member else {}
+            if "level_weights" in options:
+                options["level_weights"] = " ".join(f"{w:.9g}" for w in options["level_weights"] or ())
+    return data
 
 
 def save(judge: Judge, path: str | Path) -> None:
@@ -389,8 +478,15 @@ def _content(path: Path) -> str:
 
 
 def read(path: str | Path) -> Artifact:
-    """Read and check a file. Raises ArtifactError, saying what is wrong with it."""
-    path = Path(path)
+    """Read and check a file, or one that MLflow holds (`models:/NAME@ALIAS`, `models:/NAME/VERSION`, `runs:/RUN_ID`).
+    Raises ArtifactError, saying what is wrong with it."""
+    if (address := stored(path)) is not None:
+        with fetched(address) as file:
+            return _read(file)
+    return _read(Path(path))
+
+
+def _read(path: Path) -> Artifact:
     try:
         data = json.loads(
             _content(path),
@@ -414,7 +510,7 @@ def read(path: str | Path) -> Artifact:
             "Compile again, or install the version that wrote it"
         )
     try:
-        return Artifact.model_validate(data)
+        return Artifact.of(data)
     except ValidationError as error:
         raise ArtifactError(f"{path.name}: {_first_problem(error)}") from None
     except ArtifactError as error:
@@ -423,17 +519,16 @@ def read(path: str | Path) -> Artifact:
 
 def build(artifact: Artifact, *, lm: LanguageModel | None = None) -> Judge:
     """A judge from a checked file. Raises ArtifactError for an unknown kind, option or prompt form."""
-    try:
-        scale = Scale(artifact.scale.low, artifact.scale.high)
-    except OptionError as error:
-        raise ArtifactError(f"the file's options do not fit: {error}") from None
-    judge = _built(artifact, scale)
-    if artifact.committee is not None:
-        judge = _ensemble(judge, artifact.committee, scale)
-    artifact.give(judge, judge.scale)
-    judge.provenance = artifact.provenance
+    judge = artifact.made()
     judge.own_lm = lm
     return judge
+
+
+def _scale(saved: _Scale) -> Scale:
+    try:
+        return Scale(saved.low, saved.high)
+    except OptionError as error:
+        raise ArtifactError(f"the file's options do not fit: {error}") from None
 
 
 def _ensemble(first: Judge, saved: _Ensemble, scale: Scale) -> Judge:
@@ -548,8 +643,9 @@ def load(
     api_base: str | None = None,
     connection: Connection | None = None,
 ) -> Judge:
-    """Load a judge. Without `lm` it uses the model it was compiled with, reached by this machine's own settings
-    (environment, `connection`), never by anything in the file.
+    """Load a judge: from a file, or from MLflow's registry (`models:/NAME@ALIAS`, see `compile --register`). Without
+    `lm` it uses the model it was compiled with, reached by this machine's own settings (environment, `connection`),
+    never by anything in the file.
 
     api_base: where the model is, the same as `connection=Connection(api_base=…)`.
 
@@ -564,6 +660,7 @@ def load(
     if lm is not None:
         judge.own_lm = language_model(lm, sampling=sampling_of(artifact), connection=connection)
     connect(judge, connection)
+    judge.located(Path(path))
     return judge
 
 

@@ -7,7 +7,6 @@ mean) makes their scores comparable. It costs as many times the calls as it has 
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,9 +17,8 @@ import numpy as np
 from ..errors import OptionError
 from ..signatures.values import Item, Opinion, Scale, Usage, Verdict
 from .judge import Judge
-from .models.lm import Connection, LanguageModel
-from .models.transport import Message
-from .prompting.predict import JudgePredict
+from .members import OfMembers
+from .models.lm import LanguageModel
 from .registry import ensembles
 
 FEWEST, MOST = 2, 8
@@ -51,7 +49,7 @@ class Norm:
 
 
 @ensembles.register
-class Ensemble(Judge):
+class Ensemble(OfMembers):
     """Judges of one kind that differ in what their prompts show, and the mean of their z-scores.
 
     members: 2 to 8 judges of the same kind; they are copied, and all use the ensemble's model. norms: one for each.
@@ -79,7 +77,7 @@ class Ensemble(Judge):
                 f"an ensemble has {FEWEST} to {MOST} members and one norm for each; got {len(members)} and {len(norms)}"
             )
         first = members[0]
-        if isinstance(first, Ensemble) or any(type(m) is not type(first) for m in members):
+        if first.kind in ensembles or any(type(m) is not type(first) for m in members):
             raise OptionError("the members of an ensemble are judges of one kind, and no ensembles themselves")
         if first.whole_documents:
             raise OptionError(
@@ -115,29 +113,6 @@ class Ensemble(Judge):
 
     # -- what is passed on
 
-    def models(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for m in self.members for name in m.models()))
-
-    def reads(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for m in self.members for name in m.reads()))
-
-    def connect(self, connection: Connection | None) -> None:
-        for member in self.members:
-            member.connect(connection)
-
-    def taught(self) -> list[JudgePredict]:
-        return [predictor for m in self.members for predictor in m.taught()]
-
-    def stops_early(self) -> bool:
-        return any(m.stops_early() for m in self.members)
-
-    def calls_per_row(self) -> int:
-        return sum(m.calls_per_row() for m in self.members)
-
-    @property
-    def brief(self) -> bool:
-        return all(m.brief for m in self.members)
-
     def set_brief(self, on: bool) -> None:
         """As in every judge for the first member; of the others only the score is read."""
         first, *others = self.members
@@ -152,23 +127,13 @@ class Ensemble(Judge):
             await member.prepare(lm)
             member.set_brief(True)  # settling the form of answers may have undone it
 
-    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
-        return self.members[0].demonstration(item, verdict)
-
-    def previews(self, item: Item) -> dict[str, list[Message]]:
-        return {
-            f"{name}: {part}": messages
-            for name, member in zip(self.names(), self.members, strict=True)
-            for part, messages in member.previews(item).items()
-        }
-
     def names(self) -> list[str]:
         return [f"member {n}" for n in range(1, len(self.members) + 1)]
 
     # -- judging
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        heard = dict(zip(self.names(), await self._heard(item, lm), strict=True))
+        heard = dict(zip(self.names(), await self.heard(item, lm), strict=True))
         usage = sum((v.usage for v in heard.values()), Usage())
         raw = tuple(text for v in heard.values() for text in v.raw)
         failed = {name: v.failure for name, v in heard.items() if v.failure is not None}
@@ -199,17 +164,6 @@ class Ensemble(Judge):
             usage=usage,
             raw=raw,
         )
-
-    async def _heard(self, item: Item, lm: LanguageModel) -> list[Verdict]:
-        """Every member's verdict; one whose call failed says why."""
-        if lm.embedded:  # the rows under way fill its slots; more at once would push prompts out of its cache
-            return [await m.averdict(item, lm) for m in self.members]
-        # All are waited for: what a used-up budget ends must not go on in the background.
-        got = await asyncio.gather(*(m.averdict(item, lm) for m in self.members), return_exceptions=True)
-        for error in got:
-            if isinstance(error, BaseException):
-                raise error
-        return [verdict for verdict in got if isinstance(verdict, Verdict)]
 
 
 #: Its first name.

@@ -19,11 +19,14 @@ from ..errors import ArtifactError, CallError, OptionError
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from . import artifact
 from .active_critic.task import Inference, Labelled, TaskInference, TaskKnowledge
+from .aspects import OVERALL
 from .calibration import Calibration
 from .decision import Decision
 from .models import engine
+from .models.as_dspy import Quiet
 from .models.lm import Connection, LanguageModel, language_model
 from .models.transport import Message
+from .preference import BradleyTerry, Preference
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.suspicion import guarded
 from .sureness import Sureness
@@ -82,7 +85,7 @@ class JudgeSettings(Parameter):  # type: ignore[misc]
         return self
 
 
-class Judge(dspy.Module):  # type: ignore[misc]
+class Judge(Quiet):
     """Base of all judges. A subclass declares itself (`kind`, `about`, `paper`, `Options`), registers with
     `@judges.register` and says how one output is judged (`ajudge`).
 
@@ -92,7 +95,8 @@ class Judge(dspy.Module):  # type: ignore[misc]
 
     Attributes: chosen, the options; knowledge, what it knows of its task (description and criteria); scale, the user's
     scale of scores; calibration, the map from raw percent to it (None: linear); decision, where categories or pass and
-    fail begin (None unless the labels had such); sureness, how sure a score is (None: unknown); provenance, how it was
+    fail begin (None unless the labels had such); preference, how likely people prefer one of two outputs (None unless
+    the labels were preferences); sureness, how sure a score is (None: unknown); provenance, how it was
     compiled (empty for a judge that was not); report, what compiling found (None unless it was compiled in this
     process); brief, whether it stops after the score where the same score comes without the explanation (for searches).
     """
@@ -136,6 +140,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
         self.scale = scale or Scale(0, 100)
         self.calibration: Calibration | None = None
         self.decision: Decision | None = None
+        self.preference: BradleyTerry | None = None
         self.sureness: Sureness | None = None
         self.provenance: dict[str, Any] = {}
         self.report: Any = None
@@ -287,6 +292,9 @@ class Judge(dspy.Module):  # type: ignore[misc]
     def connect(self, connection: Connection | None) -> None:
         """How those models are reached; never from an artifact."""
 
+    def located(self, path: Path) -> None:
+        """Told of the file that it was loaded from or saved to, for judges with weights beside it."""
+
     def taught(self) -> list[JudgePredict]:
         """The predictors that demonstrations are for."""
         return [p for p in self.predictors() if isinstance(p, JudgePredict)]
@@ -295,13 +303,22 @@ class Judge(dspy.Module):  # type: ignore[misc]
         """Calls that one output costs, retries not counted."""
         return 1
 
+    def passages(self) -> frozenset[Any]:
+        """The passages that a model reads of each row beside the calls, for judges that read: equal ones are the same
+        reading of the same model."""
+        return frozenset()
+
     def passages_per_row(self) -> int:
-        """Passages that a model reads of each row beside the calls, for judges that read."""
-        return 0
+        """How many `passages` there are."""
+        return len(self.passages())
 
     def calls_per_document(self) -> int:
         """Calls that a document costs once, however many outputs it has."""
         return 0
+
+    def beside(self, others: Sequence[Judge]) -> None:
+        """Told, before anything is learnt, of the judges of other aspects of the same rows: what is the same for all of
+        them may be taken over."""
 
     def meet(self, aspect: str, outputs: Sequence[str]) -> None:
         """Told of the training rows before anything is searched: what their scores are of ("" where the name says
@@ -447,6 +464,27 @@ class Judge(dspy.Module):  # type: ignore[misc]
             async for verdict in verdicts:
                 yield verdict
 
+    def prefer(self, source: Any = "", *, a: Any, b: Any, context: Any = None, reference: Any = None) -> Preference:
+        """How likely people would prefer output a or b, for judges that were compiled from preferences: the chances of
+        a, of a tie and of b, by the lead of one score over the other. Raises OptionError for other judges.
+
+        >>> judge.prefer(source, a="The hall is closed.", b="The hall is open.").winner  # doctest: +SKIP
+        'a'
+        """
+        return engine.run(self.aprefer(source, a=a, b=b, context=context, reference=reference))
+
+    async def aprefer(
+        self, source: Any = "", *, a: Any, b: Any, context: Any = None, reference: Any = None
+    ) -> Preference:
+        """`prefer` for asynchronous callers."""
+        if self.preference is None:
+            raise OptionError(
+                "this judge was not compiled from preferences, so chances are not known; score both outputs"
+            )
+        both = [_item("prefer", source, output, context, reference) for output in (a, b)]
+        first, second = [verdict async for verdict in self.ascore_many(both)]
+        return Preference(*self.preference.chances(first.percent, second.percent), (first, second))
+
     def rows_at_once(self, lm: LanguageModel) -> int:
         """How many rows are best under way at once."""
         # Measured on llama.cpp: for answers of a few tokens one call at a time is faster, since each slot would
@@ -520,6 +558,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
         DSPy's that hold pickled code."""
         _refuse_pickle(path, save_program)
         artifact.save(self, path)
+        self.located(Path(path))
 
     def load(self, path: str | Path, allow_pickle: bool = False, allow_unsafe_lm_state: bool = False) -> None:
         """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
@@ -536,6 +575,7 @@ class Judge(dspy.Module):  # type: ignore[misc]
         artifact.connect(made, None)
         self.adopt(made)
         self.own_lm = own
+        self.located(Path(path))
 
     def adopt(self, other: Self) -> None:
         """Become what another judge of this class is, history and callbacks left aside."""
@@ -543,6 +583,20 @@ class Judge(dspy.Module):  # type: ignore[misc]
         self.__dict__.clear()
         self.__dict__.update(other.__dict__ | kept)
         self.settled = JudgeSettings(self)
+
+    @property
+    def by_aspect(self) -> dict[str, Judge]:
+        """The judge of each aspect by its name, for a judge of several; empty for others."""
+        return {}
+
+    @property
+    def judges_aspect(self) -> str:
+        """What its scores are of, as the labels that it was compiled from call it, or by its option; "" where that is
+        the output as a whole, or nothing says."""
+        labels = self.provenance.get("labels")
+        told = labels.get("aspect") if isinstance(labels, Mapping) else None
+        told = told or self.options().get("aspect")
+        return told if isinstance(told, str) and told not in OVERALL else ""
 
     def saved_as(self) -> list[tuple[Judge, dict[str, Any]]]:
         """The judges that such a file holds, each with what stands beside it there: itself."""
@@ -601,6 +655,7 @@ def as_prediction(verdict: Verdict) -> dspy.Prediction:
         criteria={name: c.score for name, c in verdict.criteria.items()},
         errors=list(verdict.errors),
         failure=verdict.failure,
+        aspects={name: v.score for name, v in verdict.aspects.items()},
     )
 
 

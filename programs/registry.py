@@ -13,7 +13,10 @@ judges: Registry[type[Any]] = Registry(
 )
 #: Judges that are made of other judges, by `kind`: the key in a saved judge under which their members stand.
 ensembles: Registry[type[Any]] = Registry(
-    "ensemble", packages=("judgesmith.programs.ensemble",), group="judgesmith.ensembles", key="kind"
+    "ensemble",
+    packages=("judgesmith.programs.ensemble", "judgesmith.programs.several_aspects"),
+    group="judgesmith.ensembles",
+    key="kind",
 )
 #: Metrics that compare an output with a text, by name.
 metrics: Registry[type[Any]] = Registry("metric", packages=("judgesmith.programs.metrics",), group="judgesmith.metrics")

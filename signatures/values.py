@@ -194,7 +194,8 @@ class Verdict(BaseModel):
     else a reader should know (a fallback taken, explanation missing). suspicious: what in the output, or in what was
     shown with it, addresses a judge and could have moved the score; None where nothing does. category, passed: what
     was decided, by a judge compiled from categories or from pass and fail; None for others. details: what only this
-    method gives, typed by method; None for most. raw: the model's texts.
+    method gives, typed by method; None for most. raw: the model's texts. aspects: by aspect, the whole verdict of a
+    judge of several (`AspectsJudge`), each on its own scale, with its own failure; empty for others.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -220,6 +221,7 @@ class Verdict(BaseModel):
     raw: tuple[str, ...] = ()
     category: str | None = None
     passed: bool | None = None
+    aspects: Mapping[str, Verdict] = {}
 
     if not TYPE_CHECKING:  # values may stand without their names, in the order of the fields
 
@@ -259,14 +261,21 @@ class Verdict(BaseModel):
             data["passed"] = self.passed
         if self.details is not None:
             data["details"] = self.details.to_dict()
+        if self.aspects:
+            data["aspects"] = {name: verdict.to_dict(raw=raw) for name, verdict in self.aspects.items()}
         if raw:
             data["raw"] = list(self.raw)
         return data
 
+    def _told(self) -> str:
+        """The score, or why there is none."""
+        score = "no score" if math.isnan(self.score) else f"{self.score:g}"
+        return score if self.failure is None else f"{score}: {self.failure}"
+
     def _repr_html_(self) -> str:
         """For notebooks: score, explanation, criteria and errors. Nothing that a model or a row says is markup."""
-        score = "no score" if math.isnan(self.score) else f"{self.score:g}"
-        rows = [("score", score if self.failure is None else f"{score}: {self.failure}")]
+        rows = [("score", self._told())]
+        rows += [(name, verdict._told()) for name, verdict in self.aspects.items()]
         rows += [(name, f"{_shown(c.score)} {c.explanation}") for name, c in self.criteria.items()]
         rows += [(f"error, severity {_shown(e.severity)}", f"{e.text!r}: {e.explanation}") for e in self.errors]
         rows += [("explanation", self.explanation)] if self.explanation else []

@@ -8,8 +8,22 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Places = NDArray[np.intp]
+from .correlation import Codes as Places
+from .correlation import Vector
+from .resampling import Statistic
+
+
+def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:
+    """The category of each score, from 0: the level next to it, the better one of two that are equally near."""
+    apart = np.abs(scores[:, None] - np.array(levels)[None, :])
+    return np.asarray(len(levels) - 1 - np.argmin(apart[:, ::-1], axis=1), dtype=np.intp)
+
+
+def places_by_rank(scores: Vector, human: Places, categories: int) -> Places:
+    """Categories by rank: as many rows in each as people put there. Equal scores fall into one category, that of their
+    mean rank, so that a constant judge decides always the same."""
+    below = np.cumsum(np.bincount(human, minlength=categories))[:-1]
+    return np.asarray(np.searchsorted(below, scipy.stats.rankdata(scores) - 0.5, side="right"), dtype=np.intp)
 
 
 def balanced_accuracy(decided: Places, human: Places) -> float:
@@ -43,17 +57,89 @@ def weighted_kappa(decided: Places, human: Places, categories: int) -> float:
 def pairwise_accuracy(scores: Vector, human: Vector, documents: Sequence[str]) -> float:
     """Of the pairs of outputs of one document that people did not hold for equal, the share that the scores order as
     they did, equal scores counting half; NaN where there is no such pair."""
-    _, document = np.unique(np.asarray(documents), return_inverse=True)
-    right = pairs = 0.0
-    for one in range(int(document.max(initial=-1)) + 1):
-        x, y = scores[document == one], human[document == one]
+    _, right, pairs = ordered_pairs(scores, human, documents)
+    return float(right.sum() / pairs.sum()) if pairs.any() else float(np.nan)
+
+
+def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tuple[list[str], Vector, Vector]:
+    """The documents in the order of their first row, and of each how many pairs the scores order as people did (equal
+    scores count half) and how many people did not hold for equal."""
+    names = list(dict.fromkeys(documents))
+    place = {name: i for i, name in enumerate(names)}
+    document = np.array([place[name] for name in documents], dtype=np.intp)
+    right, pairs = np.zeros(len(names)), np.zeros(len(names))
+    order = np.argsort(document, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(document[order])) + 1) if len(order) else []:
+        x, y = scores[rows], human[rows]
         first, second = np.triu_indices(len(x), 1)
         there = np.sign(y[first] - y[second])
         ours = np.sign(x[first] - x[second])
         told = there != 0
-        right += float((ours == there)[told].sum()) + float((ours == 0)[told].sum()) / 2
-        pairs += float(told.sum())
-    return right / pairs if pairs else float(np.nan)
+        right[document[rows[0]]] = float((ours == there)[told].sum()) + float((ours == 0)[told].sum()) / 2
+        pairs[document[rows[0]]] = float(told.sum())
+    return names, right, pairs
+
+
+# The same when units are drawn again: (rounds, units) -> (rounds, 1), NaN where undefined. units: the number of each
+# row's unit, from 0 in the order of first appearance.
+
+
+def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
+    """`weighted_kappa` of these decisions."""
+    a, b = decided.astype(float), human.astype(float)
+    sums = _by_unit(units, np.ones(len(a)), a, b, a * a, b * b, (a - b) ** 2)
+
+    def kappa(counts: Vector) -> Vector:
+        n, sa, sb, saa, sbb, apart = (counts @ sums).T
+        chance = n * saa + n * sbb - 2 * sa * sb  # n² times the mean squared distance of rows drawn apart
+        return _share(chance - n * apart, chance)
+
+    return kappa
+
+
+def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
+    """`balanced_accuracy` of decisions between fail (0) and pass (1)."""
+    good, right = human > 0, decided == human
+    sums = _by_unit(units, *(part.astype(float) for part in (good, ~good, good & right, ~good & right)))
+
+    def balanced(counts: Vector) -> Vector:
+        n, m, passed, failed = (counts @ sums).T
+        return np.asarray((_share(passed, n) + _share(failed, m)) / 2)
+
+    return balanced
+
+
+def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Statistic:
+    """`auc` of these scores."""
+    values, place = np.unique(scores, return_inverse=True)
+    order = np.argsort(place, kind="stable")
+    starts = np.searchsorted(place[order], np.arange(len(values)))
+    good = (passed > 0)[order]
+
+    def area(counts: Vector) -> Vector:
+        w = counts[:, units[order]]
+        n, m = (np.add.reduceat(w * there, starts, axis=1) for there in (good, ~good))
+        below = np.cumsum(m, axis=1) - m / 2
+        return _share((n * below).sum(axis=1), n.sum(axis=1) * m.sum(axis=1))
+
+    return area
+
+
+def pairwise_when_drawn(scores: Vector, human: Vector, documents: Sequence[str]) -> Statistic:
+    """`pairwise_accuracy` of these scores; the documents are the units."""
+    _, right, pairs = ordered_pairs(scores, human, documents)
+    return lambda counts: _share(counts @ right, counts @ pairs)
+
+
+def _by_unit(units: Places, *columns: Vector) -> Vector:
+    """Sums of columns over the rows of each unit, shape (units, columns)."""
+    return np.stack([np.bincount(units, weights=column) for column in columns], axis=1)
+
+
+def _share(part: Vector, whole: Vector) -> Vector:
+    """part / whole, NaN where that is empty; shape (rounds, 1)."""
+    share: Vector = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)[:, None]
+    return share
 
 
 def interval(

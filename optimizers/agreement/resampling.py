@@ -112,7 +112,20 @@ def bootstrap_q(
     of 12 systems on 20 to 100 documents): where a judge's errors go with the human ones, means agree too well.
     Sources: Efron 1987 (BCa), Hesterberg 2015 (widening), Deutsch et al. 2021 (resampled inputs).
     """
-    agreement = Agreement.of([predicted], measure)
+    return interval_of(
+        Agreement.of([predicted], measure), rounds=rounds, confidence=confidence, seed=seed, method=method
+    )
+
+
+def interval_of(
+    agreement: Agreement,
+    *,
+    rounds: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    method: Method = "fisher",
+) -> Interval:
+    """As `bootstrap_q`, of an agreement of one judge, whatever it is measured by."""
     check(rounds, confidence)
     if method not in get_args(Method):
         raise OptionError(f"method {method!r} is none of {', '.join(get_args(Method))}")
@@ -174,7 +187,8 @@ def check(rounds: int, confidence: float) -> None:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of one or two judges with people, as functions of how often each document is drawn."""
+    """The agreement of one or more judges with people, as functions of how often each document is drawn. bounds: what
+    chance reaches and how far from it values lie at most, where that is not 0 and 3 (a total) or 1."""
 
     statistics: list[Statistic]
     values: list[float]
@@ -182,6 +196,7 @@ class Agreement:
     rows: int
     total: bool  # the sum of several coefficients
     reason: str | None
+    bounds: tuple[float, float] | None = None
 
     @classmethod
     def of(cls, predictions: Sequence[npt.ArrayLike], measure: Measure) -> Agreement:
@@ -252,14 +267,20 @@ class Agreement:
             parts = [statistic(counts) for statistic in self.statistics]
             undefined += int(np.any([np.isnan(part).any(axis=1) for part in parts], axis=0).sum())
             for chunk, part in zip(chunks, parts, strict=True):
-                chunk.append(_collapse(part, self.total))
+                chunk.append(self.collapsed(part))
         return [np.concatenate(chunk) for chunk in chunks], undefined
+
+    def collapsed(self, parts: Vector) -> Vector:
+        """One value a round from what a statistic gave; where a total is undefined, it is that of chance."""
+        if self.bounds is not None and self.total:
+            return np.where(np.isnan(parts[:, 0]), self.bounds[0], parts[:, 0])
+        return _collapse(parts, self.total)
 
     def jackknife(self) -> Vector:
         """The first judge's agreement without each document (or block of documents), NaN left out."""
         values = []
         for counts in _without_each(self.documents, max(1, _CELLS // self.rows)):
-            values.append(_collapse(self.statistics[0](counts), self.total))
+            values.append(self.collapsed(self.statistics[0](counts)))
         value = np.concatenate(values)
         return np.asarray(value[~np.isnan(value)])
 
@@ -278,19 +299,24 @@ def _collapse(parts: Vector, total: bool) -> Vector:
 def limits(drawn: Vector, agreement: Agreement, confidence: float, method: str) -> tuple[float, float]:
     tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     value = agreement.values[0]
+    if method == "fisher" and agreement.bounds is not None:
+        # Shares, and kappa, often reach their bound in a resample, where atanh is endless: the arc sine is not.
+        middle, bound = agreement.bounds
+        z = np.arcsin(np.clip((np.append(np.quantile(drawn, tails), value) - middle) / bound, -1, 1))
+        half = (z[1] - z[0]) / 2 * _widened(tails, agreement.documents)
+        low, high = np.sin(np.clip([z[2] - half, z[2] + half], -np.pi / 2, np.pi / 2)) * bound + middle
+        return float(low), float(high)
     if method == "fisher":
         # On the scale of atanh the distribution is nearly symmetric and its width hardly depends on the value. Centred
         # on the value, since resamples of few documents are biased towards 0; widened as Student's t is.
         bound = 3.0 if agreement.total else 1.0
         z = np.arctanh(np.clip(np.append(np.quantile(drawn, tails), value) / bound, -1 + 1e-9, 1 - 1e-9))
-        n = agreement.documents
-        widen = scipy.stats.t.ppf(tails[1], n - 1) / scipy.special.ndtri(tails[1]) * np.sqrt(n / (n - 1))
         half = (z[1] - z[0]) / 2
         if abs(z[0]) < _PERFECT <= abs(z[1]):  # a limit of perfect agreement is infinitely far: the other one counts
             half = abs(z[2] - z[0])
         elif abs(z[1]) < _PERFECT <= abs(z[0]):
             half = abs(z[1] - z[2])
-        half *= widen
+        half *= _widened(tails, agreement.documents)
         return float(np.tanh(z[2] - half) * bound), float(np.tanh(z[2] + half) * bound)
     if method == "bca":
         below = (np.count_nonzero(drawn < value - 1e-12) + np.count_nonzero(drawn <= value + 1e-12)) / 2 / len(drawn)
@@ -303,6 +329,11 @@ def limits(drawn: Vector, agreement: Agreement, confidence: float, method: str) 
         tails = scipy.special.ndtr(bias + shifted / np.maximum(1 - skew * shifted, 1e-6))
     low, high = np.quantile(drawn, tails)
     return float(low), float(high)
+
+
+def _widened(tails: Vector, n: int) -> float:
+    """By how much an interval from n units is widened, as Student's t is."""
+    return float(scipy.stats.t.ppf(tails[1], n - 1) / scipy.special.ndtri(tails[1]) * np.sqrt(n / (n - 1)))
 
 
 # Agreement under weights ---------------------------------------------------------------------------------------------

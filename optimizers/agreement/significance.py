@@ -85,7 +85,15 @@ def paired_bootstrap(
     `difference_of`. With a single coefficient both are measured on the rows that both scored; with "sum", failed rows
     are imputed for each. Source: Koehn 2004 (paired bootstrap).
     """
-    agreement = Agreement.of([predicted_a, predicted_b], measure)
+    return difference_within(
+        Agreement.of([predicted_a, predicted_b], measure), rounds=rounds, confidence=confidence, seed=seed
+    )
+
+
+def difference_within(
+    agreement: Agreement, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0
+) -> Difference:
+    """As `paired_bootstrap`, of the agreement of two judges, whatever it is measured by."""
     check(rounds, confidence)
     value = agreement.values[0] - agreement.values[1]
     if agreement.reason:

@@ -1,6 +1,6 @@
 """Which annotators of an ensemble to hear, and with what weight, from what they said already: no new calls.
 
-The objective is that of the other searches, Q over the whole set of training rows. Equal weights stay unless others
+The objective is that of the search, over the whole set of training rows. Equal weights stay unless others
 clearly beat them, since weights fitted to a few rows are easily fitted to their noise.
 """
 
@@ -18,8 +18,8 @@ import optuna
 from numpy.typing import NDArray
 
 from ...signatures.values import Verdict
-from ..agreement.correlation import CorrelationSum, Level
-from ..examples import Agreement, Vector, agreement, clearly, difference, documents, humans, systems
+from ..agreement.objectives import Objective, Q
+from ..examples import Agreement, Vector, agreement, clearly, difference, told_of
 
 Matrix = NDArray[np.float64]
 
@@ -37,8 +37,8 @@ class Weighing:
     def to_dict(self) -> dict[str, object]:
         return {
             "weights": [round(w, 6) for w in self.weights],
-            "q": self.found.to_dict()["q"],
-            "equal_q": self.equal.to_dict()["q"],
+            "q": self.found.to_dict()["value"],
+            "equal_q": self.equal.to_dict()["value"],
             "reason": self.reason,
         }
 
@@ -84,43 +84,42 @@ def weigh(
     opinions: Matrix,
     examples: Sequence[dspy.Example],
     *,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     seed: int = 0,
     trials: int = 120,
     sure: float = 0.7,
 ) -> Weighing:
     """Search annotators and weights by TPE (Optuna). opinions: rows × annotators in [0, 100]. sure: the share of paired
     resamples in which the weights must beat equal ones. The same seed gives the same weights."""
-    count = opinions.shape[1]
-    human, where, whose = humans(examples), documents(examples), systems(examples)
+    count, by, rows = opinions.shape[1], objective or Q(), told_of(examples)
 
     def measured(weights: Vector) -> Agreement:
-        return agreement(ensemble_score(opinions, weights), examples, level=level, seed=seed, rounds=500)
+        return agreement(ensemble_score(opinions, weights), examples, objective=by, seed=seed, rounds=500)
 
     def weights_of(values: dict[str, float]) -> Vector:
         raw = np.array([values[f"weight {i}"] for i in range(count)])
         shares: Vector = raw / raw.sum()
         return shares
 
-    def objective(trial: optuna.Trial) -> float:
+    def drawn_value(trial: optuna.Trial) -> float:
         drawn = {f"weight {i}": trial.suggest_int(f"weight {i}", 0, 4) for i in range(count)}
         if not any(drawn.values()):
             raise optuna.TrialPruned
         weights = weights_of({k: float(v) for k, v in drawn.items()})
-        return CorrelationSum(level)(ensemble_score(opinions, weights), human, where, whose).q
+        return by.reached(ensemble_score(opinions, weights), rows).value
 
     with quiet_optuna():
         study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=seed))
         study.enqueue_trial({f"weight {i}": 1 for i in range(count)})
         for alone in range(count):
             study.enqueue_trial({f"weight {i}": int(i == alone) for i in range(count)})
-        study.optimize(objective, n_trials=trials)
+        study.optimize(drawn_value, n_trials=trials)
     equal = np.full(count, 1.0 / count)
     best = weights_of({k: float(v) for k, v in study.best_params.items()})
     plain, found = measured(equal), measured(best)
     means = ensemble_score(opinions, best), ensemble_score(opinions, equal)
-    if not clearly(difference(*means, examples, level=level, seed=seed, rounds=1000), sure):
-        reason = f"the best weights (Q {found.q:.2f}) do not clearly beat equal ones ({plain.q:.2f})"
+    if not clearly(difference(*means, examples, objective=by, seed=seed, rounds=1000), sure):
+        reason = f"the best weights ({by.label} {found.value:.2f}) do not clearly beat equal ones ({plain.value:.2f})"
         return Weighing(tuple(equal), plain, plain, reason)
     return Weighing(tuple(best), found, plain)
 
@@ -134,13 +133,18 @@ class SubsetAgreement:
 
 
 def subsets(
-    opinions: Matrix, names: Sequence[str], examples: Sequence[dspy.Example], *, level: Level = "pooled", seed: int = 0
+    opinions: Matrix,
+    names: Sequence[str],
+    examples: Sequence[dspy.Example],
+    *,
+    objective: Objective | None = None,
+    seed: int = 0,
 ) -> list[SubsetAgreement]:
     """Every subset of the ensemble, small ones first (OpeNLGauge §7.3). More than 12 annotators have too many."""
     made = []
     for size in range(1, len(names) + 1):
         for chosen in itertools.combinations(range(len(names)), size):
             mean = weighted_mean(opinions[:, chosen], np.ones(size))
-            found = agreement(mean, examples, level=level, seed=seed, rounds=300)
+            found = agreement(mean, examples, objective=objective or Q(), seed=seed, rounds=300)
             made.append(SubsetAgreement(tuple(names[i] for i in chosen), found))
     return made

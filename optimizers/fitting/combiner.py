@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...programs.active_critic.combination import Combination
 from ...signatures.values import Verdict
-from ..agreement.correlation import CorrelationSum, Level
+from ..agreement.objectives import Objective, Q, Rows
 from ..examples import (
     Agreement,
     Vector,
@@ -40,7 +40,8 @@ Matrix = NDArray[np.float64]
 #: "plain" is what the judge does already: OS-E, or the mean of the criteria where there is no OS-E.
 Way = Literal["plain", "fitted", "both"]
 
-#: In units of the criteria's mean sum of squares; the first that is best by Q is taken, the strongest first.
+#: In units of the criteria's mean sum of squares; the first that is best by the objective is taken, the strongest
+#: first.
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 FOLDS = 5
 #: With fewer groups or scored rows weights say nothing.
@@ -64,7 +65,7 @@ class Combining:
             "weights": None if self.combination is None else dict(self.combination.criteria),
             "overall": None if self.combination is None else self.combination.overall,
             "penalty": self.penalty,
-            "q": {way: found.to_dict()["q"] for way, found in self.found.items()},
+            "q": {way: found.to_dict()["value"] for way, found in self.found.items()},
             "reason": self.reason,
         }
 
@@ -116,7 +117,7 @@ class _Rows:
     group: list[str]
     document: list[str]
     system: list[str] | None
-    level: Level
+    objective: Objective
     seed: int
 
     def part(self, kept: NDArray[np.bool_]) -> _Rows:
@@ -130,7 +131,7 @@ class _Rows:
             some(self.group),
             some(self.document),
             None if self.system is None else some(self.system),
-            self.level,
+            self.objective,
             self.seed,
         )
 
@@ -138,10 +139,11 @@ class _Rows:
         return folds_of(self.group, min(FOLDS, len(set(self.group))), self.seed)
 
     def weights(self, penalty: float) -> Vector:
-        return fit_weights(self.scores, self.human, penalty, within=self.document if self.level == "sample" else None)
+        return fit_weights(self.scores, self.human, penalty, within=self.document if self.objective.within else None)
 
-    def q(self, percents: Vector) -> float:
-        return CorrelationSum(self.level)(percents, self.human, self.document, self.system).q
+    def value(self, percents: Vector) -> float:
+        told = Rows(self.human, self.document, self.group, self.system)
+        return self.objective.reached(percents, told).value
 
 
 def _best_penalty(rows: _Rows) -> float:
@@ -153,7 +155,7 @@ def _best_penalty(rows: _Rows) -> float:
         for number, penalty in enumerate(PENALTIES):
             found = _standardised(weighted_mean(rows.scores, rest.weights(penalty)))
             scored[number, folds == fold] = found[folds == fold]
-    return PENALTIES[int(np.argmax([round(rows.q(percents), 9) for percents in scored]))]
+    return PENALTIES[int(np.argmax([round(rows.value(percents), 9) for percents in scored]))]
 
 
 def _fit(rows: _Rows) -> tuple[Vector, float, float]:
@@ -213,7 +215,7 @@ def choose(
     names: Sequence[str],
     *,
     overall: bool,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     seed: int = 0,
     sure: float = 0.7,
 ) -> Combining:
@@ -224,6 +226,7 @@ def choose(
     sure: the share of paired resamples of whole groups in which another way must win. Folds are whole groups, inside
     them the penalty is chosen by folds again. The same seed gives the same weights.
     """
+    by = objective or Q()
     plain = percents_of(verdicts)
     rows = _Rows(
         criterion_matrix(verdicts, names),
@@ -232,10 +235,10 @@ def choose(
         groups(examples),
         documents(examples),
         systems(examples),
-        level,
+        by,
         seed,
     )
-    found: dict[Way, Agreement] = {"plain": agreement(plain, examples, level=level, seed=seed, rounds=500)}
+    found: dict[Way, Agreement] = {"plain": agreement(plain, examples, objective=by, seed=seed, rounds=500)}
     scored = rows.part(_scored(rows.scores)).group
     there = len(set(scored))
     if len(scored) < FEWEST_ROWS or there < FEWEST_GROUPS:
@@ -243,19 +246,19 @@ def choose(
         return Combining("plain", None, None, found, few)
     ways = _out_of_fold(rows)
     for way, percents in ways.items():
-        found[way] = agreement(percents, examples, level=level, seed=seed, rounds=500)
-    best = max(ways, key=lambda way: round(found[way].q, 9))
-    gap = difference(ways[best], plain, examples, level=level, seed=seed, rounds=1000)
+        found[way] = agreement(percents, examples, objective=by, seed=seed, rounds=500)
+    best = max(ways, key=lambda way: round(found[way].value, 9))
+    gap = difference(ways[best], plain, examples, objective=by, seed=seed, rounds=1000)
     # A plain way without any agreement (constant scores) has no resamples to be beaten in.
-    undefined = found["plain"].objective.reason is not None and found[best].objective.reason is None
-    wins = found[best].q > 0 if undefined else clearly(gap, sure)
+    undefined = found["plain"].reason is not None and found[best].reason is None
+    wins = found[best].value > by.chance if undefined else clearly(gap, sure)
     weights, penalty, share = _fit(rows)
     if not (wins and weights.any()):
         what = {"fitted": "fitted weights of the criteria", "both": "the mean of OS-E and fitted weights"}[best]
         kept = "OS-E" if overall else "the mean of the criteria"
         reason = (
-            f"{what} (Q {found[best].q:.2f} on rows they were not fitted to) did not clearly beat {kept} "
-            f"({found['plain'].q:.2f})"
+            f"{what} ({by.label} {found[best].value:.2f} on rows they were not fitted to) did not clearly beat {kept} "
+            f"({found['plain'].value:.2f})"
         )
         return Combining("plain", None, None, found, reason)
     chosen = Combination(

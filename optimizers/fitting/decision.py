@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from ...datasets.records import Labels
 from ...programs.decision import Decision
 from ...signatures.values import Scale
-from ..agreement.decisions import balanced_accuracy, weighted_kappa
+from ..agreement.decisions import balanced_accuracy, nearest_places, weighted_kappa
 
 Vector = NDArray[np.float64]
 #: With more different scores than these, cuts are tried at as many quantiles.
@@ -21,8 +21,7 @@ PASSES = 10
 
 def places_of(labels: Labels) -> NDArray[np.intp]:
     """The category of each row, from 0: the level next to its score, the better one of two that are equally near."""
-    apart = np.abs(labels.scores[:, None] - np.array(labels.levels)[None, :])
-    return np.asarray(len(labels.levels) - 1 - np.argmin(apart[:, ::-1], axis=1), dtype=np.intp)
+    return nearest_places(labels.scores, labels.levels)
 
 
 def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
@@ -43,11 +42,12 @@ def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
     x, human = x[usable], places_of(labels)[usable]
     binary = labels.kind == "binary"
     if len(np.unique(human)) > 1 and np.ptp(x) > 0:
-        midway = _searched(x, human, len(levels), binary)
+        midway = fitted_cuts(x, human, len(levels), binary)
     return Decision(labels.categories, tuple(round(float(cut), 6) for cut in midway), binary)
 
 
-def _searched(x: Vector, human: NDArray[np.intp], categories: int, binary: bool) -> list[float]:
+def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: bool) -> list[float]:
+    """The cuts of `fit_decision`. x: scores without NaN, not all equal; human: people's categories, two at least."""
     values = np.unique(x)
     tried = (values[1:] + values[:-1]) / 2
     gaps = np.diff(values)

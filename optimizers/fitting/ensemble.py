@@ -1,9 +1,9 @@
 """Whether the mean of a search's best candidates agrees better with people than the one it chose, without new calls.
 
-What the candidates said of the training rows is there already. The highest Qs among them are too high (winner's curse),
-so that both ways are measured on rows that neither chose by: for each fold of whole groups, candidates are ranked, and
-one is chosen, by the other folds alone. The one stays unless the mean clearly beats it, since an ensemble costs as many
-times the calls as it has members.
+What the candidates said of the training rows is there already. The best values among them are too high (winner's
+curse), so that both ways are measured on rows that neither chose by: for each fold of whole groups, candidates are
+ranked, and one is chosen, by the other folds alone. The one stays unless the mean clearly beats it, since an ensemble
+costs as many times the calls as it has members.
 """
 
 from __future__ import annotations
@@ -19,20 +19,8 @@ from numpy.typing import NDArray
 from ...errors import OptionError
 from ...programs.ensemble import FEWEST, LEAST_SD, MOST, Ensemble, Norm
 from ...programs.judge import Judge
-from ..agreement.correlation import CorrelationSum, Level
-from ..examples import (
-    Agreement,
-    Scored,
-    Vector,
-    agreement,
-    clearly,
-    difference,
-    documents,
-    folds_of,
-    groups,
-    humans,
-    systems,
-)
+from ..agreement.objectives import Objective, Q
+from ..examples import Agreement, Scored, Vector, agreement, clearly, difference, folds_of, groups
 from ..search.base import DemonstrationSearch, SearchRecord, Trial
 from .annotators import weighted_mean
 from .refinement import Refinement
@@ -63,20 +51,20 @@ def form_ensemble(
     top: int,
     choose: Choose,
     *,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     seed: int = 0,
     sure: float = 0.7,
 ) -> tuple[Ensemble | None, Refinement]:
-    """An ensemble of the `top` candidates with the highest Q if it clearly beats the chosen one out of fold, else None;
-    and what was found, with the training scores of what is kept.
+    """An ensemble of the `top` candidates with the highest objective if it clearly beats the chosen one out of fold,
+    else None; and what was found, with the training scores of what is kept.
 
     record: of the search; candidates that were dropped, failed too often or say the same of every row are left out.
     examples: the rows that people scored (perturbed copies may come after them in the record). sure: the share of
     paired resamples of whole groups in which the ensemble must win. The same seed gives the same answer. Racing looked
     at all rows before it dropped candidates; that much, both ways have seen of the rows they are measured on.
     """
-    whole = [t for t in record.tried if t.candidate.dropped is None]
-    best = _best(_on(whole, examples, np.arange(len(examples)), level), top)
+    by, whole = objective or Q(), [t for t in record.tried if t.candidate.dropped is None]
+    best = _best(_on(whole, examples, np.arange(len(examples)), by), top)
     names, group = [whole[i].candidate.name for i in best], groups(examples)
 
     def stays(reason: str, found: Agreement | None = None, single: Agreement | None = None) -> Refinement:
@@ -86,10 +74,10 @@ def form_ensemble(
         return None, stays(f"there are not {FEWEST} candidates that one could be made of")
     if (count := len(set(group))) < FEWEST_GROUPS:
         return None, stays(f"training rows of {count} documents are too few to tell whether the mean of several helps")
-    apart = _out_of_fold(whole, examples, top, choose, level, folds_of(group, min(FOLDS, count), seed))
-    found, single = (agreement(scores, examples, level=level, seed=seed, rounds=500) for scores in apart)
-    measured = f"on training rows that they were not chosen by, Q {found.q:.2f} against {single.q:.2f}"
-    if not clearly(difference(*apart, examples, level=level, seed=seed, rounds=1000), sure):
+    apart = _out_of_fold(whole, examples, top, choose, by, folds_of(group, min(FOLDS, count), seed))
+    found, single = (agreement(scores, examples, objective=by, seed=seed, rounds=500) for scores in apart)
+    measured = f"on training rows that they were not chosen by, {by.label} {found.value:.2f} against {single.value:.2f}"
+    if not clearly(difference(*apart, examples, objective=by, seed=seed, rounds=1000), sure):
         said = f"the mean of the best {len(best)} candidates does not clearly beat a single one: {measured}"
         return None, stays(said, found, single)
     percents = [whole[i].scored.percents[: len(examples)] for i in best]
@@ -105,7 +93,7 @@ def form_ensemble(
     )
     details = _told(names, found, single, None) | {
         "demos": sum(whole[i].candidate.demos for i in best),
-        "training_q": agreement(scores, examples, level=level, seed=seed, rounds=500).to_dict()["q"],
+        "training_q": agreement(scores, examples, objective=by, seed=seed, rounds=0).to_dict()["q"],
     }
     return ensemble, Refinement("committee", scores, details, changed=changed)
 
@@ -115,23 +103,22 @@ def _told(
 ) -> dict[str, object]:
     return {
         "members": list(names),
-        "q": None if found is None else found.to_dict()["q"],
-        "single_q": None if single is None else single.to_dict()["q"],
+        "q": None if found is None else found.to_dict()["value"],
+        "single_q": None if single is None else single.to_dict()["value"],
         "reason": reason,
     }
 
 
-def _on(tried: Sequence[Trial], examples: Sequence[dspy.Example], kept: NDArray[np.intp], level: Level) -> list[Trial]:
+def _on(tried: Sequence[Trial], examples: Sequence[dspy.Example], kept: NDArray[np.intp], by: Objective) -> list[Trial]:
     """The candidates as if they had been judged on these rows alone."""
     rows = [examples[i] for i in kept.tolist()]
-    human, where, whose, objective = humans(rows), documents(rows), systems(rows), CorrelationSum(level)
     made = []
     for one in tried:
         percents = one.scored.percents[kept]
-        found = objective(percents, human, where, whose)
+        found = agreement(percents, rows, objective=by, seed=0, rounds=0)
         candidate = replace(
             one.candidate,
-            agreement=Agreement(found, math.nan, math.nan, 0),
+            agreement=found,
             disqualified=one.candidate.disqualified or found.reason,
         )
         made.append(replace(one, candidate=candidate, scored=Scored((), percents)))
@@ -139,11 +126,12 @@ def _on(tried: Sequence[Trial], examples: Sequence[dspy.Example], kept: NDArray[
 
 
 def _best(tried: Sequence[Trial], top: int) -> list[int]:
-    """Numbers of the `top` candidates with the highest Q; of equal ones first the one with fewer demonstrations."""
+    """Numbers of the `top` candidates with the highest objective; of equal ones first the one with fewer
+    demonstrations."""
     fit = [
         i for i, t in enumerate(tried) if t.candidate.disqualified is None and np.nanstd(t.scored.percents) >= LEAST_SD
     ]
-    order = sorted(fit, key=lambda i: (-round(tried[i].candidate.agreement.q, 9), tried[i].candidate.parts, i))
+    order = sorted(fit, key=lambda i: (-round(tried[i].candidate.agreement.value, 9), tried[i].candidate.parts, i))
     return order[:top]
 
 
@@ -152,7 +140,7 @@ def _out_of_fold(
     examples: Sequence[dspy.Example],
     top: int,
     choose: Choose,
-    level: Level,
+    by: Objective,
     folds: NDArray[np.intp],
 ) -> tuple[Vector, Vector]:
     """Scores of each fold by the ensemble, and by the one, that the other folds would have chosen; z-scores by the
@@ -160,7 +148,7 @@ def _out_of_fold(
     ensemble, single = (np.full(len(examples), math.nan) for _ in range(2))
     for fold in np.unique(folds):
         rest, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        known = _on(tried, examples, rest, level)
+        known = _on(tried, examples, rest, by)
         chosen, _ = choose(known, [examples[i] for i in rest.tolist()])
         alone = next(i for i, t in enumerate(known) if t is chosen)
         members = [_standardised(tried[i].scored.percents, rest, out) for i in _best(known, top) or [alone]]

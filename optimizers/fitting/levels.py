@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ...programs.comparing.pairwise import level_percent, vectors
 from ...signatures.values import Verdict
-from ..agreement.correlation import Level
+from ..agreement.objectives import Objective, Q
 from ..examples import Agreement, Vector, agreement, clearly, difference, documents, folds_of, groups, humans
 
 Matrix = NDArray[np.float64]
@@ -42,8 +42,8 @@ class LevelFit:
     def to_dict(self) -> dict[str, object]:
         return {
             "weights": [round(w, 6) for w in self.weights],
-            "q": None if self.found is None else self.found.to_dict()["q"],
-            "plain_q": self.plain.to_dict()["q"],
+            "q": None if self.found is None else self.found.to_dict()["value"],
+            "plain_q": self.plain.to_dict()["value"],
             "reason": self.reason,
         }
 
@@ -134,7 +134,7 @@ def fit_levels(
     examples: Sequence[dspy.Example],
     now: Sequence[float],
     *,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     seed: int = 0,
     sure: float = 0.7,
 ) -> LevelFit:
@@ -143,11 +143,12 @@ def fit_levels(
     verdicts: the judge's, each judged without its group in the prompt. Folds are whole groups. sure: the share of
     paired resamples in which the weights must win. The same seed gives the same weights.
     """
+    by = objective or Q()
     leads, human, names = lead_matrix(verdicts, len(now)), humans(examples), groups(examples)
-    within = documents(examples) if level == "sample" else None
+    within = documents(examples) if by.within else None
     shares = np.asarray(now, dtype=float) / sum(now)
     plain = weighted_percents(leads, shares)
-    measured = agreement(plain, examples, level=level, seed=seed, rounds=500)
+    measured = agreement(plain, examples, objective=by, seed=seed, rounds=500)
 
     def stays(reason: str, found: Agreement | None = None) -> LevelFit:
         return LevelFit(tuple(shares.tolist()), found, measured, reason)
@@ -160,9 +161,9 @@ def fit_levels(
     if scores is None or fitted is None:
         return stays("no level's comparisons rise with people's scores, so there are no weights to take")
     scores[~np.isfinite(plain)] = math.nan  # the judge gives no score there either
-    found = agreement(scores, examples, level=level, seed=seed, rounds=500)
-    if not clearly(difference(scores, plain, examples, level=level, seed=seed, rounds=1000), sure):
-        told = f"fitted weights (Q {found.q:.2f} on rows they were not fitted to) do not clearly beat those it has"
-        return stays(f"{told} ({measured.q:.2f})", found)
+    found = agreement(scores, examples, objective=by, seed=seed, rounds=500)
+    if not clearly(difference(scores, plain, examples, objective=by, seed=seed, rounds=1000), sure):
+        told = f"fitted weights ({by.label} {found.value:.2f} on rows they were not fitted to)"
+        return stays(f"{told} do not clearly beat those it has ({measured.value:.2f})", found)
     weights = np.round(fitted[0] / fitted[0].sum(), 6)
     return LevelFit(tuple(weights.tolist()), found, measured)

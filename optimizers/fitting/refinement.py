@@ -15,7 +15,7 @@ import dspy
 import numpy as np
 
 from ...programs.judge import Judge
-from ..agreement.correlation import Level
+from ..agreement.objectives import Objective
 from ..examples import Vector
 from ..progress import Progress, Silent
 from ..search.base import SearchRecord
@@ -39,9 +39,9 @@ class Refinement:
     changed: str | None = None
 
 
-#: (program, record, training rows, level, seed, progress) -> what was fitted, for a judge that names the refiner. The
-#: record's `scored` holds the program's verdicts on those rows, each judged without its group in the prompt.
-Refiner = Callable[[Judge, SearchRecord, Sequence[dspy.Example], Level, int, Progress], Refinement]
+#: (program, record, training rows, objective, seed, progress) -> what was fitted, for a judge that names the refiner.
+#: The record's `scored` holds the program's verdicts on those rows, each judged without its group in the prompt.
+Refiner = Callable[[Judge, SearchRecord, Sequence[dspy.Example], Objective, int, Progress], Refinement]
 
 
 def refine(
@@ -49,23 +49,23 @@ def refine(
     record: SearchRecord,
     examples: Sequence[dspy.Example],
     *,
-    level: Level,
+    objective: Objective,
     seed: int,
     progress: Progress | None = None,
 ) -> Refinement | None:
     """Fit what there is to fit for this judge (`Judge.refiners`), in place; None where there is nothing."""
     for name in program.refiners():
-        return REFINERS[name](program, record, examples, level, seed, progress or Silent())
+        return REFINERS[name](program, record, examples, objective, seed, progress or Silent())
     return None
 
 
 def annotator_weights(
-    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int, _: Progress
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], by: Objective, seed: int, _: Progress
 ) -> Refinement:
     """Weights for the annotators of an ensemble."""
     names = [m.name for m in program.members]
     opinions = opinion_matrix(record.scored.verdicts, names)
-    found = weigh(opinions, examples, level=level, seed=seed)
+    found = weigh(opinions, examples, objective=by, seed=seed)
     if found.reason is not None:
         return Refinement("ensemble", record.scored.percents, found.to_dict(), found.reason)
     saved = program.fitted()["ensemble"]
@@ -74,16 +74,17 @@ def annotator_weights(
     )
     told = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, found.weights, strict=True))
     changed = (
-        f"annotators are weighed ({told}): training Q {found.found.q:.2f} against {found.equal.q:.2f} for equal ones"
+        f"annotators are weighed ({told}): training {by.label} {found.found.value:.2f} against "
+        f"{found.equal.value:.2f} for equal ones"
     )
     return Refinement("ensemble", weighted_mean(opinions, found.weights), found.to_dict(), changed=changed)
 
 
 def level_weights(
-    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int, _: Progress
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], by: Objective, seed: int, _: Progress
 ) -> Refinement:
     """Weights for the levels that a pairwise scorer compares with."""
-    found = fit_levels(record.scored.verdicts, examples, program.weights(), level=level, seed=seed)
+    found = fit_levels(record.scored.verdicts, examples, program.weights(), objective=by, seed=seed)
     if found.reason is not None:
         return Refinement("levels", record.scored.percents, found.to_dict(), found.reason)
     program.choose(level_weights=found.weights)
@@ -91,27 +92,27 @@ def level_weights(
     told = ", ".join(f"{w:.2f}" for w in found.weights)
     assert found.found is not None
     changed = (
-        f"levels are weighed {told}, worst first: Q {found.found.q:.2f} against {found.plain.q:.2f} on training rows "
-        "that the weights were not fitted to"
+        f"levels are weighed {told}, worst first: {by.label} {found.found.value:.2f} against "
+        f"{found.plain.value:.2f} on training rows that the weights were not fitted to"
     )
     return Refinement("levels", percents, found.to_dict(), changed=changed)
 
 
 def criterion_weights(
-    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], level: Level, seed: int, _: Progress
+    program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], by: Objective, seed: int, _: Progress
 ) -> Refinement:
     """Weights for the criteria of a fine Active-Critic, in OS-E's place or beside it."""
     overall, verdicts = program.combine == "os-e", record.scored.verdicts
     names = list(dict.fromkeys(c.name for c in program.knowledge.criteria))
-    found = choose(verdicts, examples, names, overall=overall, level=level, seed=seed)
+    found = choose(verdicts, examples, names, overall=overall, objective=by, seed=seed)
     combination = found.combination
     if combination is None:
         return Refinement("combination", record.scored.percents, found.to_dict(), found.reason)
     program.combine_by(combination)
     ways = {"fitted": "weights of the criteria", "both": "the mean of OS-E and of weights of the criteria"}
     changed = (
-        f"scores are combined by {ways[found.way]}: Q {found.found[found.way].q:.2f} against "
-        f"{found.found['plain'].q:.2f} on training rows that the weights were not fitted to"
+        f"scores are combined by {ways[found.way]}: {by.label} {found.found[found.way].value:.2f} against "
+        f"{found.found['plain'].value:.2f} on training rows that the weights were not fitted to"
     )
     percents = [combination(v.criteria, math.nan if v.failure else v.percent) for v in verdicts]
     return Refinement("combination", np.array(percents, dtype=float), found.to_dict(), changed=changed)
@@ -121,11 +122,11 @@ def reading_weights(
     program: Judge,
     record: SearchRecord,
     examples: Sequence[dspy.Example],
-    level: Level,
+    _: Objective,
     seed: int,
     progress: Progress,
 ) -> Refinement:
-    """Weights for what the model knows of a row, beside its own score."""
+    """Weights for what the model knows of a row, beside its own score: by Q, whatever the objective of a search is."""
     found = weigh_readings(program, examples, record.scored.percents, seed=seed, progress=progress)
     if isinstance(found, str):
         return Refinement("readings", record.scored.percents, {}, found)

@@ -1,8 +1,9 @@
 """What all searches for demonstrations share: how candidates are built, judged and chosen, and the record of it.
 
-A search tries programs that differ in their demonstrations (and perhaps in what their prompts say) and keeps one, by Q
-over the whole validation vector: each row judged without its own group among the demonstrations, failures imputed and
-counted, undefined correlations never winning, and zero-shot kept unless it is clearly beaten.
+A search tries programs that differ in their demonstrations (and perhaps in what their prompts say) and keeps one, by an
+objective (Q, or what suits the kind of labels) over the whole validation vector: each row judged without its own group
+among the demonstrations, failures imputed and counted, undefined correlations never winning, and zero-shot kept unless
+it is clearly beaten.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...signatures.values import Scale, Verdict
 from ..agreement.correlation import Level
+from ..agreement.objectives import Objective, Q, objectives
 from ..examples import (
     Agreement,
     Scored,
@@ -47,7 +49,8 @@ DemoKind = Literal["none", "labels", "predicted", "gold"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One tried program: its demonstrations and how it did. `disqualified` says why it could not be chosen.
+    """One tried program: its demonstrations and how it did by the search's objective. `disqualified` says why it could
+    not be chosen.
 
     form: what its prompts leave out of the student's ("use_task", "use_criteria", "criteria"). rows: how many it was
     judged on. dropped: why those are not all of them; its Q is then that of these rows, beside the others' no more
@@ -83,10 +86,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class SearchRecord:
-    """Everything a search tried, what it chose (and `reason`, where that is not simply the highest Q), and the chosen
+    """Everything a search tried, what it chose (and `reason`, where that is not simply the best), and the chosen
     program's scores on the validation rows, each judged without its group in the prompt. `stopped` says why it ended
-    early, if it did. corrected: the chosen one's Q after correction for having been chosen; None where that cannot be
-    estimated. tried: the candidates with their programs and scores. study: what the search itself keeps (Optuna's).
+    early, if it did. corrected: the chosen one's value after correction for having been chosen; None where that cannot
+    be estimated. tried: the candidates with their programs and scores. study: what the search itself keeps (Optuna's).
     """
 
     candidates: tuple[Candidate, ...]
@@ -149,8 +152,8 @@ class SearchOptions(Options):
 class SureOptions(SearchOptions):
     sure: float = option(
         0.7,
-        "Share of paired resamples in which a candidate must beat those with fewer demonstrations; 0 takes the highest "
-        "Q as it is.",
+        "Share of paired resamples in which a candidate must beat those with fewer demonstrations; 0 takes the best "
+        "as it is.",
         ge=0,
         lt=1,
     )
@@ -197,8 +200,8 @@ class DemonstrationSearch(ABC):
     as keywords; they are read as attributes. searches: whether anything is chosen at all. uses_teacher: whether a model
     writes anything in it (explanations, proposals), so that a teacher makes a difference.
 
-    level: of agreement, that Q is measured at. seed: decides all that is drawn. In `judgesmith.compile`, those of the
-    whole run hold.
+    level: of agreement, that Q is measured at. objective: what is maximised, an `Objective` or its name; Q by default.
+    seed: decides all that is drawn. In `judgesmith.compile`, those of the whole run hold.
     """
 
     name: ClassVar[str] = ""
@@ -211,14 +214,21 @@ class DemonstrationSearch(ABC):
     renamed: ClassVar[Mapping[str, str]] = {"demos": "max_demos"}
 
     def __init__(
-        self, *, level: Level = "pooled", seed: int = 0, progress: Progress | None = None, **given: Any
+        self,
+        *,
+        level: Level = "pooled",
+        objective: Objective | str | None = None,
+        seed: int = 0,
+        progress: Progress | None = None,
+        **given: Any,
     ) -> None:
         named = {
             name if name in self.Options.model_fields else self.renamed.get(name, name): value
             for name, value in given.items()
         }
         self.chosen: Any = read_options(self.Options, named, f"optimizer {self.name or type(self).__name__}")
-        self.level: Level = level
+        named_ = objectives.get(objective) if isinstance(objective, str) else Q
+        self.objective = objective if isinstance(objective, Objective) else named_(level)
         self.seed = seed
         self.progress: Progress = progress or Silent()
         self.record: SearchRecord | None = None
@@ -234,12 +244,16 @@ class DemonstrationSearch(ABC):
 
     def settings(self) -> dict[str, Any]:
         """What decides the outcome, as JSON values; `name` says which search it is."""
-        return {"name": self.name, "level": self.level, **self.chosen.settings()}
+        return {"name": self.name, "level": self.level, "objective": self.objective.name, **self.chosen.settings()}
 
-    def for_run(self, *, level: Level, seed: int, progress: Progress) -> Self:
+    @property
+    def level(self) -> Level:
+        return self.objective.level
+
+    def for_run(self, *, objective: Objective, seed: int, progress: Progress) -> Self:
         """A copy with what the whole run has decided; this one stays as it is."""
         made = copy.copy(self)
-        made.level, made.seed, made.progress, made.record = level, seed, progress, None
+        made.objective, made.seed, made.progress, made.record = objective, seed, progress, None
         return made
 
     @abstractmethod
@@ -354,7 +368,7 @@ class DemonstrationSearch(ABC):
             context.rows,
             favourite=(leader.candidate.name, leader.scored.percents),
             rules=self.racing,
-            level=self.level,
+            objective=self.objective,
             max_failed=self.max_failed,
             seed=self.seed,
         )
@@ -409,7 +423,7 @@ class DemonstrationSearch(ABC):
         dropped: str | None = None,
     ) -> None:
         rows = context.rows if judged is None else [context.rows[i] for i in judged.tolist()]
-        found = agreement(scored.percents, rows, level=self.level, seed=self.seed, rounds=500)
+        found = agreement(scored.percents, rows, objective=self.objective, seed=self.seed, rounds=500)
         candidate = Candidate(
             proposal.name,
             proposal.kind,
@@ -421,48 +435,49 @@ class DemonstrationSearch(ABC):
             proposal.form,
         )
         if dropped is None and all(better(candidate, t.candidate) for t in _finished(context.tried)):
-            self.progress.best(f"{candidate.agreement.q:.2f} ({proposal.name})")
+            self.progress.best(f"{self.objective.label} {candidate.agreement.value:.2f} ({proposal.name})")
         context.tried.append(Trial(candidate, proposal.program, scored, judged))
 
     def _best(self, tried: Iterable[Trial]) -> Trial:
         finished = _finished(tried)
-        return finished[_contest(finished).best(_qs(finished))]
+        return finished[_contest(finished).best(_values(finished))]
 
     def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
-        """What the rule of `Contest` chooses, clearly better being a higher Q in `sure` of the paired resamples."""
+        """What the rule of `Contest` chooses, clearly better being a higher value of the objective in `sure` of the
+        paired resamples."""
         finished = _finished(tried)
-        contest, q = _contest(finished), _qs(finished)
+        contest, values = _contest(finished), _values(finished)
 
         def beats(one: int, other: int) -> bool:
             return self._beats(finished[one], finished[other], rows)
 
-        best, chosen = (finished[contest.chosen(q, by)] for by in (None, beats if self.sure else None))
+        best, chosen = (finished[contest.chosen(values, by)] for by in (None, beats if self.sure else None))
         if chosen is best:
             return best, None
         needs = "needs fewer demonstrations" if chosen.candidate.demos < best.candidate.demos else "is simpler"
         reason = (
-            f"{best.candidate.name} had the highest Q ({best.candidate.agreement.q:.2f}) but did not clearly "
-            f"beat {chosen.candidate.name} ({chosen.candidate.agreement.q:.2f}), which {needs}"
+            f"{best.candidate.name} had the highest {self.objective.label} ({best.candidate.agreement.value:.2f}) but "
+            f"did not clearly beat {chosen.candidate.name} ({chosen.candidate.agreement.value:.2f}), which {needs}"
         )
         return chosen, reason
 
     def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> Correction | None:
-        """The chosen one's Q after correction, by the rule that `choose` goes by; None where another one chose."""
+        """The chosen one's value after correction, by the rule that `choose` goes by; None where another one chose."""
         entrants = [
             Entrant(
                 t.scored.percents,
-                math.nan if t.candidate.agreement.objective.reason else t.candidate.agreement.q,
+                math.nan if t.candidate.agreement.reason else t.candidate.agreement.value,
                 t.judged,
             )
             for t in tried
         ]
-        found = corrected(entrants, _contest(tried), rows, level=self.level, sure=self.sure, seed=self.seed)
+        found = corrected(entrants, _contest(tried), rows, objective=self.objective, sure=self.sure, seed=self.seed)
         return found[1] if found is not None and tried[found[0]] is chosen else None
 
     def _beats(self, one: Trial, other: Trial, rows: Sequence[dspy.Example]) -> bool:
-        """Whether Q is higher in `sure` of the paired resamples."""
+        """Whether the objective is higher in `sure` of the paired resamples."""
         percents = one.scored.percents, other.scored.percents
-        return clearly(difference(*percents, rows, level=self.level, seed=self.seed, rounds=1000), self.sure)
+        return clearly(difference(*percents, rows, objective=self.objective, seed=self.seed, rounds=1000), self.sure)
 
 
 def _told(verdict: Verdict) -> bool:
@@ -478,8 +493,8 @@ def _contest(tried: Sequence[Trial]) -> Contest:
     return Contest([t.candidate.parts for t in tried], [t.candidate.disqualified is None for t in tried])
 
 
-def _qs(tried: Sequence[Trial]) -> list[float]:
-    return [t.candidate.agreement.q for t in tried]
+def _values(tried: Sequence[Trial]) -> list[float]:
+    return [t.candidate.agreement.value for t in tried]
 
 
 def _finished(tried: Iterable[Trial]) -> list[Trial]:
@@ -488,19 +503,19 @@ def _finished(tried: Iterable[Trial]) -> list[Trial]:
 
 
 def unfit(scored: Scored, found: Agreement, max_failed: float) -> str | None:
-    """Why scores cannot be chosen, however high their Q: too many rows failed, or Q is undefined (constant scores). Its
-    0 is a convention, and must not beat a real agreement a little below it."""
+    """Why scores cannot be chosen, however well they agree: too many rows failed, or agreement is undefined (constant
+    scores). That it then counts as chance is a convention, and must not beat a real agreement a little below it."""
     if scored.failed > max_failed * len(scored.percents):
         return f"{scored.failed} of {len(scored.percents)} rows failed"
-    return found.objective.reason
+    return found.reason
 
 
 def better(one: Candidate, other: Candidate) -> bool:
-    """Whether `one` is to be preferred: qualified first, then Q, then fewer demonstrations and changes, then the
-    earlier."""
+    """Whether `one` is to be preferred: qualified first, then the objective, then fewer demonstrations and
+    changes, then the earlier."""
     both = (one, other)
     contest = Contest([c.parts for c in both], [c.disqualified is None for c in both])
-    return contest.better([c.agreement.q for c in both], 0, 1)
+    return contest.better([c.agreement.value for c in both], 0, 1)
 
 
 def brief(judge: Judge) -> Judge:

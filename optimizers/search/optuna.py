@@ -42,8 +42,6 @@ from .base import (
 )
 
 ORDERS = ("rising", "falling", "mixed")
-#: What TPE is told of a candidate that cannot be chosen: the lowest Q there is.
-WORST = -3.0
 #: How an SQLite file begins.
 SQLITE = b"SQLite format 3\x00"
 Temperature = Annotated[float, Field(ge=0, le=2)]
@@ -312,7 +310,9 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None
 
 
 def _told(tried: Trial) -> float:
-    return WORST if tried.candidate.disqualified is not None else tried.candidate.agreement.q
+    """What TPE is told: of a candidate that cannot be chosen, the lowest value there is."""
+    found = tried.candidate.agreement
+    return found.by.worst if tried.candidate.disqualified is not None else found.value
 
 
 def _key(program: Judge) -> bytes:

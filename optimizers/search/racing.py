@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from ...errors import BudgetError, OptionError
 from ...signatures.values import Verdict
-from ..agreement.correlation import CorrelationSum, Level
-from ..agreement.resampling import Agreement as Resampled
-from ..examples import Scored, Vector, documents, groups, humans, measure_of, percents_of, systems
+from ..agreement.objectives import Objective, Q
+from ..examples import Scored, Vector, groups, humans, percents_of, told_of
 
 Rows = NDArray[np.intp]
 #: With fewer documents (groups) among the rows seen, resampling them says nothing, and nobody is dropped.
@@ -86,18 +85,19 @@ class Runner:
 def blocks(
     examples: Sequence[dspy.Example],
     *,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     shares: Sequence[float] = SHARES,
     least: int = LEAST,
     seed: int = 0,
 ) -> list[Rows]:
     """Row numbers in blocks that together are all rows, each block with the whole range of human scores.
 
-    Level "pooled" spreads rows, the others whole documents (groups), which their coefficients are made of.
+    Rows are spread where the objective (default: Q, pooled) is made of rows, else the whole documents (groups) that it
+    is made of.
     """
     rng = np.random.default_rng([seed, 41])
     human = humans(examples)
-    if level == "pooled":
+    if objective is None or objective.of_rows:
         units = [[i] for i in range(len(examples))]
     else:
         members: dict[str, list[int]] = {}
@@ -124,11 +124,11 @@ def chances(
     examples: Sequence[dspy.Example],
     total: int,
     *,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     rounds: int = ROUNDS,
     seed: int = 0,
 ) -> Vector:
-    """For each candidate, the share of paired resamples in which its Q on all rows would reach the leader's.
+    """For each candidate, the share of paired resamples in which its objective on all rows would reach the leader's.
 
     percents: per candidate, on the rows `examples`, NaN where it failed (imputed, as everywhere). total: how many rows
     there will be. A candidate that failed on every row has chance 0; all have 1 where the rows are too few to tell.
@@ -141,7 +141,7 @@ def chances(
     found[[i for i in range(len(percents)) if i not in there]] = 0.0
     if leader not in there or len(there) < 2:
         return found
-    resampled = Resampled.of([percents[i] for i in there], measure_of(examples, level))
+    resampled = (objective or Q()).resampled([percents[i] for i in there], told_of(examples))
     units = resampled.documents
     if units < FEWEST_GROUPS:
         return found
@@ -158,10 +158,10 @@ def chances(
     return found
 
 
-def q_of(percents: Vector, examples: Sequence[dspy.Example], level: Level) -> float:
-    """Q, or -inf where it is undefined: its 0 is a convention that must not lead."""
-    found = CorrelationSum(level)(percents, humans(examples), documents(examples), systems(examples))
-    return -math.inf if found.reason else found.q
+def value_of(percents: Vector, examples: Sequence[dspy.Example], objective: Objective) -> float:
+    """The objective, or -inf where it is undefined: that it counts as chance is a convention that must not lead."""
+    found = objective.reached(percents, told_of(examples))
+    return -math.inf if found.reason else found.value
 
 
 def race(
@@ -171,7 +171,7 @@ def race(
     *,
     favourite: tuple[str, Vector] | None = None,
     rules: Racing | None = None,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     max_failed: float = 0.1,
     seed: int = 0,
 ) -> tuple[list[Runner], bool]:
@@ -181,11 +181,11 @@ def race(
     percents, on all rows, of one that is judged already and may lead but not be dropped. A candidate with so many
     failures that it is disqualified whatever else it says is dropped, too.
     """
-    rules = rules or Racing()
+    rules, objective = rules or Racing(), objective or Q()
     runners = [Runner({}) for _ in names]
     seen = np.array([], dtype=np.intp)
     alive = list(range(len(names)))
-    for block in blocks(examples, level=level, shares=rules.shares, least=rules.least, seed=seed):
+    for block in blocks(examples, objective=objective, shares=rules.shares, least=rules.least, seed=seed):
         for i in alive:
             try:
                 runners[i].add(block, score(i, block))
@@ -210,13 +210,15 @@ def race(
             percents.append(favourite[1][seen])
         if not percents:
             break
-        reached = [q_of(p, some, level) for p in percents]
+        reached = [value_of(p, some, objective) for p in percents]
         leader = int(np.argmax(reached))
         if reached[leader] > -math.inf:
-            found = chances(percents, leader, some, len(examples), level=level, rounds=rules.rounds, seed=seed)
+            found = chances(percents, leader, some, len(examples), objective=objective, rounds=rules.rounds, seed=seed)
             for i, chance in zip(alive, found.tolist(), strict=False):  # the favourite, last, stays
                 if chance < rules.chance:
                     runners[i].dropped = f"{where}: a chance of {chance:.0%} of reaching {titles[leader]}"
         # The leader first: where the budget ends, the best so far has been judged on more rows.
-        alive = [i for _, i in sorted(zip([-q for q in reached], alive, strict=False)) if runners[i].dropped is None]
+        alive = [
+            i for _, i in sorted(zip([-value for value in reached], alive, strict=False)) if runners[i].dropped is None
+        ]
     return runners, False

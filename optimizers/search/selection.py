@@ -16,9 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..agreement.correlation import Level
-from ..agreement.resampling import Agreement, Measure
-from ..examples import Vector, humans, resampling_units, systems
+from ..agreement.objectives import Objective, Q
+from ..examples import Vector, told_of
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.
 Beats = Callable[[int, int], bool]
@@ -81,7 +80,7 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Correction:
-    """value: an estimate of the chosen candidate's Q on new rows, in [-3, 3]. naive: its Q on the rows that it was
+    """value: an estimate of the chosen candidate's objective on new rows. naive: its objective on the rows that it was
     chosen on. candidates: how many it was chosen from."""
 
     value: float
@@ -104,7 +103,7 @@ def corrected(
     contest: Contest,
     rows: Sequence[dspy.Example],
     *,
-    level: Level = "pooled",
+    objective: Objective | None = None,
     sure: float = 0.7,
     seed: int = 0,
     more: float = MORE,
@@ -128,7 +127,8 @@ def corrected(
     (`Compiler(cv=…)`) does that.
     Source: the coupled bootstrap of Oliveira, Lei & Tibshirani 2021, of which this is the use for a choice.
     """
-    drawn = _resampled(entrants, rows, level, rounds, seed)
+    objective = objective or Q()
+    drawn = _resampled(entrants, rows, objective, rounds, seed)
     if drawn is None:
         return None
     q, samples, units = drawn
@@ -137,40 +137,42 @@ def corrected(
     first = contest.chosen(there, beats_at(there))
     if math.isnan(entrants[first].q):
         return None
-    position, deviation = _stable(q), _stable(samples)
+    middle, reach = objective.chance, objective.reach
+    position, deviation = (_stable(x, middle, reach) for x in (q, samples))
     deviation = np.nan_to_num(deviation - deviation.mean(axis=0))
 
     def measured(more: float) -> float:
         """Of the choice with this share of noise added."""
         total = 0.0
         for signed in (deviation, -deviation):
-            moved = _unstable(position + math.sqrt(more) * signed)
+            moved = _unstable(position + math.sqrt(more) * signed, middle, reach)
             for i, now in enumerate(moved.tolist()):
                 chosen = contest.chosen(now, beats_at(now))
                 total += position[chosen] - signed[i, chosen] / math.sqrt(more)
         return total / (2 * len(deviation))
 
     # What the choice loses by more noise grows about evenly with it: from two shares follows what it is without any.
-    value = float(_unstable(np.array(2 * measured(more) - measured(2 * more))))
+    value = float(_unstable(np.array(2 * measured(more) - measured(2 * more)), middle, reach))
     return first, Correction(value, float(q[first]), len(entrants))
 
 
-def _stable(q: Vector) -> Vector:
-    return np.asarray(3 * np.arcsin(np.clip(q / 3, -1, 1)))
+def _stable(q: Vector, middle: float, reach: float) -> Vector:
+    return np.asarray(reach * np.arcsin(np.clip((q - middle) / reach, -1, 1)))
 
 
-def _unstable(x: Vector) -> Vector:
-    return np.asarray(3 * np.sin(np.clip(x / 3, -np.pi / 2, np.pi / 2)))
+def _unstable(x: Vector, middle: float, reach: float) -> Vector:
+    return np.asarray(middle + reach * np.sin(np.clip(x / reach, -np.pi / 2, np.pi / 2)))
 
 
 def _resampled(
-    entrants: Sequence[Entrant], rows: Sequence[dspy.Example], level: Level, rounds: int, seed: int
+    entrants: Sequence[Entrant], rows: Sequence[dspy.Example], objective: Objective, rounds: int, seed: int
 ) -> tuple[Vector, Vector, int] | None:
-    """Q of each candidate, the same in each resample (rounds × candidates), and how many groups were resampled.
+    """The objective (here called q) of each candidate, the same in each resample (rounds × candidates), and how many
+    groups were resampled.
 
-    A candidate without a defined Q has Q 0, as in the objective, and NaN in the resamples.
+    A candidate without a defined one has that of chance, as in the objective, and NaN in the resamples.
     """
-    named = resampling_units(rows, level)
+    named = objective.units(told_of(rows))
     code = {name: i for i, name in enumerate(dict.fromkeys(named))}
     units = len(code)
     if units < FEWEST_GROUPS:
@@ -181,15 +183,16 @@ def _resampled(
     def measured(percents: Vector, judged: NDArray[np.intp]) -> tuple[float, Vector] | None:
         some = [rows[i] for i in judged.tolist()]
         docs = [named[i] for i in judged.tolist()]
-        found = Agreement.of([percents], Measure(humans(some), documents=docs, systems=systems(some), level=level))
+        found = objective.resampled([percents], told_of(some))
         if found.reason:
             return None
         drawn = counts[:, [code[name] for name in dict.fromkeys(docs)]]
         step = max(1, _CELLS // len(some))
         chunks = [found.statistics[0](drawn[start : start + step]) for start in range(0, rounds, step)]
-        return found.values[0], np.nansum(np.concatenate(chunks), axis=1)
+        return found.values[0], found.collapsed(np.concatenate(chunks))
 
-    q, samples = np.zeros(len(entrants)), np.full((rounds, len(entrants)), np.nan)
+    worst, best = objective.worst, objective.chance + objective.reach
+    q, samples = np.full(len(entrants), objective.chance), np.full((rounds, len(entrants)), np.nan)
     for i, entrant in enumerate(entrants):
         if math.isnan(entrant.q):
             continue
@@ -205,9 +208,9 @@ def _resampled(
             # What is known of a candidate that was dropped is its distance from zero-shot on the rows it was judged
             # on; on all rows it would have varied less.
             gap, gaps = q[i] - plain[0], samples[:, i] - plain[1]
-            q[i] = np.clip(q[0] + gap, -3, 3)
+            q[i] = np.clip(q[0] + gap, worst, best)
             samples[:, i] = samples[:, 0] + gap + (gaps - gap) * math.sqrt(len(judged) / len(rows))
-    return q, np.clip(samples, -3, 3), units
+    return q, np.clip(samples, worst, best), units
 
 
 def _margins(q: Vector, samples: Vector, units: int, sure: float) -> Callable[[Sequence[float]], Beats | None]:

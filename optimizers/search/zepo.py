@@ -163,8 +163,8 @@ class ZEPO(DemonstrationSearch):
         pairs: int = option(20, "Pairs of outputs that every wording compares, each in both orders.", ge=1)
         sure: float = option(
             0.7,
-            "Zero-shot stays where it beats the fair wording in this share of the paired resamples; 0: wherever its Q "
-            "is higher at all.",
+            "Zero-shot stays where it beats the fair wording in this share of the paired resamples; 0: wherever it is "
+            "better at all.",
             ge=0,
             lt=1,
         )
@@ -253,16 +253,20 @@ class ZEPO(DemonstrationSearch):
             return zero_shot, f"the judge's own instructions are {told} (fairness {own}; no label was used)"
         fair = tried[1]
         best, own = best_of(self.wordings).fairness, self.wordings[0].fairness
-        q, plain = fair.candidate.agreement.q, zero_shot.candidate.agreement.q
+        value, plain = fair.candidate.agreement.value, zero_shot.candidate.agreement.value
+        label = self.objective.label
         told = f"the fairest of {len(self.wordings)} wordings (fairness {best}; the judge's own {own})"
         if fair.candidate.disqualified is not None:
             return zero_shot, f"{told} cannot be chosen, since {fair.candidate.disqualified}; zero-shot stays"
         if zero_shot.candidate.disqualified is None and self._beats(zero_shot, fair, rows):
             return zero_shot, (
-                f"{told} agrees clearly less with people (Q {q:.2f} on the training rows) than the judge's own "
-                f"({plain:.2f}), which stays"
+                f"{told} agrees clearly less with people ({label} {value:.2f} on the training rows) than the judge's "
+                f"own ({plain:.2f}), which stays"
             )
-        return fair, f"{told} was chosen without labels; on the training rows its Q is {q:.2f}, zero-shot's {plain:.2f}"
+        return fair, (
+            f"{told} was chosen without labels; on the training rows its {label} is {value:.2f}, zero-shot's "
+            f"{plain:.2f}"
+        )
 
     # -- its parts
 

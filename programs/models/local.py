@@ -52,6 +52,7 @@ class EmbeddedOptions:
         slots: calls answered at the same time; further ones wait.
         context: tokens of prompt and answer together for each slot, at most what the model was trained for.
         threads: threads that compute; None takes `thread_count()`.
+        adapter: a GGUF file of low-rank weights (LoRA) that are added to the model's.
 
     Raises: OptionError for a number below 1.
     """
@@ -59,6 +60,7 @@ class EmbeddedOptions:
     slots: int = 4
     context: int = 4096
     threads: int | None = None
+    adapter: Path | None = None
 
     def __post_init__(self) -> None:
         for name, value in (("slots", self.slots), ("context", self.context), ("threads", self.threads)):
@@ -179,6 +181,9 @@ def embedded(
     except OSError as error:
         raise ModelError(f"{spec}: cannot read {path}: {error}") from error
     model_id = f"{label}@{digest[:12]}"
+    if options.adapter is not None:
+        added = file_sha256(options.adapter)
+        digest, model_id = f"{digest}+{added}", f"{model_id}+{added[:12]}"
     key = (path, digest, options)
     with _lock:
         if key not in _servers:
@@ -293,6 +298,8 @@ def _parameters(xllamacpp: Any, path: Path, model_id: str, options: EmbeddedOpti
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.model_alias = {model_id}  # else the answers carry the path
+    if options.adapter is not None:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(options.adapter), 1.0)]
     params.n_parallel = options.slots
     params.n_ctx = context * options.slots
     # One memory for all slots: as many prompt tokens from the cache as with separate ones (85 % with four calls in

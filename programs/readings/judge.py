@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -19,12 +19,13 @@ from pydantic import Field
 from ... import parts
 from ...errors import CallError, ModelError, OptionError
 from ...parts import option
-from ...signatures.values import Criterion, Details, Item, Verdict
+from ...signatures.values import Details, Item, Verdict
 from ..aspects import Aspect, Task
-from ..judge import Words
+from ..judge import Judge, Words
 from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..registry import judges
+from ..sharing import once
 from .forms import INSTRUCTIONS, Text
 from .head import HeadData, LinearHead, Readings
 from .kinds import Form, Likelihood, Questions, Reading, States, Surface
@@ -39,6 +40,9 @@ DIRECT = "direct"
 _SAID = {DIRECT: "direct score", "surface": "surface", "bare": "likelihood", "check": "checks"}
 Check = Annotated[str, Field(min_length=3, max_length=300)]
 _WORDS_SHOWN = 3
+#: The options that decide what is read, beside the instruction.
+READ_BY = ("reader", "read_forms", "checks", "layers", "surface")
+GENERAL = INSTRUCTIONS["general"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,16 +109,7 @@ class ReadingsJudge(DirectScorer):
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
-        """As for judges of one aspect; but where the library does not know the labels' aspect, its name has to do:
-        labels say the rest."""
-        try:
-            return super().in_words(given, words)
-        except OptionError:
-            aspect = words.labels_aspect
-            if words.criteria or words.library_aspect or words.aspect_file or given.get("aspect") or not aspect:
-                raise
-            named = Criterion(aspect[:80], "")
-            return super().in_words(given, replace(words, criteria=(named,)))
+        return cls.in_words_or_named(given, words)
 
     # -- reading
 
@@ -131,8 +126,24 @@ class ReadingsJudge(DirectScorer):
     def calls_per_row(self) -> int:
         return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
 
-    def passages_per_row(self) -> int:
-        return len(self.read_forms)
+    def _reads_alike(self) -> tuple[Any, ...]:
+        """Judges for which this is equal read the same of a row."""
+        return self._asked, *(getattr(self, name) for name in READ_BY)
+
+    @property
+    def _asked(self) -> str:
+        """What the judged systems were asked to do."""
+        return self.instruction or GENERAL
+
+    def beside(self, others: Sequence[Judge]) -> None:
+        """Rows that are judged for several aspects were made to one instruction: where the library knows it for one of
+        them only, it holds for all, and each row is read once."""
+        told = {str(other.options().get("instruction") or GENERAL) for other in others} - {GENERAL}
+        if self._asked == GENERAL and len(told) == 1:
+            self.choose(instruction=told.pop())
+
+    def passages(self) -> frozenset[Any]:
+        return frozenset((self._reads_alike(), form) for form in self.read_forms)
 
     def models(self) -> tuple[str, ...]:
         return (self.reader,) if self.reader else ()
@@ -160,8 +171,7 @@ class ReadingsJudge(DirectScorer):
 
     def text_of(self, item: Item) -> Text:
         """The row as it is read."""
-        instruction = self.instruction or INSTRUCTIONS["general"]
-        return Text(item.source or "", item.output, item.context or "", instruction)
+        return Text(item.source or "", item.output, item.context or "", self._asked)
 
     def read(self, item: Item, lm: LanguageModel) -> RowReadings:
         """What the model knows of one row, without its direct score. Raises CallError for a row that cannot be read,
@@ -193,7 +203,7 @@ class ReadingsJudge(DirectScorer):
         if self.head is None:
             return await super().ajudge(item, lm)
         asked = await super().ajudge(item, lm) if DIRECT in self.head.weights else None
-        row = await asyncio.to_thread(self.read, item, lm)
+        row = await once((self._reads_alike(), item, id(lm)), lambda: asyncio.to_thread(self.read, item, lm))
         table = table_of([row], [math.nan if asked is None else asked.percent], [0])
         added = {name: float(values[0]) for name, values in self.head.contributions(table).items()}
         percent = min(100.0, max(0.0, self.head.base + sum(added.values())))

@@ -16,10 +16,38 @@ from .passages import Chat, Passage, Piece, Question
 from .reader import Ability, Floats, TokenReading, token_numbers
 from .templates import PLAIN_TURNS, JinjaChat
 
-__all__ = ["TorchReader"]
+__all__ = ["TorchReader", "Weights", "open_weights"]
 
 _SLOTS = 4  # beginnings kept at the same time: as many as a row has forms that share one with another row
 _AT_ONCE = 128  # positions whose logits are held at the same time: 128 of 150,000 tokens are 80 MB
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model of transformers, its tokenizer and its chat template."""
+
+    model: Any
+    tokenizer: Any
+    chat: Chat
+
+    def tokens(self, piece: Piece) -> list[int]:
+        found: list[int] = self.tokenizer(
+            piece.text, add_special_tokens=False, split_special_tokens=not piece.mark
+        ).input_ids
+        return found
+
+
+def open_weights(path: Path, dtype: str = "float32") -> Weights:
+    """The weights of a GGUF file, made full floats or halves, or of a folder that `transformers` reads. Nothing is
+    fetched. Raises: MissingExtraError without torch and transformers."""
+    torch, transformers = _torch()
+    folder, extra = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
+    loaded = {"local_files_only": True, **extra}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **loaded)
+    marks = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}
+    chat = JinjaChat(tokenizer.chat_template or PLAIN_TURNS, **marks)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **loaded)
+    return Weights(model.eval().to(getattr(torch, dtype)), tokenizer, chat)
 
 
 @dataclass
@@ -47,15 +75,11 @@ class TorchReader:
         torch, transformers = _torch()
         if threads is not None:
             torch.set_num_threads(threads)
-        folder, extra = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
-        loaded = {"local_files_only": True, **extra}
         self.name = name or path.name
         self._torch = torch
-        self._tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **loaded)
-        marks = {"bos": self._tokenizer.bos_token or "", "eos": self._tokenizer.eos_token or ""}
-        self.chat: Chat = JinjaChat(self._tokenizer.chat_template or PLAIN_TURNS, **marks)
-        model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **loaded)
-        self._model = model.eval().to(getattr(torch, dtype))
+        self._weights = open_weights(path, dtype)
+        self._tokenizer, self.chat = self._weights.tokenizer, self._weights.chat
+        self._model = model = self._weights.model
         self._body = model.base_model
         self._new_cache = transformers.DynamicCache
         self.ability = Ability(layers=model.config.num_hidden_layers, spread=True)
@@ -65,10 +89,7 @@ class TorchReader:
         self.computed = 0  # tokens that went through the model, for reports of cost
 
     def tokens(self, piece: Piece) -> list[int]:
-        found: list[int] = self._tokenizer(
-            piece.text, add_special_tokens=False, split_special_tokens=not piece.mark
-        ).input_ids
-        return found
+        return self._weights.tokens(piece)
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`."""

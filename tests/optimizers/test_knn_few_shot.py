@@ -76,8 +76,8 @@ def test_neighbours_that_help_are_chosen_saved_and_shown_again(
     student = ActiveCritic("vanilla", explain="before", reading="said")
     made = js.compile(student, labels, optimizer=KnnFewShot(max_demos=3), **given)
     assert made.provenance["optimizer"] == {
-        "name": "knn", "level": "pooled", "max_demos": 3, "max_failed": 0.1, "sure": 0.7, "racing": None,
-        "teacher": None,
+        "name": "knn", "objective": "q", "level": "pooled", "max_demos": 3, "max_failed": 0.1, "sure": 0.7,
+        "racing": None, "teacher": None,
     }  # fmt: skip
     assert made.report.selected["candidate"].startswith("2 nearest of ")  # equally good, and shorter than 3
     assert made.report.selected["demos"] == 2

@@ -7,13 +7,15 @@ import pytest
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairs import PairS
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.distilled.judge import DistilledJudge
 from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.programs.readings.judge import ReadingsJudge
-from judgesmith.programs.registry import judges
+from judgesmith.programs.registry import ensembles, judges
+from judgesmith.programs.several_aspects import AspectsJudge
 from judgesmith.signatures.values import Criterion
 from judgesmith.testing import JudgeContract
 
@@ -28,14 +30,18 @@ JUDGES: dict[str, Make] = {
     "g-eval": lambda **given: GEval("fluency", samples=1, **given),
     "direct": lambda **given: DirectScorer("fluency", **given),
     "readings": lambda **given: ReadingsJudge("fluency", **given),
+    "distilled": lambda **given: DistilledJudge("fluency", **given),
     "pairs": lambda **given: PairS("fluency", samples=1, **given),
     "committee": lambda **given: Committee([DirectScorer("fluency")] * 2, [Norm(40, 10), Norm(60, 20)], **given),
+    "aspects": lambda lm=None, **given: AspectsJudge(
+        {"fluency": DirectScorer("fluency", **given), "clarity": ActiveCritic("coarse", criteria=[CLARITY], **given)},
+        lm=lm,
+    ),
 }
 
 
 def test_every_kind_is_here() -> None:
-    # A committee is saved under the kind of its members.
-    assert {make().kind for make in JUDGES.values()} == {*judges.names(), Committee.kind}
+    assert {make().kind for make in JUDGES.values()} == {*judges.names(), *ensembles.names()}
 
 
 class TestEveryJudge(JudgeContract):

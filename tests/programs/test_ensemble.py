@@ -269,9 +269,7 @@ def test_annotators_of_members_are_reached_through_the_committee() -> None:
     connection = js.Connection(attempts=7)
     judge.connect(connection)
     assert all(m._connection is connection for m in judge.members)  # type: ignore[attr-defined]
-    assert [
-        m.model for m in artifact.build(artifact.Artifact.model_validate(artifact.to_dict(judge))).members[1].members
-    ] == [
+    assert [m.model for m in artifact.build(artifact.Artifact.of(artifact.to_dict(judge))).members[1].members] == [
         "openai/a",
         "openai/b",
     ]
@@ -488,7 +486,7 @@ def test_every_method_can_be_compiled_to_a_committee(
     assert report.heldout.objective.failed == 0
     if not isinstance(made, Committee):
         pytest.fail(f"errors are independent: {told}")
-    again = artifact.build(artifact.Artifact.model_validate(artifact.to_dict(made)), lm=lm)
+    again = artifact.build(artifact.Artifact.of(artifact.to_dict(made)), lm=lm)
     assert artifact.fingerprint(again) == artifact.fingerprint(made)
     verdict = made.score("Source 99.", "Text 99 of quality 8.")
     assert verdict.failure is None

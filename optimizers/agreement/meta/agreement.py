@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -12,21 +12,32 @@ import numpy as np
 from ..correlation import Coefficient, CorrelationSum, Level, Vector, correlate
 from ..resampling import Agreement
 from .accuracy import accuracy, percentiles
+from .decided import LEVEL_OF, decided_cell
 from .inputs import AVERAGE, Aspect, How
 from .intervals import Cell, bound, limit
 
 
 def agreements(
-    judges: Sequence[str], aspects: Sequence[Aspect], levels: Sequence[Level], names: Sequence[str], how: How
+    judges: Sequence[str],
+    aspects: Sequence[Aspect],
+    levels: Sequence[Level],
+    names: Sequence[str],
+    how: How,
+    decided: Mapping[str, Sequence[str]],
+    notes: list[str],
 ) -> list[dict[str, Any]]:
+    """names: coefficients, at every level; decided: by aspect, measures that have a level of their own."""
     found = []
-    for judge, level, name in itertools.product(judges, levels, names):
+    of_decisions = list(dict.fromkeys(name for own in decided.values() for name in own))
+    wanted = [*itertools.product(levels, names), *((LEVEL_OF[name], name) for name in of_decisions)]
+    for judge, (level, name) in itertools.product(judges, wanted):
         if name == "accuracy_cross" and level == "system":
             continue  # there is no epsilon to choose
         cells = []
         for aspect in aspects:
-            if judge in aspect.x:
-                cell = _cell(aspect, judge, level, name, how)
+            if judge in aspect.x and (name not in LEVEL_OF or name in decided[aspect.name]):
+                own = name in LEVEL_OF
+                cell = decided_cell(aspect, judge, name, how, notes) if own else _cell(aspect, judge, level, name, how)
                 cells.append(cell)
                 found.append({"judge": judge, "aspect": aspect.name, "level": level, "coefficient": name} | cell.row())
         if len(cells) > 1 and len(cells) == len(aspects):
@@ -80,6 +91,6 @@ def _average(cells: Sequence[Cell], name: str, how: How) -> Cell:
     def statistic(counts: Vector) -> Vector:
         return np.asarray(np.mean([f(counts) for f in functions], axis=0))
 
-    mean.agreement = Agreement([statistic], [value], first.documents, first.rows, total, None)
+    mean.agreement = Agreement([statistic], [value], first.documents, first.rows, total, None, first.bounds)
     limit(mean, drawn, how)
     return mean

@@ -19,9 +19,11 @@ from ....errors import OptionError
 from ....parts import read_options
 from .agreement import agreements
 from .comparisons import comparisons
+from .decided import measures
 from .inputs import (
     AVERAGE,
     COEFFICIENTS,
+    DECIDED,
     LEVELS,
     MANY,
     Beside,
@@ -32,6 +34,7 @@ from .inputs import (
     levels_of,
     scale_of,
     several,
+    with_kinds,
 )
 from .others import (
     assumed_on_scale,
@@ -80,7 +83,8 @@ class MetaEvaluation:
     agreement: judge, aspect, level, coefficient, value, low, high, n, skipped, failed, rows, interval, reason. n: rows
         (pooled), documents (sample) or systems (system) that the value rests on; of an average, the fewest of its
         aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "accuracy" is acc*_eq in [0, 1]
-        (of systems: plain pairwise accuracy), with "accuracy_cross", its epsilon from the other half of the documents.
+        (of systems: plain pairwise accuracy), with "accuracy_cross", its epsilon from the other half of the documents;
+        "kappa" (quadratic weights), "auc" and "balanced-accuracy" are pooled, "pairwise" is of level sample.
     comparisons: a, b, aspect, level, coefficient, difference, low, high, and for each test p_… and p_…_holm, corrected
         over the pairs of one aspect and level. p_williams is that of Pearson's r, whatever the coefficient.
     ceiling: aspect, level, coefficient, value (a rater with the mean of the others, averaged), low, high, raters,
@@ -187,9 +191,10 @@ def meta_evaluate(
     documents, systems: ids, one per row.
     scale: (worst, best) of people's scores, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, and says so.
-    given: uncalibrated, ratings, lengths and positions (see `Beside`), and options by name in place of `options`:
-        levels, coefficients, threshold, rounds, confidence, seed, interval, over, compare, compare_by, swap, sizes (see
-        `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of resamples.
+    given: uncalibrated, ratings, kinds, categories, decided, lengths and positions (see `Beside`), and options by name
+        in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, interval, over, compare,
+        compare_by, swap, sizes (see `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of
+        resamples.
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
     OptionError for arguments that do not fit.
     """
@@ -204,8 +209,9 @@ def meta_evaluate(
         if name not in judges:
             raise OptionError(f"on_scale names {name!r}, which is no judge; the judges are {', '.join(judges)}")
     notes: list[str] = []
-    aspects = aspects_of(judges, people, documents, systems, notes)
-    levels, names, before = levels_of(how.levels, aspects, notes), how.reported, beside.uncalibrated
+    aspects = with_kinds(aspects_of(judges, people, documents, systems, notes), beside)
+    levels, before = levels_of(how.levels, aspects, notes), beside.uncalibrated
+    names, decided = [name for name in how.reported if name not in DECIDED], measures(aspects, how.reported)
     limits = {a.name: scale_of(scale, a.name) for a in aspects}
     on_the_scale = scales(judges, before, aspects, limits, on_scale, how)
     notes += assumed_on_scale(on_the_scale, on_scale)
@@ -213,7 +219,7 @@ def meta_evaluate(
         notes.append(SYSTEM_NOTE)
     tested = how.compare and how.rounds > 0
     frames = {
-        "agreement": agreements(list(judges), aspects, levels, names, how),
+        "agreement": agreements(list(judges), aspects, levels, names, how, decided, notes),
         "comparisons": comparisons(list(judges), aspects, levels, how, notes) if tested else [],
         "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
         "scale": on_the_scale,
@@ -224,9 +230,10 @@ def meta_evaluate(
         "ranks": system_ranks(judges, aspects, systems),
         "widths": interval_widths(next(iter(judges)), aspects, levels[0], how),
     }
+    reported = [*names, *dict.fromkeys(name for own in decided.values() for name in own)]
     kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "interval", "over")}
     return MetaEvaluation(
         **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},
         notes=tuple(dict.fromkeys(notes)),
-        settings=kept | {"levels": list(levels), "coefficients": names, "compare_by": how.by},
+        settings=kept | {"levels": list(levels), "coefficients": reported, "compare_by": how.by},
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -18,9 +18,14 @@ from ..significance import Swap
 
 Over = Literal["documents", "systems", "both"]
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
-Named = Literal["pearson", "spearman", "kendall", "kendall_c", "q", "accuracy", "accuracy_cross"]
+Named = Literal[
+    "pearson", "spearman", "kendall", "kendall_c", "q", "accuracy", "accuracy_cross", "kappa", "auc",
+    "balanced-accuracy", "pairwise",
+]  # fmt: skip
 ComparedBy = Literal["pearson", "spearman", "kendall", "kendall_c", "q", "sum"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
+#: Those of categories, of pass and fail, and of preferences: see `decided`.
+DECIDED = ("kappa", "auc", "balanced-accuracy", "pairwise")
 AVERAGE = "average"
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
 MANY = 20_000  # units (rows, documents) above which batches of documents take the place of resamples
@@ -30,7 +35,9 @@ Scores = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 @dataclass(frozen=True)
 class Aspect:
-    """The rows that people scored for one aspect, and all judges' scores of them."""
+    """The rows that people scored for one aspect, and all judges' scores of them. kind: of people's scores, and levels:
+    those of their categories. decided: the number of each row's category, from 0, by judges that have categories.
+    """
 
     name: str
     y: Vector
@@ -38,6 +45,9 @@ class Aspect:
     rows: npt.NDArray[np.bool_]  # of all rows
     doc: Codes | None
     sys: Codes | None
+    kind: str = "score"
+    levels: tuple[float, ...] = ()
+    decided: Mapping[str, Vector] = field(default_factory=dict)
 
     @property
     def units(self) -> Codes:
@@ -83,7 +93,8 @@ class EvaluationOptions(Options):
     coefficients: tuple[Named, ...] = option(
         PARTS,
         "kendall is tau-b; q the sum of the first three; accuracy counts ties (acc_eq) with epsilon chosen on the same "
-        "rows, accuracy_cross with epsilon chosen on other documents.",
+        "rows, accuracy_cross with epsilon chosen on other documents. kappa, auc, balanced-accuracy and pairwise are "
+        "added where people gave categories, pass or fail, or preferences.",
     )
     threshold: float | None = option(
         None, "Also precision, recall and kappa of accepting what scores at least this, on people's scale."
@@ -229,13 +240,32 @@ class Beside:
     """What may be known beside the scores.
 
     uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
-    lengths: words of each output. positions: where each was shown, None where unknown, for effects of the order.
+    kinds, categories: {aspect: kind of people's scores, scores of their categories}. decided: {judge: number of each
+    row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output. positions:
+    where each was shown, None where unknown, for effects of the order.
     """
 
     uncalibrated: Mapping[str, Scores] = field(default_factory=dict)
     ratings: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    categories: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    decided: Mapping[str, Scores] = field(default_factory=dict)
     lengths: npt.ArrayLike | None = None
     positions: Iterable[Hashable] | None = None
+
+
+def with_kinds(aspects: Sequence[Aspect], beside: Beside) -> list[Aspect]:
+    """The aspects with what is known of the kind of people's scores and of judges' own categories."""
+    found = []
+    for aspect in aspects:
+        decided = {}
+        for judge, given in beside.decided.items():
+            places = given.get(aspect.name) if isinstance(given, Mapping) else given
+            if places is not None and judge in aspect.x:
+                decided[judge] = scores_of(f"categories of judge {judge!r}", places)[aspect.rows]
+        kind, levels = beside.kinds.get(aspect.name, "score"), tuple(beside.categories.get(aspect.name, ()))
+        found.append(replace(aspect, kind=kind, levels=levels, decided=decided))
+    return found
 
 
 def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:

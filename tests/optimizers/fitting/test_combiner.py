@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
+from judgesmith.optimizers.agreement.correlation import CorrelationSum
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.fitting import combiner
 from judgesmith.optimizers.fitting.annotators import weighted_mean
 from judgesmith.optimizers.fitting.combiner import choose, criterion_matrix, fit_weights
@@ -162,7 +164,7 @@ def test_the_plain_way_stays_where_the_criteria_know_nothing(level: Any) -> None
     rng = np.random.default_rng(2)
     human = rng.uniform(0, 100, 60)
     told = verdicts(rng.uniform(0, 100, (60, 3)), noisy(rng, human, 15))
-    found = choose(told, examples(human, 6), NAMES, overall=True, level=level)
+    found = choose(told, examples(human, 6), NAMES, overall=True, objective=Q(level))
     assert (found.way, found.combination, found.penalty) == ("plain", None, None)
     assert found.reason is not None
     assert "did not clearly beat OS-E" in found.reason
@@ -224,7 +226,7 @@ def test_scores_that_mean_nothing_gain_nothing_out_of_fold() -> None:
         ]
         outside.append(choose(made, examples(human), names, overall=False, seed=seed).found["fitted"].q)
         own = weighted_mean(scores, fit_weights(scores, human, 0.01))
-        inside.append(combiner.CorrelationSum()(own, human).q)
+        inside.append(CorrelationSum()(own, human).q)
     assert np.mean(inside) > 0.8
     assert np.mean(outside) < 0.25
 
@@ -232,13 +234,13 @@ def test_scores_that_mean_nothing_gain_nothing_out_of_fold() -> None:
 def test_no_row_is_scored_by_weights_that_its_own_group_was_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
     human, scores = one_good_criterion()
     whole = combiner._Rows(
-        scores, human, None, [e.group for e in examples(human)], [e.group for e in examples(human)], None, "pooled", 0
+        scores, human, None, [e.group for e in examples(human)], [e.group for e in examples(human)], None, Q(), 0
     )
     before = combiner._out_of_fold(whole)["fitted"]
     folds = whole.folds()
     changed = human.copy()
     changed[folds == 0] = changed[folds == 0][::-1]  # other labels of the first fold …
-    other = combiner._Rows(scores, changed, None, whole.group, whole.document, None, "pooled", 0)
+    other = combiner._Rows(scores, changed, None, whole.group, whole.document, None, Q(), 0)
     after = combiner._out_of_fold(other)["fitted"]
     assert before[folds == 0].tolist() == after[folds == 0].tolist()  # … change nothing in its own scores
     assert before[folds != 0].tolist() != after[folds != 0].tolist()

@@ -97,7 +97,7 @@ def test_a_saved_judge_decides_as_before(tmp_path: object) -> None:
     assert "decision" not in artifact.to_dict(judge)
     judge.decision = Decision(("👎", "👍"), (62.5,), True)
     assert artifact.fingerprint(judge) != plain
-    again = artifact.build(artifact.Artifact.model_validate(artifact.to_dict(judge)))
+    again = artifact.build(artifact.Artifact.of(artifact.to_dict(judge)))
     assert again.decision == judge.decision
     told = again.decided(Verdict(math.nan, percent=70.0))
     assert (told.score, told.category, told.passed) == (70.0, "👍", True)

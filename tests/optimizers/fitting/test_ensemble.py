@@ -18,6 +18,7 @@ import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import Scored, agreement, examples_of, score_rows
 from judgesmith.optimizers.fitting.ensemble import form_ensemble
@@ -44,7 +45,7 @@ def record_of(table: Table, examples: Sequence[dspy.Example], **changes: dict[st
     """A search's record with one candidate a row of the table, zero-shot first. changes: of candidates by name."""
     tried = []
     for i, said in enumerate(table):
-        found = agreement(said[: len(examples)], examples, level="pooled", seed=0, rounds=20)
+        found = agreement(said[: len(examples)], examples, objective=Q(), seed=0, rounds=20)
         scored = Scored((), said)
         name = f"c{i}"
         given_ = {"name": name, "kind": "labels", "demos": i, "agreement": found, **changes.get(name, {})}
@@ -200,7 +201,7 @@ def test_nothing_is_too_odd_for_it(seed: int, level: Any, top: int, spoilt: bool
         table[rng.random(table.shape) < 0.08] = math.nan
         table[rng.integers(5)] = 50.0
     examples = rows(human, 3)
-    judge, found = formed(record_of(table, examples), examples, top, level=level, seed=seed)
+    judge, found = formed(record_of(table, examples), examples, top, objective=Q(level), seed=seed)
     assert (judge is None) == (found.changed is None) == (found.reason is not None)
     assert len(found.percents) == 24
     assert judge is None or len(judge.members) <= min(top, 5)

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import folds_of
 from judgesmith.optimizers.fitting.levels import (
     filled,
@@ -187,7 +188,7 @@ def test_the_refiner_changes_the_judge_where_weights_win(level):
     record = SimpleNamespace(
         scored=SimpleNamespace(verdicts=verdicts, percents=np.array([v.percent for v in verdicts]))
     )
-    found = refine(judge, record, rows(human), level=level, seed=0)
+    found = refine(judge, record, rows(human), objective=Q(level), seed=0)
     assert found.name == "levels"
     assert found.reason is None
     assert judge.level_weights == tuple(found.details["weights"])
@@ -199,14 +200,14 @@ def test_the_refiner_changes_the_judge_where_weights_win(level):
     assert found.percents.max() <= 100
     json.dumps(found.details, allow_nan=False)
     # what it has now is what other weights would have to beat
-    again = refine(judge, record, rows(human), level=level, seed=0)
+    again = refine(judge, record, rows(human), objective=Q(level), seed=0)
     assert "do not clearly beat those it has" in again.reason
     assert judge.level_weights == tuple(found.details["weights"])
 
 
 def test_other_judges_are_left_alone():
     record = SimpleNamespace(scored=SimpleNamespace(verdicts=(), percents=np.array([])))
-    assert refine(ActiveCritic("vanilla"), record, [], level="pooled", seed=0) is None
+    assert refine(ActiveCritic("vanilla"), record, [], objective=Q(), seed=0) is None
 
 
 class Model:

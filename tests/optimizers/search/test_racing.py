@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judgesmith.errors import BudgetError, OptionError
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, examples_of
 from judgesmith.optimizers.search.racing import Racing, blocks, chances, race
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
@@ -57,10 +58,10 @@ HUMAN = np.random.default_rng(3).uniform(0, 100, 60)
 )
 def test_blocks_hold_every_row_once(scores: list[int], per_document: int, level: Any, seed: int) -> None:
     examples = rows(scores, per_document)
-    found = blocks(examples, level=level, seed=seed)
+    found = blocks(examples, objective=Q(level), seed=seed)
     assert sorted(i for block in found for i in block.tolist()) == list(range(len(scores)))
     assert all(len(block) for block in found)
-    assert [b.tolist() for b in found] == [b.tolist() for b in blocks(examples, level=level, seed=seed)]
+    assert [b.tolist() for b in found] == [b.tolist() for b in blocks(examples, objective=Q(level), seed=seed)]
     if level == "sample":  # whole documents
         where = {i: n for n, block in enumerate(found) for i in block.tolist()}
         assert all(len({where[i] for i in where if examples[i].group == e.group}) == 1 for e in examples)

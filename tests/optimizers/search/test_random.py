@@ -221,7 +221,7 @@ def test_better_is_an_order(labels: Labels) -> None:
             pass
 
         found = Found()
-        found.q = q  # type: ignore[attr-defined]
+        found.value = q  # type: ignore[attr-defined]
         return Candidate("c", "labels", demos, found, disqualified)  # type: ignore[arg-type]
 
     ordered = [candidate(1.0, 1), candidate(1.0, 3), candidate(0.5, 0), candidate(-0.2, 4), candidate(2.0, 0, "failed")]

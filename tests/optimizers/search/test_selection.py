@@ -10,9 +10,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from judgesmith.optimizers.agreement.objectives import Q as Sum
 from judgesmith.optimizers.examples import Scored, agreement
 from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
-from judgesmith.optimizers.search.racing import q_of
+from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
 from judgesmith.signatures.values import Verdict
@@ -28,7 +29,7 @@ def rows(human: Sequence[float], per_group: int = 1) -> list[dspy.Example]:
 
 
 def entrants(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> list[Entrant]:
-    q = [q_of(said, examples, level) if np.isfinite(said).any() else -math.inf for said in table]
+    q = [value_of(said, examples, Sum(level)) if np.isfinite(said).any() else -math.inf for said in table]
     return [Entrant(said, math.nan if value == -math.inf else value) for said, value in zip(table, q, strict=True)]
 
 
@@ -82,7 +83,7 @@ def test_without_a_margin_the_highest_is_chosen_and_equal_ones_by_their_parts() 
 def tried(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> list[Trial]:
     made = []
     for i, said in enumerate(table):
-        found = agreement(said, examples, level=level, seed=3, rounds=20)
+        found = agreement(said, examples, objective=Sum(level), seed=3, rounds=20)
         verdicts = tuple(Verdict.failed("no") if math.isnan(p) else Verdict(score=p, percent=p) for p in said.tolist())
         scored = Scored(verdicts, said)
         candidate = Candidate(str(i), "labels", min(i, 4), found, unfit(scored, found, 0.1), len(said))
@@ -109,7 +110,7 @@ def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spo
         entrants(table, examples, level),
         Contest([t.candidate.parts for t in candidates], [t.candidate.disqualified is None for t in candidates]),
         examples,
-        level=level,
+        objective=Sum(level),
         seed=3,
     )
     if found is None:

@@ -1,0 +1,149 @@
+"""Has something changed? Tests whose false alarms are known, for rows that are scored again and for new rows.
+
+Rows that are scored again are compared with themselves: if nothing has changed, the newest of several runs over one row
+is as likely to be any of them, so that its rank among them is uniform, whatever the scores' distribution. The sum of
+the ranks over rows has a distribution that can be computed exactly, ties and failures included. New rows are compared
+with others by tests for two samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from .correlation import Vector
+
+Matrix = npt.NDArray[np.float64]
+Alternative = Literal["greater", "two-sided"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """name: what was compared. p: in [0, 1], NaN where nothing could be. n: what it rests on. before, now: means."""
+
+    name: str
+    p: float
+    n: int
+    before: float
+    now: float
+
+
+def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
+    """p of the newest runs' ranks among all runs over the same rows, exact.
+
+    runs: shape (runs, rows), the newest ones last, without NaN. Under the hypothesis that the runs over a row are
+    exchangeable and rows independent, the newest runs' midranks are any of the row's midranks with equal probability.
+    The doubled smaller tail, where both count. NaN without a run to compare with, or a row.
+    """
+    count, rows = runs.shape
+    if count <= newest or not rows:
+        return float("nan")
+    # Rounded, so that sums of the same differences in another order are equal. Doubled midranks are whole numbers.
+    ranks = np.rint(2 * scipy.stats.rankdata(np.round(runs, 9), axis=0)).astype(np.intp) - 2
+    spread = np.ones(1)
+    for row, times in zip(*np.unique(np.sort(ranks, axis=0).T, axis=0, return_counts=True), strict=True):
+        spread = np.convolve(spread, _power(_sums(row, newest), int(times)))
+    found = int(ranks[count - newest :].sum())
+    upper, lower = float(spread[found:].sum()), float(spread[: found + 1].sum())
+    return min(1.0, upper if alternative == "greater" else 2 * min(upper, lower))
+
+
+def _power(spread: Vector, times: int) -> Vector:
+    """The distribution of the sum of so many independent values of this distribution."""
+    found = np.ones(1)
+    while times:
+        if times % 2:
+            found = np.convolve(found, spread)
+        spread, times = np.convolve(spread, spread) if times > 1 else spread, times // 2
+    return found
+
+
+def _sums(ranks: npt.NDArray[np.intp], picked: int) -> Vector:
+    """Probabilities of the sums of `picked` of the ranks, each choice being equally likely."""
+    table = np.zeros((picked + 1, picked * 2 * (len(ranks) - 1) + 1))
+    table[0, 0] = 1
+    for rank in ranks:
+        table[1:, rank:] += table[:-1, : table.shape[1] - rank].copy()
+    return np.asarray(table[picked] / table[picked].sum())
+
+
+def distances(runs: Matrix) -> Matrix:
+    """How far each run's value of a row is from the other runs' values, summed; shape as of runs."""
+    return np.asarray(np.abs(runs[:, None] - runs[None]).sum(axis=1))
+
+
+def same_rows(name: str, runs: Matrix) -> list[Finding]:
+    """Tests of the newest run (last) against the others over the same rows: whether values moved up or down, and
+    whether they are further from the others than these are from each other, in whatever direction. Rows that any run
+    has no value of are left out."""
+    there = _whole(runs)
+    far = distances(there) / max(1, len(there) - 1)
+    differ = Finding(
+        f"{name} differ from those before", rank_p(far, "greater"), there.shape[1], *_before_and_now(far, 1)
+    )
+    return [moved(f"{name} moved", runs), differ]
+
+
+def moved(name: str, runs: Matrix, newest: int = 1) -> Finding:
+    """Whether the values of the newest runs (last) are higher or lower than those before."""
+    there = _whole(runs)
+    return Finding(name, rank_p(there, "two-sided", newest), there.shape[1], *_before_and_now(there, newest))
+
+
+def _whole(runs: Matrix) -> Matrix:
+    """Without the rows that any run has no value of."""
+    return runs[:, ~np.isnan(runs).any(axis=0)]
+
+
+def _before_and_now(runs: Matrix, newest: int) -> tuple[float, float]:
+    if not runs.size:
+        return float("nan"), float("nan")
+    return float(runs[:-newest].mean()), float(runs[-newest:].mean())
+
+
+def more_failures(name: str, runs: Matrix) -> Finding:
+    """Whether the newest run fails on more rows than those before it. runs: 1 where a row failed, else 0."""
+    return Finding(name, rank_p(runs, "greater"), runs.shape[1], float(runs[:-1].mean()), float(runs[-1].mean()))
+
+
+def new_rows(name: str, before: Vector, now: Vector) -> list[Finding]:
+    """Two samples of independent values: Mann and Whitney's test (they moved) and Kolmogorov and Smirnov's (they are
+    distributed otherwise). NaN with fewer than 5 values on either side.
+
+    Cramér and von Mises' test for two samples would do for both, but scipy's is wrong where values are tied, as scores
+    mostly are.
+    """
+    told = (len(now), float(before.mean()), float(now.mean())) if len(before) and len(now) else (0, *2 * [float("nan")])
+    if min(len(before), len(now)) < 5:
+        return [
+            Finding(f"{name} moved", float("nan"), *told),
+            Finding(f"{name} are spread otherwise", float("nan"), *told),
+        ]
+    constant = np.ptp(np.concatenate([before, now])) == 0
+    where = 1.0 if constant else float(scipy.stats.mannwhitneyu(before, now).pvalue)
+    shape = 1.0 if constant else float(scipy.stats.ks_2samp(before, now, method="asymp").pvalue)
+    return [Finding(f"{name} moved", where, *told), Finding(f"{name} are spread otherwise", shape, *told)]
+
+
+def more_failed(name: str, before: tuple[int, int], now: tuple[int, int]) -> Finding:
+    """Whether a larger share fails than before, by Fisher's exact test. before, now: (failed, all)."""
+    if not before[1] or not now[1]:
+        return Finding(name, float("nan"), now[1], float("nan"), float("nan"))
+    table = np.array([[now[0], now[1] - now[0]], [before[0], before[1] - before[0]]])
+    p = float(scipy.stats.fisher_exact(table, alternative="greater").pvalue)
+    return Finding(name, p, now[1], before[0] / before[1], now[0] / now[1])
+
+
+def threshold(tests: Sequence[Finding], alpha: float, looks: int) -> float:
+    """The p-value at which each of the tests of one look alarms: in `looks` looks, any test alarms falsely with
+    probability `alpha` at most (Bonferroni: however the looks depend on each other, and they share their baseline)."""
+    return alpha / looks / max(1, sum(test.p == test.p for test in tests))
+
+
+__all__ = ["Finding", "Matrix", "distances", "more_failed", "more_failures", "moved", "new_rows", "rank_p", "same_rows",
+           "threshold"]  # fmt: skip

@@ -1,0 +1,201 @@
+"""The distilled judge: a small model whose low-rank weights learnt from labels to answer with a digit.
+
+Source: OpeNLGauge (§5.2) for a small judge that learns from a large one; LoRA (Hu et al. 2022); the score is the
+expected digit, which is also what training fits: RAFT (Lukasik et al. 2025), TRACT (Chiang et al. 2025).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from ... import parts
+from ...errors import CallError, ModelError, OptionError
+from ...parts import option
+from ...signatures.values import Item, Verdict
+from ..active_critic.scoring import Known, OverallScorer, bare_verdict
+from ..aspects import Aspect
+from ..judge import Words
+from ..models.files import file_sha256
+from ..models.lm import LanguageModel, with_adapter
+from ..models.local import thread_count
+from ..models.transport import Message
+from ..one_aspect import OneAspectJudge
+from ..registry import judges
+from .gguf_adapter import GGUF_ADAPTER
+from .student import ADAPTER, Shape, Student
+
+__all__ = ["DistilledJudge", "StudentData", "served_name"]
+
+#: Files beside a judge that are looked at for its weights.
+_MOST_FILES = 200
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class StudentData(parts.Options):
+    """What was trained, as a saved judge holds it. base, adapter, gguf: SHA-256 of the base model's file, of the
+    low-rank weights, and of these in llama.cpp's format (None where they were not written in it)."""
+
+    base: Hash
+    adapter: Hash
+    gguf: Hash | None = None
+    rank: Annotated[int, Field(ge=1, le=1024)]
+    alpha: Annotated[float, Field(gt=0, le=1e6)]
+
+
+def served_name(adapter: str) -> str:
+    """The name that a server is to give the student: it tells which weights answer."""
+    return f"judge-{adapter[:12]}"
+
+
+@judges.register
+class DistilledJudge(OneAspectJudge):
+    """A small model that was trained to give scores (`judgesmith distill`); untrained, the plain model under the same
+    prompt. Its weights are files beside the saved judge, known by their SHA-256. See `Options`."""
+
+    kind: ClassVar[str] = "distilled"
+    about: ClassVar[str] = "a small model trained on labels, in one short answer; made by `judgesmith distill`"
+    paper: ClassVar[str] = "OpeNLGauge (its distilled model, §5); RAFT (Lukasik et al. 2025)"
+
+    class Options(OneAspectJudge.Options):
+        engine: Literal["auto", "llama.cpp", "torch"] = option(
+            "auto", "What runs the trained weights in this process; auto: llama.cpp where it can, else torch."
+        )
+
+    class Fitted(OneAspectJudge.Fitted):
+        student: StudentData | None = None
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.scorer = OverallScorer("none", "expected")
+        self.student: StudentData | None = None
+        self.home: Path | None = None
+
+    @classmethod
+    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        return cls.in_words_or_named(given, words)
+
+    # -- its weights
+
+    def located(self, path: Path) -> None:
+        self.home = path.parent
+
+    def take(self, student: StudentData) -> None:
+        """Score by these weights from now on."""
+        self.student = student
+
+    def fitted(self) -> dict[str, Any]:
+        return {} if self.student is None else {"student": self.student.model_dump(mode="json")}
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        if name != "student":
+            super().load_fitted(name, data)
+        self.take(parts.read_options(StudentData, data, "the student"))
+
+    def facts(self) -> dict[str, str]:
+        if self.student is None:
+            return {"student": "none: the plain model answers"}
+        return {"student": f"rank {self.student.rank}, served as {served_name(self.student.adapter)}"}
+
+    def _found(self, name: str, digest: str) -> Path | None:
+        """The file beside the judge, or in a folder beside it, that has this hash."""
+        if self.home is None:
+            return None
+        there = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[:_MOST_FILES]
+        return next((path for path in there if path.is_file() and file_sha256(path) == digest), None)
+
+    def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel | Student:
+        """What answers with the trained weights. Raises ModelError for another base model, and for weights that are
+        not there."""
+        if lm.weights is None:
+            self._check_served(lm, student)
+            return lm
+        digest = file_sha256(lm.weights)
+        if digest != student.base:
+            raise ModelError(
+                f"this judge was trained on another base model (its SHA-256 begins {student.base[:12]}) than {lm.name} "
+                f"({digest[:12]}); give the one it was trained on with --lm, or train again"
+            )
+        if self.engine != "torch" and student.gguf is not None:
+            file = self._found(GGUF_ADAPTER, student.gguf)
+            if file is not None:
+                return _adapted(lm, file, student.gguf)
+        if self.engine == "llama.cpp":
+            raise ModelError(self._missing(GGUF_ADAPTER, student.gguf))
+        file = self._found(ADAPTER, student.adapter)
+        if file is None:
+            raise ModelError(self._missing(ADAPTER, student.adapter))
+        return _student(lm.weights, digest, file, student)
+
+    def _missing(self, name: str, digest: str | None) -> str:
+        if digest is None:
+            return "this judge has no weights in llama.cpp's format; use engine=torch, or train again"
+        where = "load it from its file" if self.home is None else "put its folder beside the judge's file"
+        return f"the judge's weights are not there: no {name} whose SHA-256 begins {digest[:12]}; {where}"
+
+    def _check_served(self, lm: LanguageModel, student: StudentData) -> None:
+        named = lm.name.rpartition("/")[2].removesuffix(":latest")
+        if named != served_name(student.adapter):
+            raise ModelError(
+                f"{lm.name} is not this judge's model: a server has to offer it as {served_name(student.adapter)}, so "
+                "that no other one answers for it (SERVING.md beside the weights tells how)"
+            )
+
+    # -- judging
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        if self.student is not None:
+            await asyncio.to_thread(self._runs, lm, self.student)
+
+    def _known(self) -> Known:
+        return Known(self.knowledge.description, self.knowledge.criteria, self.aspect)
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        runs = lm if self.student is None else self._runs(lm, self.student)
+        if isinstance(runs, Student):
+            return await asyncio.to_thread(self._read, item, runs)
+        answer = await self.scorer.ascore(item, self._known(), runs)
+        return bare_verdict(answer)
+
+    def _read(self, item: Item, student: Student) -> Verdict:
+        try:
+            percent = student.percent(student.tokens(self.messages(item)))
+        except (OptionError, RuntimeError) as error:  # a template without such a turn; torch's, of too long a text
+            raise CallError(f"the student cannot read this row: {' '.join(str(error).split())[:200]}") from None
+        return Verdict(score=math.nan, percent=percent)
+
+    def messages(self, item: Item) -> list[Message]:
+        """The prompt of a row, demonstrations of its group left out."""
+        inputs: Mapping[str, Any] = self.scorer.inputs(item, self._known())
+        return self.scorer.predict.messages(inputs, group=item.group)
+
+    def previews(self, item: Item) -> dict[str, list[Message]]:
+        return {"scorer": self.messages(item)}
+
+
+_opened: dict[tuple[str, str], LanguageModel | Student] = {}
+_lock = threading.Lock()
+
+
+def _adapted(lm: LanguageModel, file: Path, digest: str) -> LanguageModel:
+    with _lock:
+        key = (f"{lm.name}:{id(lm)}", digest)
+        found = _opened.get(key)
+        if not isinstance(found, LanguageModel):
+            found = _opened[key] = with_adapter(lm, file)
+        return found
+
+
+def _student(base: Path, digest: str, file: Path, data: StudentData) -> Student:
+    with _lock:
+        found = _opened.get((digest, data.adapter))
+        if not isinstance(found, Student):
+            shape = Shape(data.rank, data.alpha)
+            found = _opened[digest, data.adapter] = Student(base, shape, adapter=file, threads=thread_count())
+        return found

@@ -1,0 +1,95 @@
+"""MLflow as a place that saved judges come from: its modules, how long it is waited for, and fetching a judge.
+
+MLflow is an extra, imported on first use only. Where its store is, MLflow's own settings say (MLFLOW_TRACKING_URI).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from ..errors import ArtifactError, MissingExtraError
+
+#: A registered judge, and one that a run logged.
+MODELS, RUNS = "models:/", "runs:/"
+INSTALL = "pip install 'judgesmith[mlflow]'"
+#: Before a run: tries and seconds to a try after which the tracking store counts as not there. MLflow's own are eight
+#: tries of two minutes.
+CHECK = (1, 5)
+#: The same for logging, where there is something to lose.
+LOG = (3, 30)
+
+
+def mlflow_part(part: str, what: str) -> Any:
+    """A module of MLflow. Its usage statistics stay off unless the user's environment says otherwise."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    try:
+        return import_module(part)
+    except ImportError as error:
+        raise MissingExtraError(f"{what} needs MLflow 3 ({error}): {INSTALL}") from None
+
+
+@contextmanager
+def patience(retries: int, seconds: int) -> Iterator[None]:
+    """MLflow without chatter (its log, its bars, an address on stdout), and with bounds on how long it waits for a
+    server; those that the user's environment sets hold."""
+    bounds = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": retries, "MLFLOW_HTTP_REQUEST_TIMEOUT": seconds}
+    ours = {name: str(value) for name, value in bounds.items() if name not in os.environ}
+    ours |= {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
+    before = {name: os.environ.get(name) for name in ours}
+    loggers = [logging.getLogger(name) for name in ("mlflow", "alembic", "urllib3")]
+    levels = [logger.level for logger in loggers]
+    try:
+        os.environ.update(ours)
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def short(error: BaseException | str) -> str:
+    """A foreign message in one line, without the name and password that an address may hold."""
+    text = re.sub(r"://[^/@\s]*@", "://", str(error) or type(error).__name__)
+    # urllib3 says within urllib3 within requests within MLflow what became of a request; its innermost words suffice.
+    head, caused, cause = text.partition(" (Caused by ")
+    if caused:
+        text = f"{head.split(' failed with exception')[0]} failed: {cause.rsplit(': ', 1)[-1]}".rstrip("'\")")
+    text = " ".join(text.split())
+    return text if len(text) <= 300 else f"{text[:299]}…"
+
+
+def stored(path: str | Path) -> str | None:
+    """The address of a judge in MLflow, None for a file of this machine."""
+    text = path.as_posix() if isinstance(path, Path) else path
+    return text if text.startswith((MODELS, RUNS)) else None
+
+
+@contextmanager
+def fetched(address: str) -> Iterator[Path]:
+    """The judge.json of `models:/NAME@ALIAS`, `models:/NAME/VERSION` or `runs:/RUN_ID`: this one file and nothing else
+    that lies beside it. Raises ArtifactError where MLflow does not have it, MissingExtraError without MLflow."""
+    artifacts = mlflow_part("mlflow.artifacts", address)
+    file = address if address.endswith(".json") else f"{address.rstrip('/')}/judge.json"
+    with TemporaryDirectory() as folder:
+        try:
+            with patience(*LOG):
+                found = Path(artifacts.download_artifacts(artifact_uri=file, dst_path=folder))
+        except Exception as error:  # stores are databases, servers and plugins, each with exceptions of its own
+            raise ArtifactError(f"{address} cannot be fetched from MLflow ({short(error)})") from None
+        if not found.is_file():
+            raise ArtifactError(f"{address}: there is no judge.json in it; `compile --register NAME` puts one there")
+        yield found

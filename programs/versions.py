@@ -1,0 +1,111 @@
+"""What a fingerprint stands for, part by part: may the scores of two saved judges be compared?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from .artifact import Artifact, digest, identity_of
+from .models.files import CATALOG
+
+#: Keys of a judge's identity that change no score: what is said of it beside.
+_BESIDE = ("format", "decision", "preference", "sureness")
+_PROMPT = ("program", "task", "criteria", "signatures", "state")
+_SCALE = ("scale", "calibration")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A judge's fingerprint, and those of its parts: twelve hex digits each.
+
+    prompt: method and options, task, criteria, instructions, demonstrations. model: its name with the SHA-256 of the
+    file where the name stands for one file; what stands behind the name of a served model may change without notice.
+    weights: readings and head, and what else was fitted ("none" where nothing was). scale: scale and calibration.
+    """
+
+    fingerprint: str
+    prompt: str
+    model: str
+    weights: str
+    scale: str
+
+    @classmethod
+    def of(cls, artifact: Artifact) -> Version:
+        return cls.of_identity(identity_of(artifact))
+
+    @classmethod
+    def of_identity(cls, whole: Mapping[str, Any]) -> Version:
+        """From what `artifact.identity_of` gave."""
+        several = members(whole)
+        prompt = [{name: one.get(name) for name in _PROMPT} for one in several]
+        fitted = [weights(one) for one in several]
+        scaled = [whole, *whole.get("aspects", {}).values()]
+        return cls(
+            fingerprint=digest(whole), prompt=digest(prompt), model=_model(whole.get("lm")),
+            weights=digest(fitted) if any(fitted) else "none",
+            scale=digest([{name: one.get(name) for name in _SCALE} for one in scaled]),
+        )  # fmt: skip
+
+    def parts(self) -> dict[str, str]:
+        """The parts by their names in words."""
+        return {
+            "prompt": self.prompt, "model": self.model, "readings and head": self.weights,
+            "scale and calibration": self.scale,
+        }  # fmt: skip
+
+    def to_dict(self) -> dict[str, str]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparable:
+    """Whether scores of two judges may be compared: `scores` themselves, or at least the `order` that they give. why:
+    in words."""
+
+    scores: bool
+    order: bool
+    why: str
+
+
+def comparable(a: Version, b: Version) -> Comparable:
+    """Scores may be compared where all parts are equal. Scale and calibration keep the order of scores."""
+    other = [name for name, mark in a.parts().items() if b.parts()[name] != mark]
+    if not other:
+        return Comparable(True, True, "prompt, model, readings and head, scale and calibration are the same")
+    told = ", ".join(other)
+    if other == ["scale and calibration"]:
+        return Comparable(False, True, f"the order of the scores, but not the scores: other {told}")
+    return Comparable(False, False, f"other {told}")
+
+
+def weights(member: Mapping[str, Any]) -> dict[str, Any]:
+    """What was fitted of a judge: whatever is no other part of its identity."""
+    known = {*_BESIDE, *_PROMPT, *_SCALE, "lm"}
+    return {name: value for name, value in member.items() if name not in known}
+
+
+def members(whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The judges that an identity holds: itself, the members of a committee, each with its norm, or those of the
+    aspects of a judge of several."""
+    if aspects := whole.get("aspects"):
+        return [member for part in aspects.values() for member in members(part)]
+    found = [(name, value) for name, value in whole.items() if isinstance(value, Mapping) and "others" in value]
+    if not found:
+        return [whole]
+    name, committee = found[0]
+    first = {key: value for key, value in whole.items() if key != name}
+    return [first | {"norm": committee["norm"]}, *committee["others"]]
+
+
+def _model(lm: Mapping[str, Any] | None) -> str:
+    if lm is None:
+        return "none"
+    name, sampling = str(lm["model"]), lm["sampling"]
+    told = f"{name} at temperature {sampling['temperature']:g}"
+    told += f", {sampling['max_tokens']} tokens" if sampling.get("max_tokens") else ""
+    file = CATALOG.get(name.removeprefix("local/")) if name.startswith("local/") else None
+    return f"{told} (by its name)" if file is None else f"{told} (file {file.sha256[:12]})"
+
+
+__all__ = ["Comparable", "Version", "comparable", "members", "weights"]

@@ -1,0 +1,35 @@
+"""Outputs that a model writes, to be judged: systems of several sizes give texts of several qualities.
+
+Source: OpeNLGauge (§5.1).
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ..errors import CallError
+from ..signatures.writing import WriteOutput
+from .models.lm import LanguageModel
+from .prompting.evaluator import Evaluator
+from .prompting.layouts import TextLayout
+from .prompting.predict import JudgePredict
+
+__all__ = ["OutputWriter"]
+
+
+class OutputWriter(Evaluator):
+    """Writes one output for a source. instruction: what is to be done, as one would ask an assistant."""
+
+    def __init__(self, instruction: str, *, tokens: int = 512) -> None:
+        super().__init__()
+        self.instruction = instruction
+        rule = "Answer with the text alone: no introduction, no quotation marks, no comment."
+        self.predict = JudgePredict(WriteOutput, TextLayout("output", rule, tokens=tokens))
+
+    async def write(self, source: str, context: str | None, lm: LanguageModel) -> str:
+        """Raises CallError where the model gives nothing."""
+        answer = await self.predict.ask(lm, {"task": self.instruction, "source": source, "context": context})
+        text = cast(str, answer.read.values["output"]).strip()
+        if not text:
+            raise CallError(f"{lm.name}: the answer is empty")
+        return text
