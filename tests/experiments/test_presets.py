@@ -9,8 +9,9 @@ import pytest
 
 import judgesmith as js
 from judgesmith.errors import OptionError
-from judgesmith.experiments import presets
+from judgesmith.experiments import distill_run, presets, synthesizing
 from judgesmith.experiments.compile_run import Setup
+from judgesmith.experiments.settings import Catalogue
 from judgesmith.experiments.studies.config import Given
 from judgesmith.experiments.studies.run import Study
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
@@ -114,8 +115,30 @@ STUDIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
 }
 
 
+#: OpeNLGauge, §5.1, §5.2 and §6.1.
+TRAINING: dict[str, tuple[Catalogue, dict[str, Any]]] = {
+    "openlgauge/distilled": (
+        distill_run.catalogue(),
+        {"rank": 16, "alpha": 32, "learning_rate": 2e-4, "weight_decay": 0.01, "warmup": 0.05, "epochs": 1, "batch": 16,
+         "loss": "cross-entropy"},
+    ),
+    "openlgauge/synthetic": (
+        synthesizing.catalogue(),
+        {"outputs": 4, "aspects": 3, "damaged": 0, "answer": "annotation", "step": 5, "most_spread": 100,
+         "most_ungrounded": 1, "most_of_bin": 1},
+    ),
+}  # fmt: skip
+
+
 def test_every_preset_is_held_to_its_paper() -> None:
-    assert presets.names() == sorted([*NUMBERS, *STUDIES])
+    assert presets.names() == sorted([*NUMBERS, *STUDIES, *TRAINING])
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_a_preset_of_training_has_the_papers_numbers(name: str) -> None:
+    catalogue, numbers = TRAINING[name]
+    assert presets.read(name) == numbers
+    assert catalogue.resolve(presets.read(name).items())["run"] == numbers
 
 
 @pytest.mark.parametrize("name", NUMBERS)

@@ -1,0 +1,1 @@
+"""Training a small model to judge: examples, losses, the loop with its checkpoints, and the whole run."""

@@ -1,0 +1,390 @@
+"""The whole run: a student trained on labels and synthetic examples, and what it is worth on rows that it never saw."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...datasets.duplicates import shared
+from ...datasets.loading import read_labels
+from ...datasets.records import Labels, Row
+from ...datasets.splits import Split, assert_disjoint, holdout_split
+from ...datasets.synthetic import read_synthetic
+from ...errors import LabelsError, OptionError
+from ...parts import read_options
+from ...programs.aspects import OVERALL
+from ...programs.distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
+from ...programs.distilled.judge import DistilledJudge, StudentData
+from ...programs.distilled.serving import write_serving
+from ...programs.distilled.student import Shape, Student
+from ...programs.judge import Judge
+from ...programs.models.files import file_sha256
+from ...programs.models.lm import LanguageModel, language_model
+from ...programs.models.transport import Message
+from ...programs.prompting.suspicion import guarded
+from ...signatures.values import Item, Scale
+from ..agreement.correlation import CorrelationSum, Level
+from ..agreement.objectives import Q
+from ..agreement.significance import Difference
+from ..compiling import level_for
+from ..examples import Agreement, Scored, agreement, difference, documents, examples_of, humans, item_of, score_rows
+from ..fitting.decision import fit_decision
+from ..fitting.readings import surface_percents
+from ..progress import Silent, Telling
+from ..report import json_number
+from ..seen import marks
+from .loop import Example, Trained, Training
+from .options import TrainOptions
+
+__all__ = ["DistillReport", "Distillation", "distill", "split_of", "synthetic_rows"]
+
+#: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
+FEWEST_TO_STOP = 6
+CHECKPOINT = "checkpoint.safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """How one judge did on the held-out rows. calls, seconds: of a row; seconds are this machine's, as busy as it
+    was."""
+
+    name: str
+    agreement: Agreement
+    calls: float
+    seconds: float
+    against: Difference | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        gap = self.against
+        told = None if gap is None else {
+            "value": json_number(gap.value), "low": json_number(gap.low), "high": json_number(gap.high),
+            "p": json_number(gap.p),
+        }  # fmt: skip
+        return {
+            "name": self.name, **self.agreement.to_dict(), "calls_per_row": round(self.calls, 3),
+            "seconds_per_row": round(self.seconds, 4), "student_less_this": told,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DistillReport:
+    """What training found. contenders: the student first, then what it is compared with, on the same held-out rows.
+    rows: of training, by their kind. trained: losses and Q by epoch."""
+
+    contenders: tuple[Contender, ...]
+    trained: Trained
+    rows: Mapping[str, int]
+    notes: tuple[str, ...]
+    seconds: float
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def heldout(self) -> Agreement:
+        return self.contenders[0].agreement
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "contenders": [one.to_dict() for one in self.contenders],
+            "epochs": [
+                {"epoch": e.epoch, "loss": json_number(e.loss), "q": json_number(e.q)} for e in self.trained.epochs
+            ],
+            "best_epoch": self.trained.best,
+            "rows": dict(self.rows),
+            "bytes": dict(self.sizes),
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Distillation:
+    """One run, before anything is computed. folder: where weights and checkpoints go. synthetic: rows with their scores
+    in percent, which count less than people's; `prompts` has the messages of those that are of another aspect, by id.
+    teacher: a judge that is measured beside the student."""
+
+    judge: DistilledJudge
+    split: Split
+    lm: LanguageModel
+    folder: Path
+    options: TrainOptions
+    synthetic: Sequence[Row] = ()
+    teacher: Judge | None = None
+    level: Level = "pooled"
+    seed: int = 0
+    progress: Telling = field(default_factory=Silent)
+    prompts: Mapping[str, Sequence[Message]] = field(default_factory=dict)
+
+    def run(self) -> tuple[DistilledJudge, DistillReport]:
+        """Train, write the weights, measure. Raises OptionError, ModelError, MissingExtraError."""
+        started = time.monotonic()
+        if self.lm.weights is None:
+            raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME or gguf:PATH")
+        shape = Shape(self.options.rank, self.options.alpha, self.options.dropout)
+        student = Student(
+            self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed
+        )
+        learnt, stopping, notes = self.rows()
+        examples, left = self._examples(student, learnt, stopping)
+        if left:
+            notes.append(f"{left} prompts have more than {self.options.longest:,} tokens and are left out")
+        trained = Training(
+            student, examples, self.options, seed=self.seed, checkpoint=self.folder / CHECKPOINT,
+            judged=self._judged(student, stopping), progress=self.progress,
+        ).run()  # fmt: skip
+        made = self._saved(student, shape)
+        made.decision = self._decision(student)
+        report = self._report(made, trained, examples, notes, started)
+        made.provenance = self._provenance(report)
+        made.report = report
+        return made, report
+
+    # -- rows
+
+    def rows(self) -> tuple[list[tuple[Row, float, bool]], Labels | None, list[str]]:
+        """(row, percent, human) to be trained on, the labels that training stops by, and what is to be said of them.
+        Nothing of a held-out document, and nothing of those that it stops by, is trained on."""
+        train, notes = self.split.train, []
+        kept, stopping = train, None
+        if self.options.stop_share:
+            try:
+                parts = holdout_split(train, share=self.options.stop_share, seed=self.seed)
+                kept, stopping = parts.train, parts.heldout
+            except LabelsError as error:
+                notes.append(f"no rows to stop by ({error}); the last epoch is taken")
+        if stopping is not None and (len(stopping) < FEWEST_TO_STOP or len(set(stopping.groups)) < FEWEST_TO_STOP):
+            notes.append(f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken")
+            kept, stopping = train, None
+        scale = Scale(*train.scale)
+        found = [(row, scale.to_percent(s), True) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
+        apart = [*self.split.heldout.rows, *(stopping.rows if stopping is not None else ())]
+        extra = self._apart(self.synthetic, apart)
+        if len(extra) < len(self.synthetic):
+            notes.append(
+                f"{len(self.synthetic) - len(extra)} synthetic rows share a document or a text with rows that are held "
+                "out, or that training stops by, and are left out"
+            )
+        found += [(row, next(iter(row.scores.values())), False) for row in extra]
+        return found, stopping, notes
+
+    @staticmethod
+    def _apart(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
+        """The rows that have no group and no text in common with those held out."""
+        names = {name for row in held for name in (row.group, row.doc_id)}
+        left = [row for row in rows if row.group not in names and row.doc_id not in names]
+        while left and (met := {pair.one for pair in shared(left, held)}):
+            left = [row for number, row in enumerate(left) if number not in met]
+        return left
+
+    def _examples(
+        self, student: Student, rows: Sequence[tuple[Row, float, bool]], stopping: Labels | None
+    ) -> tuple[list[Example], int]:
+        found = []
+        for row, percent, human in rows:
+            # Rows are compared within a document and an aspect.
+            (aspect,) = ("",) if human else row.scores
+            if human or row.id not in self.prompts:
+                prompt = self._prompt(student, Item(row.output, row.source, row.context, row.reference))
+            else:
+                prompt = tuple(student.tokens(self.prompts[row.id]))
+            if len(prompt) <= self.options.longest:
+                weight = self.options.human_weight if human and self.synthetic else 1.0
+                found.append(Example(prompt, percent, f"{row.doc_id}|{aspect}", weight, human))
+        if not found:
+            raise OptionError(f"every prompt has more than {self.options.longest:,} tokens; raise --longest")
+        return found, len(rows) - len(found)
+
+    def _prompt(self, student: Student, item: Item) -> tuple[int, ...]:
+        return tuple(student.tokens(self.judge.messages(guarded(item)[0])))
+
+    def _judged(self, student: Student, stopping: Labels | None) -> Callable[[Student], float] | None:
+        if stopping is None:
+            return None
+        examples = examples_of(stopping)
+        prompts = [self._prompt(student, item_of(e)) for e in examples]
+        measure = CorrelationSum(self.level)
+        systems = [e.system for e in examples]
+
+        def q(now: Student) -> float:
+            percents = np.array(now.percents(prompts, self.options.tokens_at_once))
+            return measure(percents, humans(examples), documents(examples), systems if all(systems) else None).q
+
+        return q
+
+    # -- the judge
+
+    def _saved(self, student: Student, shape: Shape) -> DistilledJudge:
+        """The judge, with its weights written in both formats."""
+        assert self.lm.weights is not None
+        adapter = student.save(self.folder, self.lm.name)
+        written = self.folder / GGUF_ADAPTER
+        write_gguf_adapter(written, {n: p.numpy() for n, p in student.weights().items()}, self.lm.weights, shape)
+        data = StudentData(
+            base=student.base, adapter=file_sha256(adapter), gguf=file_sha256(written), rank=shape.rank,
+            alpha=shape.alpha,
+        )  # fmt: skip
+        write_serving(self.folder, data, self.lm)
+        made = self.judge.copy_for(scale=Scale(*self.split.train.scale))
+        made.take(data)
+        made.set_lm(self.lm)
+        made.located(self.folder)
+        return made
+
+    def _decision(self, student: Student) -> Any:
+        """Where categories begin, by the student's scores of all training rows."""
+        train = self.split.train
+        if not train.levels:
+            return None
+        prompts = [self._prompt(student, item_of(e)) for e in examples_of(train)]
+        return fit_decision(student.percents(prompts, self.options.tokens_at_once), train)
+
+    # -- what it is worth
+
+    def _report(
+        self, made: DistilledJudge, trained: Trained, examples: Sequence[Example], notes: list[str], started: float
+    ) -> DistillReport:
+        plain = self.judge.copy_for(scale=made.scale)
+        plain.set_lm(self.lm)
+        judges: list[tuple[str, Judge]] = [("student", made), ("zero-shot student", plain)]
+        if self.teacher is not None:
+            judges.append(("teacher", self.teacher))
+        held, by = examples_of(self.split.heldout), Q(self.level)
+        scored = [(name, *self._scored(name, judge, held)) for name, judge in judges]
+        counted = surface_percents(examples_of(self.split.train), held)
+        student = scored[0][1].percents
+        found = [
+            Contender(
+                name, agreement(one.percents, held, objective=by, seed=self.seed), calls, seconds,
+                difference(student, one.percents, held, objective=by, seed=self.seed) if place else None,
+            )
+            for place, (name, one, calls, seconds) in enumerate(scored)
+        ]  # fmt: skip
+        surface = Contender(
+            "length, overlap, repetition", agreement(counted, held, objective=by, seed=self.seed), 0.0, 0.0,
+            difference(student, counted, held, objective=by, seed=self.seed),
+        )  # fmt: skip
+        contenders = (*found, surface)
+        rows = {
+            "human": sum(e.human for e in examples), "synthetic": sum(not e.human for e in examples),
+            "heldout": len(held),
+        }  # fmt: skip
+        sizes = {path.name: path.stat().st_size for path in sorted(self.folder.iterdir()) if path.name != CHECKPOINT}
+        said = (*self.split.train.warnings, *notes, *_worth(contenders))
+        return DistillReport(contenders, trained, rows, said, time.monotonic() - started, sizes)
+
+    def _scored(self, name: str, judge: Judge, held: Sequence[Any]) -> tuple[Scored, float, float]:
+        """A judge's scores of the held-out rows, and calls and seconds of a row; what the disk answers takes less."""
+        self.progress.stage(f"held-out rows, {name}", len(held))
+        started = time.monotonic()
+        scored = score_rows(judge, held, self.progress)
+        calls = sum(v.usage.calls + v.usage.cached for v in scored.verdicts)
+        return scored, calls / len(held), (time.monotonic() - started) / len(held)
+
+    def _provenance(self, report: DistillReport) -> dict[str, Any]:
+        train, held = self.split.train, self.split.heldout
+        student, zero = report.contenders[0], report.contenders[1]
+        return {
+            "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "versions": {name: version(name) for name in ("judgesmith", "torch", "transformers", "peft")},
+            "labels": {
+                "origin": train.origin, "aspect": train.aspect, "rows": len(train) + len(held), "train": len(train),
+                "heldout": len(held), "fingerprint": train.fingerprint(),
+                "scale": "given" if train.scale_given else "inferred",
+            },
+            "training": self.options.settings() | {"synthetic": report.rows["synthetic"]},
+            "seed": self.seed,
+            "heldout": student.agreement.to_dict() | {"cross_validated": False, "folds": 0},
+            "zero_shot": zero.agreement.to_dict(),
+            "difference": zero.to_dict()["student_less_this"],
+            "report": report.to_dict(),
+            "notes": list(report.notes),
+            **marks([*train.rows, *self.synthetic]),
+        }  # fmt: skip
+
+
+def _worth(contenders: Sequence[Contender]) -> list[str]:
+    """What speaks against the student, in sentences."""
+    student, found = contenders[0].agreement, []
+    if student.low <= 0:
+        found.append(
+            "the interval of the student's agreement reaches 0: it cannot be told from a judge that guesses; do not "
+            "use it"
+        )
+    for other in contenders[1:]:
+        gap = other.against
+        if gap is None or math.isnan(gap.value):
+            continue
+        lead = f"difference {gap.value:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
+        told = f"Q {student.q:.2f} against {other.agreement.q:.2f}, {lead}"
+        if gap.value <= 0:
+            found.append(f"the student is not worth it: no better than the {other.name} ({told})")
+        elif gap.low <= 0 and other.name != "teacher":
+            found.append(f"it is not sure that the student is better than the {other.name} ({told})")
+    return found
+
+
+def distill(
+    labels: Labels | Any,
+    *,
+    base: str | LanguageModel,
+    folder: str | Path,
+    judge: DistilledJudge | None = None,
+    heldout: float | Labels = 0.25,
+    synthetic: str | Path | None = None,
+    progress: Telling | None = None,
+    **options: Any,
+) -> DistilledJudge:
+    """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
+
+    labels: as for `compile`. base: `local/NAME` or `gguf:PATH`. folder: where the weights go; the judge is to be saved
+    beside it. judge: which aspect is judged; by default the labels' own. heldout: a share of the rows, or other labels.
+    synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and teacher, a judge
+    to be measured beside the student.
+
+    Returns the judge; its `report` says how far it agrees with people, and the plain model and the teacher do. After an
+    interruption the same call goes on where it stopped. Raises LabelsError, LeakError, OptionError, ModelError,
+    MissingExtraError.
+    """
+    labels = labels if isinstance(labels, Labels) else read_labels(labels)
+    seed = int(options.pop("seed", 0))
+    level: Level = options.pop("level", None) or level_for(labels)
+    teacher = options.pop("teacher", None)
+    if judge is None:
+        judge = DistilledJudge.from_options({}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect)
+    extra, prompts = synthetic_rows(synthetic, judge.aspect)
+    return Distillation(
+        judge, split_of(labels, heldout, seed), language_model(base), Path(folder),
+        read_options(TrainOptions, options, "distill"), extra, teacher, level, seed,
+        progress or Silent(), prompts,
+    ).run()[0]  # fmt: skip
+
+
+def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:
+    """Training and held-out rows, which share no document and no text. Raises LabelsError, LeakError, OptionError."""
+    if not isinstance(heldout, Labels):
+        return holdout_split(labels, share=heldout, seed=seed)
+    if heldout.scale != labels.scale:
+        raise OptionError("labels and held-out rows are on two scales; give --scale")
+    assert_disjoint(labels, heldout)
+    return Split(labels, heldout)
+
+
+def synthetic_rows(path: str | Path | None, aspect: str) -> tuple[list[Row], dict[str, list[Message]]]:
+    """The rows of a synthetic file, without those whose texts address a judge, and the prompts of those that are of
+    another aspect, by their ids. Raises LabelsError."""
+    rows: list[Row] = []
+    prompts: dict[str, list[Message]] = {}
+    for made, row in [] if path is None else read_synthetic(Path(path)):
+        if guarded(Item(row.output, row.source, row.context, row.reference))[1]:
+            continue
+        rows.append(row)
+        if made.aspect != aspect:
+            prompts[row.id] = [{"role": m.role, "content": m.content} for m in made.messages[:-1]]
+    return rows, prompts
