@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
+import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -55,8 +58,25 @@ def completion(text: str, *, logprobs: bool) -> dict[str, Any]:
     }
 
 
-def application(latency: float) -> web.Application:
-    """latency: seconds from a request to its answer."""
+class Log:
+    """A file that says when each row was asked for and answered, line by line, so that it survives a kill. A row is the
+    first "Report N" of its prompt with N below a million; see `bench.scoring.rows`."""
+
+    ROW = re.compile(rb"Report (\d{1,6}):")
+
+    def __init__(self, path: Path) -> None:
+        self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+
+    def write(self, what: str, body: bytes) -> None:
+        found = self.ROW.search(body)
+        if found is not None:
+            os.write(self.file, f"{what} {found[1].decode()} {time.time()}\n".encode())
+
+
+def application(latency: float, rate: float = 0.0, log: Log | None = None) -> web.Application:
+    """latency: seconds from a request to its answer; rate: answers a second at most, requests beyond it wait in line
+    (0: any number)."""
+    free = 0.0  # when the next request can be taken
     made = {
         (text, logprobs): orjson.dumps(completion(text, logprobs=logprobs))
         for text in (PLAIN, CHAT)
@@ -64,10 +84,20 @@ def application(latency: float) -> web.Application:
     }
 
     async def chat(request: web.Request) -> web.Response:
+        nonlocal free
         body = await request.read()
-        if latency:
-            await asyncio.sleep(latency)
+        if log is not None:
+            log.write("asked", body)
+        wait = latency
+        if rate:
+            now = time.monotonic()
+            free = max(free + 1 / rate, now)
+            wait += free - now
+        if wait:
+            await asyncio.sleep(wait)
         answer = made[CHAT if b"[[ ## " in body else PLAIN, b'"logprobs":true' in body.replace(b": ", b":")]
+        if log is not None:
+            log.write("answered", body)
         return web.Response(body=answer, content_type="application/json")
 
     app = web.Application(client_max_size=2**24)
@@ -75,11 +105,11 @@ def application(latency: float) -> web.Application:
     return app
 
 
-async def serve(app: web.Application) -> None:
-    """Print the address, serve until standard input closes."""
+async def serve(app: web.Application, port: int = 0) -> None:
+    """Print the address, serve until standard input closes. port: 0 for a free one."""
     runner = web.AppRunner(app, access_log=None)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
+    site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
     await site.start()
     host, port = runner.addresses[0][:2]
     print(f"http://{host}:{port}/v1", flush=True)
@@ -87,24 +117,55 @@ async def serve(app: web.Application) -> None:
     await runner.cleanup()
 
 
+class Endpoint:
+    """A server in a process of its own, a script that calls `serve`: its address, and the process, which can be killed
+    and started again at the same address."""
+
+    def __init__(self, script: str, *arguments: str) -> None:
+        self._command = [sys.executable, str(Path(script).resolve()), *arguments]
+        self._start()
+
+    def _start(self, *more: str) -> None:
+        command = [*self._command, *more]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+        if not self.address:
+            raise RuntimeError("the loopback server did not start")
+
+    def start_again(self) -> None:
+        """After `kill`."""
+        self._start("--port", self.address.partition("://")[2].partition(":")[2].partition("/")[0])
+
+    def kill(self) -> None:
+        """As kill -9 does."""
+        self.process.kill()
+        self._forget()
+
+    def close(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+        self._forget()
+
+    def _forget(self) -> None:
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
 @contextmanager
 def serving(script: str, *arguments: str) -> Iterator[str]:
-    """The address of a server in a process of its own, which ends with the block: a script that calls `serve`."""
-    command = [sys.executable, str(Path(script).resolve()), *arguments]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            address = process.stdout.readline().strip()
-            if not address:
-                raise RuntimeError("the loopback server did not start")
-            yield address
-        finally:
-            process.stdin.close()
-            try:
-                process.wait(timeout=5)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    """The address of an Endpoint that ends with the block."""
+    endpoint = Endpoint(script, *arguments)
+    try:
+        yield endpoint.address
+    finally:
+        endpoint.close()
 
 
 def loopback(*, latency_ms: float) -> AbstractContextManager[str]:
@@ -115,4 +176,9 @@ def loopback(*, latency_ms: float) -> AbstractContextManager[str]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency-ms", type=float, default=50.0)
-    asyncio.run(serve(application(parser.parse_args().latency_ms / 1000)))
+    parser.add_argument("--rate", type=float, default=0.0, help="answers a second at most; 0: any number")
+    parser.add_argument("--log", type=Path, help="a file that says when each row was asked for and answered")
+    parser.add_argument("--port", type=int, default=0)
+    given = parser.parse_args()
+    log = None if given.log is None else Log(given.log)
+    asyncio.run(serve(application(given.latency_ms / 1000, given.rate, log), given.port))

@@ -17,8 +17,9 @@ from typing import Any
 import dspy
 import numpy as np
 
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, Vector
-from judgesmith.optimizers.search.racing import Racing, q_of, race
+from judgesmith.optimizers.search.racing import Racing, race, value_of
 from judgesmith.signatures.values import Verdict
 
 #: Pearson's r of the candidates with people, drawn anew in each repeat: the first is zero-shot.
@@ -77,7 +78,7 @@ def one(size: int, case: str, rules: Racing, candidates: int, common: float, see
         rules=rules,
         seed=seed,
     )
-    q = np.array([q_of(s, examples, "pooled") for s in said])
+    q = np.array([value_of(s, examples, Q()) for s in said])
     finished = [0] + [i for i, runner in enumerate(runners, start=1) if runner.dropped is None]
     raced = max(finished, key=lambda i: q[i])
     truth = true_q(r)

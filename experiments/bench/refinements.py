@@ -18,6 +18,7 @@ import dspy
 import numpy as np
 
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, Vector, agreement
 from judgesmith.optimizers.fitting.combiner import choose
 from judgesmith.optimizers.fitting.ensemble import form_ensemble
@@ -26,7 +27,7 @@ from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.signatures.values import CriterionScore, Verdict
 
-Q = CorrelationSum()
+MEASURED = CorrelationSum()
 FRESH = 2000
 #: name: error of the overall score, errors of the criteria (None: it says nothing), error that all of them share.
 CRITERIA: dict[str, tuple[float, tuple[float | None, ...], float]] = {
@@ -83,7 +84,7 @@ def weighing(name: str, labels: int, seed: int) -> tuple[float, bool]:
     if found is None:
         return 0.0, False
     combined = np.array([found(v.criteria, v.percent) for v in verdicts(scores, overall)])
-    return Q(combined, human).q - Q(overall, human).q, True
+    return MEASURED(combined, human).q - MEASURED(overall, human).q, True
 
 
 def committee(name: str, labels: int, seed: int) -> tuple[float, bool]:
@@ -101,7 +102,7 @@ def committee(name: str, labels: int, seed: int) -> tuple[float, bool]:
     examples, rule = rows(human[:labels]), CorrelationRandomSearch(sure=0.7)
     tried = tuple(
         Trial(
-            Candidate(str(i), "labels", i, agreement(s[:labels], examples, level="pooled", seed=0, rounds=20)),
+            Candidate(str(i), "labels", i, agreement(s[:labels], examples, objective=Q(), seed=0, rounds=20)),
             ActiveCritic("vanilla"),
             Scored((), s[:labels]),
         )
@@ -111,13 +112,13 @@ def committee(name: str, labels: int, seed: int) -> tuple[float, bool]:
     record = SearchRecord(
         tuple(t.candidate for t in tried), single.candidate, single.scored, tried[0].scored, tried=tried
     )
-    made, found = form_ensemble(record, examples, TOP, rule.choose, level="pooled", seed=seed)
+    made, found = form_ensemble(record, examples, TOP, rule.choose, objective=Q(), seed=seed)
     if made is None:
         return 0.0, False
     members = [said[int(i)] for i in found.details["members"]]
     mean = np.mean([(s[labels:] - s[:labels].mean()) / s[:labels].std() for s in members], axis=0)
     fresh = human[labels:]
-    return Q(mean, fresh).q - Q(said[int(single.candidate.name)][labels:], fresh).q, True
+    return MEASURED(mean, fresh).q - MEASURED(said[int(single.candidate.name)][labels:], fresh).q, True
 
 
 def main() -> None:

@@ -21,8 +21,9 @@ import dspy
 import numpy as np
 
 from judgesmith.experiments.bench.racing import qualities, true_q
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Vector
-from judgesmith.optimizers.search.racing import q_of
+from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.selection import MORE, ROUNDS, Contest, Entrant, corrected
 
 #: case, rows, candidates, share of the noise in common, rows a group
@@ -65,7 +66,7 @@ def one(
         dspy.Example(score=50 + 15 * h, group=name, document=name, system=None)
         for h, name in zip(human.tolist(), names, strict=True)
     ]
-    entrants = [Entrant(s, q_of(s, examples, "pooled")) for s in said]
+    entrants = [Entrant(s, value_of(s, examples, Q())) for s in said]
     demos = [0, *rng.integers(1, 5, candidates - 1).tolist()]
     contest = Contest([(d, 0) for d in demos], [True] * candidates)
     found = {"any": float(np.mean([e.q for e in entrants] - truth))}

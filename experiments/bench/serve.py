@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import statistics
@@ -29,6 +28,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from judgesmith.experiments.bench.figures import show
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.experiments.bench.scoring import judge_at, raw_bodies, rows
 from judgesmith.experiments.serving.run import many_files
@@ -157,11 +157,7 @@ def main() -> None:
         judge_at(base, given.in_flight).save(path)
         with server(base, path, given.in_flight) as (address, process):
             found = asyncio.run(measure(base, address, process, given))
-    if given.json:
-        print(json.dumps(found))
-    else:
-        for name, value in found.items():
-            print(f"{name:16} {value}")
+    show(found, as_json=given.json)
 
 
 if __name__ == "__main__":

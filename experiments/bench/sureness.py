@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from judgesmith.experiments.bench.racing import rows, scores, true_q
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.agreement.significance import Difference
 from judgesmith.optimizers.examples import clearly, difference
-from judgesmith.optimizers.search.racing import q_of
+from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.selection import Contest
 
 SHIFTS = (-0.15, -0.08, 0.0, 0.08)
@@ -37,12 +38,12 @@ def one(size: int, shift: float, spread: float, candidates: int, common: float, 
     r = np.append(ZERO_SHOT, np.clip(ZERO_SHOT + shift + spread * rng.normal(size=candidates), -0.95, 0.95))
     human = rng.normal(size=size)
     said, examples = scores(r, human, common, rng), rows(human, 2)
-    q = [q_of(s, examples, "pooled") for s in said]
+    q = [value_of(s, examples, Q()) for s in said]
     contest = Contest([(d, 0) for d in (0, *rng.integers(1, 9, candidates).tolist())], [True] * len(q))
 
     @cache
     def gap(first: int, second: int) -> Difference:
-        return difference(said[first], said[second], examples, level="pooled", seed=seed, rounds=500)
+        return difference(said[first], said[second], examples, objective=Q(), seed=seed, rounds=500)
 
     def chosen(sure: float) -> int:
         return contest.chosen(q, (lambda first, second: clearly(gap(first, second), sure)) if sure else None)

@@ -19,6 +19,7 @@ from ...datasets.records import OVERALL, Row, as_text, from_json
 from ...errors import LabelsError
 from ...optimizers.agreement.correlation import Vector
 from ..evaluation.sources import read_cell
+from ..evaluation.verdicts import plain_name, verdict_of
 
 GROUNDED = ("exact", "normalised", "fuzzy")
 _LABELS = 20  # errors that one piece of text names; more are counted
@@ -60,8 +61,9 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A row with its verdict. score: NaN where `failure` says why. anchor: its place in the page, unique.
-    human, criteria: by aspect, NaN where there is none. interval: low and high end, NaN where there is none. deferred:
-    left to a person."""
+    aspect: what the score is of, where the row says so. aspects: of a judge of several, score and words for each, which
+    are the reason where the score is NaN. human, criteria: by aspect, NaN where there is none. interval: low and high
+    end, NaN where there is none. deferred: left to a person."""
 
     row: Row
     anchor: str
@@ -69,6 +71,7 @@ class Shown:
     failure: str
     explanation: str = ""
     aspect: str = ""
+    aspects: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     criteria: Mapping[str, tuple[float, str]] = field(default_factory=dict)
     errors: tuple[Found, ...] = ()
     views: tuple[View, ...] = ()
@@ -79,6 +82,7 @@ class Shown:
     deferred: bool = False
     seen: bool = False
     judge: str = ""
+    category: str = ""
 
     @property
     def document(self) -> str:
@@ -96,12 +100,14 @@ class Piece(NamedTuple):
 
 
 class Mean(NamedTuple):
-    """A mean with its 95 % interval over documents, NaN for fewer than two documents. n: values."""
+    """A mean with its 95 % interval over documents, NaN for fewer than two documents. n: values. p: two-sided, that the
+    true mean is 0; NaN where there is no interval."""
 
     value: float
     low: float
     high: float
     n: int
+    p: float = math.nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
     anchors: Counter[str] = Counter()
     verdicts, named = 0, False
     for row, record in iter_rows(path, columns=columns):
-        verdict = _verdict(record)
+        verdict = verdict_of(record)
         verdicts += verdict is not None
         given = dict(row.scores)
         if human is not None:
@@ -150,13 +156,17 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
     if human is not None and not named:
         raise LabelsError(f"{path.name}: there is no column or aspect {human!r} with people's scores; check --human")
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
-    standard = human.removeprefix("scores.") if human is not None else _standard(aspects)
+    standard = human.removeprefix("scores.") if human is not None else _standard(aspects, shown)
     sides = tuple(_sides(shown, aspects, standard))
     notes = (*_notes(shown, standard), *_left_to_people(shown, sides[0]))
     return Scored(path.name, tuple(shown), sides, notes)
 
 
-def _standard(aspects: Sequence[str]) -> str | None:
+def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
+    """The aspect of people's scores that the judge's one score is compared with: what was judged, if that is said."""
+    judged = {plain_name(row.aspect) for row in rows if row.aspect}
+    if len(judged) == 1 and (same := [name for name in aspects if plain_name(name) in judged]):
+        return same[0]
     return OVERALL if OVERALL in aspects else aspects[0] if len(aspects) == 1 else None
 
 
@@ -197,20 +207,6 @@ def _anchor(identity: str, taken: Counter[str]) -> str:
     return name
 
 
-def _verdict(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    verdict = from_json(record.get("verdict"))
-    if isinstance(verdict, Mapping):
-        return verdict
-    if "judge_score" not in record and "judge_failure" not in record:
-        return None
-    score = record.get("judge_score")
-    try:
-        score = float(score) if isinstance(score, str) and score.strip() else score
-    except ValueError:
-        score = None
-    return {"score": score} | {name: record.get(f"judge_{name}") for name in ("explanation", "failure")}
-
-
 def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple[float, bool]:
     """People's score in this row, and whether there is such a column at all."""
     aspect = name.removeprefix("scores.")
@@ -229,10 +225,11 @@ def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple
 def _shown(
     row: Row, record: Mapping[str, Any], verdict: Mapping[str, Any] | None, human: Mapping[str, float], anchor: str
 ) -> Shown:
-    common: dict[str, Any] = {"row": row, "anchor": anchor, "human": human, "aspect": _words(record.get("aspect"))}
+    aspect = _words((verdict or {}).get("aspect")) or _words(record.get("aspect"))
+    common: dict[str, Any] = {"row": row, "anchor": anchor, "human": human, "aspect": aspect}
     if verdict is None:
         return Shown(**common, score=math.nan, failure="there is no verdict in this row")
-    score = _number(verdict.get("score"))
+    score = _number(_read(verdict.get("score")))
     failure = _words(verdict.get("failure"))
     if math.isnan(score) and not failure:
         failure = "no reason is given"
@@ -241,6 +238,7 @@ def _shown(
         score=math.nan if failure else score,
         failure=failure,
         explanation=_words(verdict.get("explanation")),
+        aspects=dict(_aspects(verdict.get("aspects"))),
         criteria=dict(_criteria(verdict.get("criteria"))),
         errors=_errors(verdict.get("errors"), row.output),
         views=tuple(_views(verdict.get("opinions"), row.output)),
@@ -250,7 +248,16 @@ def _shown(
         deferred=record.get("defer") is True,
         seen=record.get("seen") is True,
         judge=_words(record.get("judge")),
+        category=_words(verdict.get("category")),
     )
+
+
+def _read(cell: Any) -> Any:
+    """A score from JSON, or from a cell of a CSV."""
+    try:
+        return float(cell) if isinstance(cell, str) and cell.strip() else cell
+    except ValueError:
+        return None
 
 
 def _interval(verdict: Mapping[str, Any]) -> tuple[float, float]:
@@ -283,6 +290,16 @@ def _criteria(value: Any) -> Iterator[tuple[str, tuple[float, str]]]:
             yield str(name), (_number(said.get("score")), _words(said.get("explanation")))
         else:
             yield str(name), (_number(said), "")
+
+
+def _aspects(value: Any) -> Iterator[tuple[str, tuple[float, str]]]:
+    for name, said in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(said, Mapping):
+            failure = _words(said.get("failure"))
+            words = (
+                f"no score: {failure}" if failure else _words(said.get("category")) or _words(said.get("explanation"))
+            )
+            yield str(name), (math.nan if failure else _number(_read(said.get("score"))), words)
 
 
 def _views(value: Any, output: str) -> Iterator[View]:
@@ -366,8 +383,12 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     if d < 2:
         return Mean(mean, math.nan, math.nan, len(known))
     sums = np.bincount(code, weights=known - mean)
-    half = float(scipy.stats.t.ppf(0.975, d - 1) * math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known))
-    return Mean(mean, mean - half, mean + half, len(known))
+    error = math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known)
+    half = float(scipy.stats.t.ppf(0.975, d - 1) * error)
+    t = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+    # Equal deviations have no spread; d documents of one sign are no rarer than so many coins.
+    p = max(float(2 * scipy.stats.t.sf(abs(t), d - 1)), 2.0 ** (1 - d))
+    return Mean(mean, mean - half, mean + half, len(known), p)
 
 
 def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) -> Iterator[Side]:
@@ -375,17 +396,24 @@ def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) 
     scores = np.array([row.score for row in rows])
     people = {name: np.array([row.human.get(name, math.nan) for row in rows]) for name in aspects}
     yield _side("", scores, people.get(standard or "", nothing))
+    called = {plain_name(name): name for name in aspects}
+    several = [name for row in rows for name in row.aspects]
     criteria = [name for row in rows for name in row.criteria]
     own = [row.aspect for row in rows if row.aspect]
-    for name in dict.fromkeys([*criteria, *own, *(a for a in aspects if a != standard)]):
+    for name in dict.fromkeys([*several, *criteria, *own, *(a for a in aspects if a != standard)]):
+        same = called.get(plain_name(name), name)
         said = np.array([_of_aspect(row, name, people) for row in rows])
-        yield _side(name, said, people.get(name, nothing if standard is None else people[standard]))
+        # What was judged is said, and that is not this; or it is the one score, which is there already.
+        if (several or own) and (np.isnan(said).all() or (name in own and same == standard)):
+            continue
+        yield _side(name, said, people.get(same, nothing if several or standard is None else people[standard]))
 
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
-    """The judge's score for an aspect: the criterion's, else the verdict's where it speaks of this aspect."""
-    if name in row.criteria:
-        return row.criteria[name][0]
+    """The judge's score for an aspect: the one that is told of it, else the criterion's, else the verdict's where it
+    speaks of this aspect."""
+    if row.aspects or name in row.criteria:
+        return {**row.criteria, **row.aspects}.get(name, (math.nan, ""))[0]
     return row.score if row.aspect == name or (not row.aspect and name in people) else math.nan
 
 

@@ -1,0 +1,229 @@
+"""Gates for tests: `assert_judged` on what a judge says of outputs, `assert_agreement` on how far it agrees with
+people.
+
+Both are fixtures of judgesmith's pytest plug-in, too, which record what they found for JUnit (`--junitxml`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    from .programs.judge import Judge
+    from .programs.models.lm import Connection
+    from .signatures.values import Item, Verdict
+
+STATISTICS = ("mean", "passed", "min")
+ROUNDS, CONFIDENCE = 2000, 0.95
+#: Rows that a failed assertion shows, and characters of each.
+SHOWN, WIDTH = 3, 100
+
+Record = Callable[[str, object], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`mean>=3.5`, or `mean.low>=3.5` for the lower end of the mean's interval."""
+
+    statistic: str
+    low: bool
+    least: float
+    text: str
+
+    @classmethod
+    def parse(cls, text: str) -> Bar:
+        """Raises OptionError."""
+        left, sign, right = text.partition(">=")
+        statistic, dot, end = left.strip().partition(".")
+        try:
+            least = float(right)
+        except ValueError:
+            least = math.nan
+        no_interval = statistic == "min" and dot
+        if not sign or statistic not in STATISTICS or (dot and end != "low") or no_interval or math.isnan(least):
+            raise OptionError(
+                f"at_least={text!r} is not of the form mean>=NUMBER, passed>=SHARE or min>=NUMBER; mean.low and "
+                f"passed.low are the lower ends of {CONFIDENCE:.0%} intervals"
+            )
+        return cls(statistic, bool(dot), least, text.strip())
+
+
+def assert_judged(
+    outputs: Any,
+    *,
+    judge: str | Path | Judge,
+    at_least: str | Sequence[str],
+    lm: Any = None,
+    connection: Connection | None = None,
+    max_failed: int = 0,
+    seed: int = 0,
+    record: Record | None = None,
+) -> dict[str, Any]:
+    """Assert what a saved judge says of outputs: `assert_judged(outputs, judge="judge.json", at_least="mean>=3.5")`.
+
+    outputs: texts; rows as `Judge.score_many` takes them (dicts with source, output …, a DataFrame); or a file of rows.
+    at_least: one bar or several. `mean>=3.5` is of the scores on the judge's scale, `passed>=0.9` of the share that a
+    judge of pass and fail lets pass, `min>=2` of the lowest score; `mean.low` and `passed.low` stand for the lower end
+    of a 95 % bootstrap interval over documents (rows of one group, or of one source).
+    max_failed: rows that may have no score; they are in no mean. record: told of names and values, as pytest's
+    `record_property`. Calls are kept on disk: the same outputs cost no second call.
+
+    Returns: {judge, model, rows, failed, calls, cached_calls, and value, low, high of each statistic}.
+    Raises: AssertionError, with the reasons and the lowest rows; OptionError for no outputs or a bar that is none;
+    LabelsError, ArtifactError and ModelError as reading the rows and opening the judge do.
+    """
+    from .programs import artifact
+    from .programs.judge import Judge
+
+    bars = [Bar.parse(bar) for bar in ([at_least] if isinstance(at_least, str) else at_least)]
+    made = judge if isinstance(judge, Judge) else artifact.load(judge, lm=lm, connection=connection)
+    items = list(_items(outputs))
+    if not items or not bars:
+        raise OptionError("there is nothing to judge: no outputs" if not items else "say at_least=…, mean>=3.5 say")
+    before = made.lm.meter.usage
+    verdicts = list(made.score_many(items))
+    spent = made.lm.meter.usage - before
+    there = [(item, verdict) for item, verdict in zip(items, verdicts, strict=True) if verdict.failure is None]
+    found: dict[str, Any] = {
+        "judge": artifact.fingerprint(made), "model": made.lm.name, "rows": len(items),
+        "failed": len(items) - len(there), "calls": spent.calls, "cached_calls": spent.cached,
+    }  # fmt: skip
+    for name in dict.fromkeys(bar.statistic for bar in bars):
+        found[name] = _statistic(name, there, seed)
+    _record(found, record)
+    reasons = [
+        f"{found['failed']} of {len(items)} rows have no score (at most {max_failed} may), the first: {v.failure}"
+        for v in [v for v in verdicts if v.failure is not None][:1]
+        if found["failed"] > max_failed
+    ]
+    reasons += [reason for bar in bars for reason in _below(bar, found)]
+    if reasons:
+        raise AssertionError("\n".join(map(_line, [*reasons, *_lowest(items, verdicts)])))
+    return found
+
+
+def assert_agreement(
+    rows: str | Path,
+    *,
+    at_least: str,
+    judge: str | Path | None = None,
+    human: str | None = None,
+    more: Sequence[str] = (),
+    record: Record | None = None,
+) -> dict[str, Any]:
+    """Assert how far a judge agrees with people, by the lower end of the interval, as `judgesmith evaluate
+    --fail-under` does: `assert_agreement("labels.csv", judge="judge.json", at_least="spearman>=0.4")`.
+
+    rows: a file with people's scores, or an output of `judgesmith score`, or bench/NAME. at_least:
+    [LEVEL.]COEFFICIENT>=NUMBER. judge: a saved judge, which judges the rows now, or a column of scores; found where not
+    given. human: people's scores; found where not given. more: further words of that command. Calls are kept on disk.
+
+    Returns: what `judgesmith evaluate --json` prints. Raises: AssertionError with the gate's reasons; whatever the
+    command says is wrong as one of `errors`.
+    """
+    import contextlib
+    import io
+    import json
+
+    from .cli.main import app
+
+    options = [("--judge", judge), ("--human", human), ("--fail-under", at_least)]
+    words = [word for name, value in options if value is not None for word in (name, str(value))]
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
+        app(["evaluate", str(rows), "--json", *words, *more], standalone_mode=False)
+    told: dict[str, Any] = json.loads(said.getvalue())
+    _record(told["judges"], record)
+    if not told["gate"]["passed"]:
+        raise AssertionError("\n".join(map(_line, told["gate"]["reasons"])))
+    return told
+
+
+def _items(outputs: Any) -> Iterator[Item]:
+    from .datasets.loading import iter_rows
+    from .programs.judge import rows_of
+    from .signatures.values import Item
+
+    if isinstance(outputs, str | Path):
+        for row, _ in iter_rows(Path(outputs)):
+            yield Item(row.output, row.source, row.context, row.reference, row.group or None)
+        return
+    for row in rows_of(outputs):
+        yield Item(row) if isinstance(row, str) else Item.of(row)
+
+
+def _statistic(name: str, there: Sequence[tuple[Item, Verdict]], seed: int) -> dict[str, float]:
+    """value, low and high; NaN where there are none."""
+    if name == "passed" and any(verdict.passed is None for _, verdict in there):
+        raise OptionError("passed: this judge was not compiled from pass and fail; give mean>=… or min>=…")
+    values = [float(v.passed or 0) if name == "passed" else v.score for _, v in there]
+    if not values:
+        return {"value": math.nan, "low": math.nan, "high": math.nan}
+    if name == "min":
+        return {"value": min(values), "low": math.nan, "high": math.nan}
+    low, high = _interval(values, [item.group or item.source or n for n, (item, _) in enumerate(there)], seed)
+    return {"value": math.fsum(values) / len(values), "low": low, "high": high}
+
+
+def _interval(values: Sequence[float], groups: Iterable[object], seed: int) -> tuple[float, float]:
+    """Of the mean, by drawing whole groups again; NaN for a single group."""
+    import numpy as np
+
+    _, codes = np.unique([repr(group) for group in groups], return_inverse=True)
+    sums, counts = np.bincount(codes, values), np.bincount(codes)
+    if len(sums) < 2:
+        return math.nan, math.nan
+    drawn = np.random.default_rng(seed).integers(len(sums), size=(ROUNDS, len(sums)))
+    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
+    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def _below(bar: Bar, found: Mapping[str, Any]) -> Iterator[str]:
+    told = found[bar.statistic]
+    value = told["low" if bar.low else "value"]
+    n = found["rows"] - found["failed"]
+    shown = f"{bar.statistic} {told['value']:.3f}"
+    shown += "" if bar.statistic == "min" else f" [{told['low']:.3f}, {told['high']:.3f}]"
+    if math.isnan(value):
+        yield f"{bar.text}: {shown} of {n} rows" + (": there is no interval over one document" if n else "")
+    elif value < bar.least:
+        yield f"{bar.text}: {shown} of {n} rows"
+
+
+def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]:
+    """The rows to look at first: those without a score, then the lowest."""
+    order = sorted(range(len(items)), key=lambda n: -math.inf if verdicts[n].failure else verdicts[n].score)
+    for n in itertools.islice(order, SHOWN):
+        verdict = verdicts[n]
+        said = verdict.failure or verdict.explanation
+        yield f"  row {n + 1}: {'no score' if verdict.failure else f'{verdict.score:g}'}: {items[n].output} ({said})"
+
+
+def _line(words: str) -> str:
+    """A text of unknown origin on one line of bounded length."""
+    from .experiments.plain import one_line
+
+    line = words[: len(words) - len(words.lstrip())] + one_line(words)
+    return line if len(line) <= 4 * WIDTH else line[: 4 * WIDTH] + " …"
+
+
+def _record(found: Mapping[str, Any], record: Record | None) -> None:
+    """What stands in mappings in mappings, by names with dots."""
+    if record is None:
+        return
+    for name, value in found.items():
+        if isinstance(value, Mapping):
+            _record({f"{name}.{part}": inner for part, inner in value.items()}, record)
+        elif value is not None:
+            record(f"judgesmith.{name}", value)
+
+
+__all__ = ["assert_agreement", "assert_judged"]
