@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-train lint bench clean
 
 $(BIN)/judgesmith: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -19,6 +19,11 @@ demo: $(BIN)/judgesmith
 # start many processes: compiled modules are kept, whatever the shell says, and each process computes on one core.
 test: lint
 	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+
+# What trains needs torch (about 1 GB), which `test` does without. Tests of training stand in these folders.
+test-train: $(BIN)/judgesmith
+	$(BIN)/python -m pip install --quiet -e '.[local,train,dev]'
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/optimizers/training tests/programs/readings/test_torch_reader.py
 
 # mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links. Its cache stands
 # outside of that tree, which is made anew each time.

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..datasets.loading import read_labels
+import yaml  # type: ignore[import-untyped,unused-ignore]
+
+from ..datasets.loading import aspects_in, read_labels
 from ..datasets.marks import Kind
 from ..datasets.records import Labels
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
+from ..optimizers.several_aspects import naming
 from ..parts import Options, option
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling
-from ..programs.prompting.answers import read_criteria_list
 from ..programs.readings.opening import readable
 from ..programs.registry import judges
+from ..programs.several_aspects import AspectsJudge
 from ..signatures.values import Criterion
 from .opening import benchmark_scale, column_roles, connection_of, rows_file
 from .settings import Catalogue, JudgeInWords, ModelOptions, Owner
@@ -29,6 +33,7 @@ METHOD, OPTIMIZER = "active-critic", "random-search"
 READ = "readings"
 #: Options of the run that only a method which infers its task has a use for.
 OF_INFERENCE = ("batches", "batch_size", "keep")
+CRITERIA_FORMS = "write lines `name: definition`, or JSON or YAML: {name: definition}, or a list of {name, definition}"
 
 
 class RunOptions(JudgeInWords, CompileOptions):
@@ -134,6 +139,7 @@ class CompileRun:
     heldout_file: Path | None = None
     library_aspect: str | None = None
     api_base: str | None = None
+    registered: str | None = None
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
     model: ModelOptions = field(default_factory=ModelOptions)
@@ -150,6 +156,29 @@ class CompileRun:
             setup=setup, run=RunOptions(**found["run"]), model=ModelOptions(**found["lm"]),
             of_method=found["method"], of_optimizer=found["optimizer"], **everyday,
         )  # fmt: skip
+
+    def of_aspects(self, names: Sequence[str]) -> dict[str, CompileRun]:
+        """The run of each aspect, by its name; "all": of each that the labels' own columns tell. Raises OptionError."""
+        if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
+            raise OptionError(f"--aspect {twice} was given {names.count(twice)} times; name each aspect once")
+        if "all" in names:
+            there = aspects_in(rows_file(str(self.labels)), columns=column_roles(self.columns))
+            if "all" not in there and len(names) > 1:
+                raise OptionError("--aspect all takes every aspect; leave the others out")
+            if "all" not in there and len(there) < 2:
+                told = f"only {there[0]!r} is" if there else "none are"
+                raise OptionError(
+                    f"--aspect all: of the aspects of {self.labels.name} {told} told by a column's name; name them, "
+                    "--aspect COLUMN --aspect COLUMN"
+                )
+            names = names if "all" in there else there
+        if self.library_aspect and "/" in self.library_aspect:
+            raise OptionError(
+                f"--as {self.library_aspect} is one aspect; with several name the task, --as "
+                f"{self.library_aspect.partition('/')[0]}, in which each is found by its own name"
+            )
+        within = f"{self.library_aspect}/" if self.library_aspect else ""
+        return {name: replace(self, aspect=name, library_aspect=within + name if within else None) for name in names}
 
     def judge(self, aspect: str | None) -> Judge:
         """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
@@ -183,11 +212,10 @@ class CompileRun:
 
     def read(self) -> Labels:
         """The labels. Raises LabelsError, OptionError."""
-        scale, path = self.scale, rows_file(str(self.labels))
-        if path != self.labels and scale is None:
-            scale = benchmark_scale(str(self.labels), self.aspect)
+        name = str(self.labels)
         return read_labels(
-            path, aspect=self.aspect, scale=scale, columns=column_roles(self.columns),
+            rows_file(name), aspect=self.aspect, scale=self.scale or benchmark_scale(name, self.aspect),
+            columns=column_roles(self.columns),
             kind=self.run.kind, categories=self.run.categories,
         )  # fmt: skip
 
@@ -207,6 +235,14 @@ class CompileRun:
         return heldout
 
 
+def judge_of_aspects(runs: Mapping[str, CompileRun], labels: Mapping[str, Labels]) -> AspectsJudge:
+    """The judges of several aspects as they are before anything is learnt. Raises OptionError, with the aspect."""
+    made = {name: naming(name, lambda n: runs[n].judge(labels[n].aspect)) for name in runs}
+    for name, judge in made.items():
+        judge.beside([other for its, other in made.items() if its != name])
+    return AspectsJudge(made)
+
+
 def judge_in_words(
     method: str, given: Mapping[str, Any], words: JudgeInWords, aspect: str | None, library_aspect: str | None
 ) -> Judge:
@@ -223,14 +259,38 @@ def judge_in_words(
 
 
 def read_criteria_file(path: Path) -> list[Criterion]:
-    """The criteria of `--criteria FILE`. Raises OptionError."""
+    """The criteria of `--criteria FILE`, word for word. Raises OptionError, for an entry that is none, too."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"--criteria {path}: {error}") from None
-    found = read_criteria_list(text, most=64)
-    if not found:
-        raise OptionError(
-            f"--criteria {path}: no criteria in it; write JSON {{name: definition}} or lines `name: definition`"
-        )
+    try:
+        data = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts only; JSON is YAML, too
+    except (yaml.YAMLError, RecursionError):
+        data = None
+    if isinstance(data, dict) and isinstance(data.get("criteria"), dict | list):
+        data = data["criteria"]
+    if isinstance(data, dict) and set(data) == {"name", "definition"}:
+        data = [data]
+    if isinstance(data, dict):
+        data = [{name: definition} for name, definition in data.items()]
+    if not isinstance(data, list):  # lines whose definitions have colons of their own
+        data = [dict([line.split(":", 1)]) if ":" in line else line for line in text.splitlines() if line.strip()]
+    if not data:
+        raise OptionError(f"--criteria {path}: no criteria in it; {CRITERIA_FORMS}")
+    found = [_criterion(entry, f"--criteria {path}, entry {place}") for place, entry in enumerate(data, start=1)]
+    twice = {c.name for c in found if sum(c.name.casefold() == other.name.casefold() for other in found) > 1}
+    if twice:
+        raise OptionError(f"--criteria {path}: {', '.join(sorted(twice))} more than once; give each criterion once")
     return found
+
+
+def _criterion(entry: Any, where: str) -> Criterion:
+    """{name, definition} or {name: definition}. Raises OptionError."""
+    if isinstance(entry, dict) and set(entry) == {"name", "definition"}:
+        entry = {entry["name"]: entry["definition"]}
+    if isinstance(entry, dict) and len(entry) == 1:
+        ((name, definition),) = entry.items()
+        if isinstance(name, str) and isinstance(definition, str) and name.strip() and definition.strip():
+            return Criterion(re.sub(r"^([-*•]|\d+[.)])\s+", "", name.strip()), " ".join(definition.split()))
+    raise OptionError(f"{where}: {str(entry)[:80]!r} is no criterion; {CRITERIA_FORMS}")

@@ -104,11 +104,11 @@ class Watch:
         else:
             err.print(f"[{time.monotonic() - self._started:5.0f} s] {title} ({steps})", markup=False)
 
-    def step(self, title: str | None = None, *, there: bool = False) -> None:
-        """One more is done. there: it was done before this run, which says nothing of how fast it is."""
-        self._bar.advance(self._task)
-        self._done += 1
-        self._first += there
+    def step(self, title: str | None = None, *, there: bool = False, count: int = 1) -> None:
+        """So many more are done. there: before this run, which says nothing of how fast it is."""
+        self._bar.advance(self._task, count)
+        self._done += count
+        self._first += count * there
         if title and self._live:
             self._bar.update(self._task, description=escape(title))
         elif not self._live and time.monotonic() >= self._due:
@@ -133,9 +133,9 @@ class Watch:
 
     def best(self, text: str) -> None:
         if self._live:
-            self._bar.update(self._task, best=f"best Q so far {escape(text)}")
+            self._bar.update(self._task, best=f"best so far {escape(text)}")
         else:
-            err.print(f"          best Q so far {text}", markup=False)
+            err.print(f"          best so far {text}", markup=False)
 
 
 def duration(seconds: float) -> str:

@@ -25,7 +25,8 @@ def refuse_deferring(output: Path, sure: bool) -> None:
         raise OptionError("--defer works on .jsonl outputs; name the output .jsonl")
     if not sure:
         raise OptionError(
-            "--defer needs a judge that knows how sure its scores are; compile it from labels with this version"
+            "--defer needs a judge that knows how sure its scores are; compile it from labels with this version, and "
+            "for one aspect"
         )
 
 

@@ -9,80 +9,27 @@ goes there beyond the demonstrations that the judge itself holds.
 from __future__ import annotations
 
 import json
-import logging
 import math
-import os
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from ..errors import JudgesmithError, MissingExtraError, OptionError
+from ..errors import JudgesmithError, OptionError
 from ..optimizers.report import CompileReport
 from ..programs import artifact
 from ..programs.judge import Judge
+from ..programs.mlflow_store import CHECK, LOG, mlflow_part, patience, short
 from ..programs.models.lm import Connection, LanguageModel, language_model
 from ..signatures.values import Verdict
 
-INSTALL = "pip install 'judgesmith[mlflow]'"
-#: Before a run: tries and seconds to a try after which the tracking store counts as not there. MLflow's own are eight
-#: tries of two minutes.
-CHECK = (1, 5)
-#: The same for logging, where there is something to lose.
-LOG = (3, 30)
 #: What MLflow takes in one request, and of one parameter (older servers: 500 characters).
 METRICS_AT_ONCE, PARAMS_AT_ONCE, LONGEST_PARAM = 1000, 100, 500
 #: MLflow's default name of an expected answer, which counts as a reference.
 EXPECTED = "expected_response"
-
-
-def _mlflow(part: str, what: str) -> Any:
-    """A module of MLflow. Its usage statistics stay off unless the user's environment says otherwise."""
-    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
-    try:
-        return import_module(part)
-    except ImportError as error:
-        raise MissingExtraError(f"{what} needs MLflow 3 ({error}): {INSTALL}") from None
-
-
-@contextmanager
-def _patience(retries: int, seconds: int) -> Iterator[None]:
-    """MLflow without chatter (its log, its bars, an address on stdout), and with bounds on how long it waits for a
-    server; those that the user's environment sets hold."""
-    bounds = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": retries, "MLFLOW_HTTP_REQUEST_TIMEOUT": seconds}
-    ours = {name: str(value) for name, value in bounds.items() if name not in os.environ}
-    ours |= {"MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true", "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false"}
-    before = {name: os.environ.get(name) for name in ours}
-    loggers = [logging.getLogger(name) for name in ("mlflow", "alembic", "urllib3")]
-    levels = [logger.level for logger in loggers]
-    try:
-        os.environ.update(ours)
-        for logger in loggers:
-            logger.setLevel(logging.ERROR)
-        yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-
-
-def _short(error: BaseException | str) -> str:
-    """A foreign message in one line, without the name and password that an address may hold."""
-    text = re.sub(r"://[^/@\s]*@", "://", str(error) or type(error).__name__)
-    # urllib3 says within urllib3 within requests within MLflow what became of a request; its innermost words suffice.
-    head, caused, cause = text.partition(" (Caused by ")
-    if caused:
-        text = f"{head.split(' failed with exception')[0]} failed: {cause.rsplit(': ', 1)[-1]}".rstrip("'\")")
-    text = " ".join(text.split())
-    return text if len(text) <= 300 else f"{text[:299]}…"
 
 
 def _without_addresses(text: str) -> str:
@@ -94,11 +41,13 @@ def _without_addresses(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A run that was logged. error: why it could not be, or not wholly; run: None where not even the run was made."""
+    """A run that was logged. error: why it could not be, or not wholly; run: None where not even the run was made.
+    model: the address of the registered judge, where that was asked for."""
 
     experiment: str
     run: str | None
     error: str | None = None
+    model: str | None = None
 
     def to_dict(self) -> dict[str, str | None]:
         return asdict(self)
@@ -111,13 +60,17 @@ class ExperimentLog:
     cannot be used: within seconds, before anything is spent on a judge.
     """
 
-    def __init__(self, experiment: str) -> None:
+    def __init__(self, experiment: str, register: str | None = None) -> None:
+        """register: NAME or NAME@ALIAS, where the judge is to be registered, too."""
         self.experiment = experiment.strip()
+        self._name, at, self._alias = (register or "").partition("@")
+        if register is not None and (not self._name.strip() or (at and not self._alias) or "/" in self._name):
+            raise OptionError(f"--register {register!r}: give NAME or NAME@ALIAS, without a slash")
         if not self.experiment:
             raise OptionError("--mlflow: name the experiment to log to")
-        self._entities = _mlflow("mlflow.entities", "--mlflow")
-        mlflow = _mlflow("mlflow", "--mlflow")
-        with _patience(*CHECK):
+        self._entities = mlflow_part("mlflow.entities", "--mlflow")
+        mlflow = mlflow_part("mlflow", "--mlflow")
+        with patience(*CHECK):
             try:
                 self._client = mlflow.MlflowClient()
                 found = self._client.get_experiment_by_name(self.experiment)
@@ -127,7 +80,7 @@ class ExperimentLog:
             except Exception as error:
                 raise OptionError(
                     f"--mlflow {self.experiment}: MLflow's tracking store cannot be used; see MLFLOW_TRACKING_URI "
-                    f"({_short(error)})"
+                    f"({short(error)})"
                 ) from None
         if deleted:
             raise OptionError(
@@ -135,11 +88,18 @@ class ExperimentLog:
                 f"`mlflow experiments restore -x {self._id}`"
             )
 
+    @classmethod
+    def of(cls, experiment: str | None, register: str | None) -> ExperimentLog | None:
+        """From --mlflow and --register; None where neither was given."""
+        if experiment is None and register is None:
+            return None
+        return cls(experiment if experiment is not None else str(register).partition("@")[0], register)
+
     def log(self, judge: Judge, report: CompileReport) -> Logged:
         """Log one run: parameters, metrics, each candidate as a step, and as files the judge, the report, a table of
         the candidates and the notes. Never raises for the store: what went wrong is in the result's `error`."""
         run: str | None = None
-        with _patience(*LOG):
+        with patience(*LOG):
             try:
                 now = int(time.time() * 1000)
                 started = now - int(report.seconds * 1000)
@@ -156,9 +116,22 @@ class ExperimentLog:
                         self._client.set_terminated(run, status="FAILED")
                     raise
                 self._client.set_terminated(run, status="FINISHED")
+                model = self._register(run, judge, told) if self._name else None
             except Exception as error:  # whatever a store may raise: the judge is saved, and this is but its record
-                return Logged(self.experiment, run, _short(error))
-        return Logged(self.experiment, run)
+                return Logged(self.experiment, run, short(error))
+        return Logged(self.experiment, run, model=model)
+
+    def _register(self, run: str, judge: Judge, told: Mapping[str, Any]) -> str:
+        """The next version of the registered model, whose files are the run's: judge.json, and no pickle. Its address,
+        by alias where there is one."""
+        if not self._client.search_registered_models(f"name = '{self._name}'", max_results=1):
+            self._client.create_registered_model(self._name)
+        source = self._client.get_run(run).info.artifact_uri
+        made = self._client.create_model_version(self._name, source, run_id=run, tags=tags(judge, told))
+        if not self._alias:
+            return f"models:/{self._name}/{made.version}"
+        self._client.set_registered_model_alias(self._name, self._alias, made.version)
+        return f"models:/{self._name}@{self._alias}"
 
     def _numbers(self, run: str, params: Mapping[str, str], values: Sequence[tuple[str, float, int]], now: int) -> None:
         entities = self._entities
@@ -227,24 +200,26 @@ def metrics(told: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Name, value and step (0) of a report's numbers. An undefined one is left out: MLflow draws NaN as 0."""
     found: dict[str, Any] = {"seconds": told["seconds"]}
     for part in ("heldout", "zero_shot"):
-        for name in ("q", "low", "high", "n", "failed", "pearson", "spearman", "kendall"):
-            found[f"{part}.{name}"] = told[part][name]
+        for name in ("value", "q", "low", "high", "n", "failed", "pearson", "spearman", "kendall"):
+            found[f"{part}.{name}"] = told[part].get(name)
     for part in ("difference", "mean_absolute_error"):
         found |= {f"{part}.{name}": value for name, value in told[part].items()}
-    found |= {f"selected.{name}": told["selected"].get(name) for name in ("q", "q_corrected", "demos")}
+    found |= {
+        f"selected.{name}": told["selected"].get(name) for name in ("value", "corrected", "q", "q_corrected", "demos")
+    }
     for name in ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"):
         found[name] = told[name]
     return [(name, float(value), 0) for name, value in found.items() if _is_number(value)]
 
 
 def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
-    """The candidates' Q on the training rows, one step each in the order in which they were tried. One that a race
-    dropped is left out: its Q is that of some of the rows, and no point of the same curve."""
+    """The candidates' agreement on the training rows, one step each in the order in which they were tried. One that a
+    race dropped is left out: its agreement is that of some of the rows, and no point of the same curve."""
     return [
         (f"candidate.{name}", float(candidate[name]), step)
         for step, candidate in enumerate(candidates)
         if not candidate.get("dropped")
-        for name in ("q", "low", "high", "failed")
+        for name in ("value", "q", "low", "high", "failed")
         if _is_number(candidate.get(name))
     ]
 
@@ -284,7 +259,7 @@ def mlflow_scorer(
 ) -> Any:
     """A judge as a scorer for `mlflow.genai.evaluate(data=…, scorers=[…])`.
 
-    judge: a Judge, the file of a saved one, or one that `compile --mlflow` logged ("runs:/RUN_ID/judge.json"). lm,
+    judge: a Judge, the file of a saved one, or one in MLflow ("models:/NAME@ALIAS", "runs:/RUN_ID"). lm,
     connection: as for `load`. name: of the scorer and its feedback; default the aspect that the judge was compiled for.
 
     What is judged comes from what MLflow hands to a scorer, a text as it is and anything else as JSON:
@@ -302,8 +277,8 @@ def mlflow_scorer(
     Raises: MissingExtraError without MLflow; OptionError for a judge that ranks the outputs of a document among each
     other and so cannot judge one alone; ArtifactError for a file that is no judge; ModelError without a model.
     """
-    scorers = _mlflow("mlflow.genai.scorers", "mlflow_scorer")
-    entities = _mlflow("mlflow.entities", "mlflow_scorer")
+    scorers = mlflow_part("mlflow.genai.scorers", "mlflow_scorer")
+    entities = mlflow_part("mlflow.entities", "mlflow_scorer")
     made = _open(judge, lm, connection)
     if made.whole_documents:
         raise OptionError(
@@ -347,14 +322,6 @@ def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> 
         if lm is None and connection is not None:
             raise OptionError("connection is for a judge's file, or goes with lm; this judge has its model already")
         return judge if lm is None else judge.copy_for(_language_model=language_model(lm, connection=connection))
-    if str(judge).startswith("runs:/"):
-        try:
-            with _patience(*LOG):
-                judge = _mlflow("mlflow.artifacts", "mlflow_scorer").download_artifacts(artifact_uri=str(judge))
-        except MissingExtraError:
-            raise
-        except Exception as error:  # see ExperimentLog
-            raise OptionError(f"{judge} cannot be fetched from MLflow ({_short(error)})") from None
     return artifact.load(judge, lm=lm, connection=connection)
 
 
@@ -393,7 +360,7 @@ def _wanted(given: Any, what: str, wanted: Part, option: str) -> Any:
     try:
         return wanted(given)
     except Exception as error:  # the user's own function, on a row that it does not expect
-        raise OptionError(f"{option} fails on this row's {what}: {type(error).__name__}: {_short(error)}") from None
+        raise OptionError(f"{option} fails on this row's {what}: {type(error).__name__}: {short(error)}") from None
 
 
 def _keys(given: Mapping[Any, Any]) -> str:

@@ -58,9 +58,13 @@ def connection(
     )  # fmt: skip
 
 
+def _names_benchmark(name: str) -> bool:
+    return name.startswith(PREFIX) and not Path(name).exists()
+
+
 def rows_file(name: str) -> Path:
     """The file that a command names: of `bench/NAME` what the benchmark sets find, or a file of JUDGESMITH_DATA."""
-    if not name.startswith(PREFIX) or Path(name).exists():
+    if not _names_benchmark(name):
         return Path(name)
     from ..datasets.benchmarks import catalog
 
@@ -68,7 +72,10 @@ def rows_file(name: str) -> Path:
 
 
 def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None:
-    """The scale of an aspect of `bench/NAME`, or of all of a mean; None where its card has none with two ends."""
+    """The scale of an aspect of `bench/NAME`, or of all of a mean; None where its card has none with two ends, and for
+    any other file."""
+    if not _names_benchmark(name):
+        return None
     from ..datasets.benchmarks import catalog
 
     known = catalog.benchmark(name.removeprefix(PREFIX)).aspects
@@ -149,6 +156,7 @@ def open_judge(path: Path, lm: str | None, where: Connection | None = None) -> J
     name = lm or artifact.model_of(read, where)
     artifact.connect(judge, where)
     judge.set_lm(open_model(name, where, artifact.sampling_of(read)))
+    judge.located(path)
     open_others(judge, where)
     return judge
 
@@ -188,6 +196,12 @@ def _judge_there(path: Path) -> str | None:
 
 def check_writable(path: Path, *inputs: Path | None) -> None:
     """Before anything is spent: can the judge be saved at all, and not over one of the inputs?"""
+    check_writable_file(path, *inputs)
+    _judge_there(path)
+
+
+def check_writable_file(path: Path, *inputs: Path | None) -> None:
+    """`check_writable` for a file of any kind."""
     for file in inputs:
         if file is not None and path.exists() and file.exists() and path.samefile(file):
             raise OptionError(f"-o {path} is an input of this command; name another file")
@@ -201,4 +215,3 @@ def check_writable(path: Path, *inputs: Path | None) -> None:
             path.unlink()
     except OSError as error:
         raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
-    _judge_there(path)

@@ -146,7 +146,7 @@ class JsonlSink:
     def __init__(self, path: Path, *, append: bool) -> None:
         self.path = path
         if append and self._ours():
-            _drop_half_line(path)
+            drop_half_line(path)
         self._file: IO[str] = path.open("a" if append else "w", encoding="utf-8", errors=SURROGATES)
 
     def _ours(self) -> bool:
@@ -188,13 +188,16 @@ class JsonlSink:
 
 
 class CsvSink:
-    """Flat columns: the input's own, then the verdict's; criteria and errors are JSON in one cell."""
+    """Flat columns: the input's own, then the verdict's; criteria and errors are JSON in one cell. The verdict on an
+    aspect, of a judge of several, has columns of its own: judge_score.ASPECT and so on."""
 
     COLUMNS = (
         "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge",
         "judge_suspicious", "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread",
-        "judge_errors",
+        "judge_errors", "judge_aspect",
     )  # fmt: skip
+    #: Of each aspect.
+    OF_ASPECT = ("judge_score", "judge_explanation", "judge_failure", "judge_category", "judge_low", "judge_high")
     #: By which an output is known; those of earlier versions have fewer columns.
     KNOWN_BY = frozenset(COLUMNS[:7])
 
@@ -219,7 +222,7 @@ class CsvSink:
             for row in rows:
                 failure = row["judge_failure"] or None
                 yield {
-                    **{unguarded(k): unguarded(v) for k, v in row.items() if k not in self.COLUMNS},
+                    **{unguarded(k): unguarded(v) for k, v in row.items() if not self._is_ours(k)},
                     "id": unguarded(row["judge_id"]),
                     "judge": row["judge"],
                     "seen": row["judge_seen"] == "yes",
@@ -230,11 +233,19 @@ class CsvSink:
                     },
                 }
 
+    def _is_ours(self, column: str) -> bool:
+        return column in self.COLUMNS or column.partition(".")[0] in self.OF_ASPECT
+
     def write(self, record: Mapping[str, Any]) -> None:
         verdict = record["verdict"]
         flat = {k: v for k, v in record.items() if k not in ("verdict", "judge", "seen")}
+        ours = _flat(verdict)
+        for name, part in (verdict.get("aspects") or {}).items():
+            told = _flat(part)
+            ours |= {_cell(f"{column}.{name}"): told[column] for column in self.OF_ASPECT}
         if self._writer is None:
-            columns = self._header or [*(k for k in map(_cell, flat) if k not in self.COLUMNS), *self.COLUMNS]
+            own = dict.fromkeys([*self.COLUMNS, *ours])
+            columns = self._header or [*(k for k in map(_cell, flat) if k not in own), *own]
             self._writer = csv.DictWriter(self._file, columns, extrasaction="ignore")
             if self._header is None:
                 with _writing(self.path):
@@ -244,22 +255,8 @@ class CsvSink:
                 f"row {record['id']!r} has {late[0]!r}, which the first row does not have: a .csv cannot take it; "
                 "name the output .jsonl"
             )
-        flat |= {
-            "judge_score": verdict["score"],
-            "judge_explanation": verdict["explanation"],
-            "judge_failure": verdict["failure"] or "",
-            "judge_repaired": "yes" if verdict["repaired"] else "",
-            "judge_suspicious": verdict["suspicious"] or "",
-            "judge_low": (verdict.get("interval") or {}).get("low", ""),
-            "judge_high": (verdict.get("interval") or {}).get("high", ""),
-            "judge_criteria": verdict["criteria"] or "",
-            "judge_spread": verdict.get("spread"),
-            "judge_errors": verdict["errors"] or "",
-            "judge_category": verdict.get("category") or "",
-            "judge_seen": "yes" if record.get("seen") else "",
-            "judge_id": record["id"],
-            "judge": record["judge"],
-        }
+        told = {"judge_seen": "yes" if record.get("seen") else "", "judge_id": record["id"], "judge": record["judge"]}
+        flat |= ours | told
         with _writing(self.path):
             self._writer.writerow({_cell(k): _cell(v) for k, v in flat.items()})
             self._file.flush()
@@ -273,6 +270,25 @@ class CsvSink:
             if self._new and _csv_header(self.path) is None:
                 with suppress(OSError):
                     os.truncate(self.path, 0)
+
+
+def _flat(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """A verdict as cells, by column."""
+    interval = verdict.get("interval") or {}
+    return {
+        "judge_score": verdict["score"],
+        "judge_explanation": verdict["explanation"],
+        "judge_failure": verdict["failure"] or "",
+        "judge_repaired": "yes" if verdict["repaired"] else "",
+        "judge_suspicious": verdict["suspicious"] or "",
+        "judge_low": interval.get("low", ""),
+        "judge_high": interval.get("high", ""),
+        "judge_criteria": verdict["criteria"] or "",
+        "judge_spread": verdict.get("spread"),
+        "judge_errors": verdict["errors"] or "",
+        "judge_category": verdict.get("category") or "",
+        "judge_aspect": verdict.get("aspect") or "",
+    }
 
 
 def _cell(value: Any) -> Any:
@@ -308,7 +324,7 @@ def _drop_half_row(path: Path) -> None:
         file.truncate(whole)
 
 
-def _drop_half_line(path: Path) -> None:
+def drop_half_line(path: Path) -> None:
     """A killed run may have left half a line: it is taken away, its row is judged again."""
     with path.open("rb+") as file:
         size = file.seek(0, os.SEEK_END)
@@ -352,9 +368,11 @@ class Run:
     summary: ScoreSummary = field(default_factory=ScoreSummary)
     mark: str = ""
     known: Seen = field(default_factory=Seen)
+    aspect: str = ""
 
     def __post_init__(self) -> None:
         self.mark = fingerprint(self.judge)
+        self.aspect = self.judge.judges_aspect
         self.known = Seen(self.judge.provenance)
 
     def kept(self, old: Mapping[str, Any]) -> None:
@@ -366,7 +384,14 @@ class Run:
 
     def made(self, row: Row, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
         """A row that was judged now. Raises BudgetError where too many have failed."""
-        made = _record(row, record, verdict, self.mark, self.known, self.raw)
+        told = verdict.to_dict(raw=self.raw or verdict.failure is not None)
+        made = {
+            **finite(record),
+            "id": row.id,
+            "verdict": told | ({"aspect": self.aspect} if self.aspect else {}),
+            "judge": self.mark,
+            "seen": self.known.knows(row.source, row.output),
+        }
         self.summary.count(made)
         self.summary.new_failed += bool(verdict.failure)
         return made
@@ -555,16 +580,6 @@ def item_of(row: Row) -> Item:
     return Item(row.output, row.source, row.context, row.reference, row.group or None)
 
 
-def _record(row: Row, record: Mapping[str, Any], verdict: Verdict, mark: str, known: Seen, raw: bool) -> dict[str, Any]:
-    return {
-        **finite(record),
-        "id": row.id,
-        "verdict": verdict.to_dict(raw=raw or verdict.failure is not None),
-        "judge": mark,
-        "seen": known.knows(row.source, row.output),
-    }
-
-
 def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None, mark: str) -> None:
     """Raises OptionError unless `old` is what this judge wrote for this very row."""
     verdict = old.get("verdict")
@@ -597,4 +612,4 @@ def _plain(value: Any) -> str:
     return text.encode("utf-8", SURROGATES).decode()
 
 
-__all__ = ["Run", "ScoreSummary", "item_of", "plan", "score_file", "score_rows"]
+__all__ = ["Run", "ScoreSummary", "drop_half_line", "item_of", "plan", "score_file", "score_rows"]

@@ -53,7 +53,7 @@ class JudgeInWords(Options):
 
     task: str = option("", "What is judged, in your words, in place of inferring it.")
     criteria: Path | None = option(
-        None, "Your criteria in place of inferred ones: a file of JSON {name: definition}, or lines `name: definition`."
+        None, "Your criteria in place of inferred ones: lines `name: definition`, or JSON or YAML."
     )
     aspect_file: Path | None = option(None, "A YAML file that adds aspects to the library or changes some.")
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -128,7 +129,7 @@ def test_the_wheel_holds_what_it_must_and_nothing_else(wheel: Path) -> None:
     assert len(presets) > 20
     assert {f"judgesmith/{name}" for name in presets} <= held
     assert {"judgesmith/py.typed", "judgesmith/__init__.pyi"} <= held
-    assert not any("test" in name.split("/")[-1] for name in held)
+    assert not [name for name in held if re.fullmatch(r"(.*/)?(test_[^/]*|[^/]*_test\.py|conftest\.py)", name)]
     assert "\nLicense-Expression: Apache-2.0\n" in about
     assert "judgesmith = judgesmith.cli.main:main" in commands
 

@@ -29,7 +29,7 @@ class DiscernOptions(LimitOptions):
         "cache of calls; -o keeps what was asked.",
         ge=1,
     )
-    criteria: bool = option(False, "The judge's criteria are its metrics, in place of its score.")
+    criteria: bool = option(False, "The judge's criteria, or its aspects, are its metrics, in place of its score.")
     weights: Path | None = option(
         None,
         "An expert's weight of each metric by perturbation, .csv or .json; none: our own table (see "

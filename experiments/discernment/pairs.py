@@ -266,6 +266,7 @@ def judge(
     for metric, k, asks in tasks:
         items = [ask.row if contender.against_reference else Item.of(ask.row) for ask in asks]
         for ask, verdict in zip(asks, contender.scorers[metric].score_many(items), strict=True):
+            parts: Mapping[str, Any] = {**verdict.criteria, **verdict.aspects}
             book.add(
                 {
                     "judge": contender.name,
@@ -273,7 +274,7 @@ def judge(
                     "text": ask.key,
                     "repeat": k,
                     "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
-                    "criteria": {n: c.score for n, c in verdict.criteria.items() if not math.isnan(c.score)},
+                    "criteria": {n: c.score for n, c in parts.items() if not math.isnan(c.score)},
                     "explanation": verdict.explanation,
                     "failure": verdict.failure,
                 }

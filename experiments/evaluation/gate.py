@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 from ...errors import OptionError
+from ...optimizers.agreement.meta.decided import LEVEL_OF
 from ...optimizers.agreement.meta.evaluation import MetaEvaluation, rows_of, text
-from ...optimizers.agreement.meta.inputs import AVERAGE, COEFFICIENTS, LEVELS
+from ...optimizers.agreement.meta.inputs import AVERAGE, COEFFICIENTS, DECIDED, LEVELS
 
 
 @dataclass(frozen=True)
@@ -22,12 +23,12 @@ class Gate:
 
     @classmethod
     def parse(cls, text: str) -> Gate:
-        """Read `spearman>=0.4`, `sample.kendall > 0.3`, `q>=1.2`. Raises OptionError."""
+        """Read `spearman>=0.4`, `sample.kendall > 0.3`, `q>=1.2`, `balanced-accuracy>=0.7`. Raises OptionError."""
         for sign in (">=", ">"):
             left, found, right = text.partition(sign)
             if found:
                 break
-        *level, name = left.strip().lower().split(".")
+        *level, name = left.strip().lower().replace("balanced_", "balanced-").split(".")
         try:
             least = float(right)
         except ValueError:
@@ -40,7 +41,10 @@ class Gate:
         if level and level[0] not in LEVELS:
             raise OptionError(f"--fail-under {text!r}: level {level[0]!r} is none of {', '.join(LEVELS)}")
         high = 3.0 if name == "q" else 1.0
-        low = 0.0 if name.startswith("accuracy") else -high
+        low = 0.0 if "accuracy" in name or name in ("auc", "pairwise") else -high
+        if name in DECIDED and level and level[0] != LEVEL_OF[name]:
+            where = "within documents" if LEVEL_OF[name] == "sample" else "over all rows together"
+            raise OptionError(f"--fail-under {text!r}: {name} is measured {where}; leave {level[0]} out")
         if not low <= least <= high:
             raise OptionError(f"--fail-under {text!r}: {name} lies in {low:g}..{high:g}")
         return cls(name, level[0] if level else None, least, found == ">", text.strip())
@@ -49,7 +53,7 @@ class Gate:
         """The reasons why the first judge fails, none if it passes. Coverage: share of labelled rows with a score."""
         table = result.agreement
         name = str(table["judge"].iloc[0])
-        level = self.level or str(table["level"].iloc[0])
+        level = self.level or LEVEL_OF.get(self.coefficient) or str(table["level"].iloc[0])
         if level not in set(table["level"]):
             return [f"level {level} was not computed for these rows"]
         rows = table[

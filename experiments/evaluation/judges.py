@@ -23,6 +23,7 @@ from .sources import (
     check_systems,
     inside,
     json_lines,
+    own_categories,
     places,
     read_cell,
     read_file,
@@ -32,6 +33,7 @@ from .sources import (
     references_beside,
     some,
 )
+from .verdicts import aspects_of, matched, part_of, plain_name, verdict_of
 
 ASPECT = "{aspect}"  # in a judge's column or file: one for each aspect
 
@@ -99,7 +101,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     column = next((name for name in POSITIONS if name in base.names()), None)
     if column is not None:
         joined.positions = [as_text(record.get(column)) for record in records]
-    read_people(joined, base, rows, records, wanted.human, wanted.scale)
+    read_people(joined, base, rows, records, wanted.human or _judged_aspects(rows, files, specs), wanted.scale)
     read_raters(joined, base, place)
     tables = [_metric_file(path) for path in wanted.metrics]
     beside = base.path.with_name(base.path.name.split(".")[0] + ".metrics.jsonl")
@@ -148,7 +150,7 @@ def _leave_out(joined: Judged) -> None:
     joined.rows = [joined.rows[i] for i in kept]
     joined.human = {aspect: scores[kept] for aspect, scores in joined.human.items()}
     joined.ratings = {aspect: table[kept] for aspect, table in joined.ratings.items()}
-    for given in (joined.judges, joined.uncalibrated):
+    for given in (joined.judges, joined.uncalibrated, joined.decided):
         given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
     joined.explanations = {name: [texts[i] for i in kept] for name, texts in joined.explanations.items()}
     if joined.positions is not None:
@@ -336,32 +338,55 @@ def _verdicts(
             else _joined_rows(joined, file, rows, place)
         )
     name = _free(file.origin.split(".")[0] or "judge", joined.judges)
-    score, raw = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+    told = [verdict_of(record) or {} for record in file.records]
     explanations = [""] * len(rows)
     for i, j in where:
-        record, row = file.records[j], file.rows[j]
-        if nested:
-            verdict = record.get("verdict")
-            verdict = verdict if isinstance(verdict, Mapping) else {}
-            score[i] = read_number(file, row, "verdict.score", verdict.get("score"))
-            raw[i] = read_number(file, row, "verdict.percent", verdict.get("percent"))
-            explanations[i] = str(verdict.get("explanation") or verdict.get("failure") or "")
-        else:
-            score[i] = read_number(file, row, "judge_score", record.get("judge_score"))
-            explanations[i] = str(record.get("judge_explanation") or record.get("judge_failure") or "")
+        record = file.records[j]
+        explanations[i] = str(told[j].get("explanation") or told[j].get("failure") or "")
         seen = record.get("seen", record.get("judge_seen"))
-        if seen is True or str(seen).lower() == "true":
+        if seen is True or str(seen).lower() in ("true", "yes"):
             joined.seen.add(i)
         if record.get("defer") is True:
             joined.deferred.add(i)
-    joined.judges[name] = dict.fromkeys(joined.human, score)
+    by_human = matched(joined, name, aspects_of(told))
+    scores = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
+    raw = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
+    said: dict[str, list[tuple[Any, Any]]] = {aspect: [(None, None)] * len(rows) for aspect in by_human}
+    for human, aspect in by_human.items():
+        column = "verdict.score" if nested else "judge_score"
+        for i, j in where:
+            of = part_of(told[j], aspect)
+            scores[human][i] = read_number(file, file.rows[j], column, of.get("score"))
+            raw[human][i] = read_number(file, file.rows[j], "verdict.percent", of.get("percent"))
+            said[human][i] = of.get("category"), of.get("passed")
+        own_categories(joined, name, said[human], [human])
+    joined.judges[name] = scores
     joined.on_scale.add(name)
     joined.explanations[name] = explanations
-    if not np.isnan(raw).all() and len(set(joined.scales.values())) == 1:
+    if len(set(joined.scales.values())) == 1:
         low, high = next(iter(joined.scales.values()))
-        before = low + (high - low) * raw / 100.0
-        if not np.allclose(before, score, atol=1e-6, equal_nan=True):  # a judge without calibration has no other stage
-            joined.uncalibrated[name] = dict.fromkeys(joined.human, before)
+        before = {human: low + (high - low) * values / 100.0 for human, values in raw.items()}
+        # A judge without calibration has no other stage.
+        staged = {
+            human: values
+            for human, values in before.items()
+            if not np.isnan(values).all() and not np.allclose(values, scores[human], atol=1e-6, equal_nan=True)
+        }
+        if staged:
+            joined.uncalibrated[name] = staged
+
+
+def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
+    """The aspects of people's scores that the judges say they judge: those are compared where none is named."""
+    judged: set[str] = set()
+    for spec in specs:
+        if spec.column.lower().endswith(".json") and Path(spec.column).is_file():
+            judge = artifact.build(artifact.read(Path(spec.column)))
+            judged |= {plain_name(name) for name in (*judge.by_aspect, judge.judges_aspect) if name}
+    for file in files if not specs else ():
+        judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
+    known = dict.fromkeys(name for row in rows for name in row.scores)
+    return [name for name in known if plain_name(name) in judged]
 
 
 def _free(name: str, taken: Iterable[str]) -> str:

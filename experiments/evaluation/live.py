@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,8 @@ from ..console import Watch, duration
 from ..limits import SAMPLED, Estimate, Limits, estimate
 from ..opening import open_judge, quiet
 from ..scoring import ScoreSummary, item_of
-from .sources import Judged, LiveJudge, some
+from .sources import Judged, LiveJudge, own_categories, some
+from .verdicts import plain_name
 
 
 @dataclass(frozen=True)
@@ -112,11 +113,14 @@ def _judge_rows(
             limits.check(summary.failed, summary.rows, verdict.failure)
     usage = meter.usage - before
     aspects = _aspects_of(live, path)
-    score = np.array([verdict.score for verdict in verdicts])
-    joined.judges[live.name] |= dict.fromkeys(aspects, score)
     _explain(joined, live, aspects, verdicts)
-    _compare_scales(joined, live.name, aspects, judge, verdicts)
-    _compare_aspects(joined, live.name, aspects, judge)
+    by_human = _matched(joined, live.name, aspects, judge)
+    for judged in dict.fromkeys(by_human.values()):
+        told = verdicts if judged is None else [verdict.aspects.get(judged, Verdict.failed("")) for verdict in verdicts]
+        humans = [human for human, part in by_human.items() if part == judged]
+        joined.judges[live.name] |= dict.fromkeys(humans, np.array([verdict.score for verdict in told]))
+        own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in told], humans)
+        _compare_scales(joined, live.name, humans, judge.by_aspect.get(judged or "", judge), told)
     return LiveRun(live.name, path, judge.lm.name, summary, usage)
 
 
@@ -154,12 +158,14 @@ def _compare_scales(
         joined.uncalibrated.setdefault(name, {}).update(dict.fromkeys(same, raw))
 
 
-def _compare_aspects(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> None:
-    """A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
-    labels = judge.provenance.get("labels")
-    compiled = judge.options().get("aspect") or (labels.get("aspect") if isinstance(labels, Mapping) else None)
-    if not isinstance(compiled, str) or not compiled or compiled in GENERAL:
-        return
-    other = [a for a in aspects if a.removeprefix("zscores.").casefold() != compiled.casefold()]
-    if other:
+def _matched(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> dict[str, str | None]:
+    """For each aspect of people's scores, the judged aspect that it is compared with; None for the judge's one score.
+    A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
+    several = {plain_name(aspect): aspect for aspect in judge.by_aspect}
+    found: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in aspects}
+    compiled = judge.options().get("aspect") or judge.judges_aspect or ", ".join(judge.by_aspect)
+    same = plain_name(compiled)
+    other = [a for a, part in found.items() if part is None and plain_name(a) != same]
+    if compiled and compiled not in GENERAL and other:
         joined.notes.append(f"{name} was compiled for {compiled!r}; it is compared with people's {some(other)} here")
+    return found

@@ -46,4 +46,7 @@ class EvaluateOptions(LimitOptions, EvaluationOptions):
     )
     csv: Path | None = option(None, "Write the agreement as CSV.")
     latex: Path | None = option(None, "Write the agreement as a LaTeX table.")
+    markdown: Path | None = option(
+        None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
+    )
     min_coverage: float = option(0.95, "Share of rows that need a score to pass --fail-under.", ge=0, le=1)

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...datasets.loading import iter_rows
-from ...datasets.marks import Marks
+from ...datasets.loading import iter_rows, open_table, read_labels
+from ...datasets.marks import Marks, folded
+from ...datasets.preferences import Pairs
 from ...datasets.records import OVERALL, Columns, Row, from_json, infer_scale, is_missing, parts_of, read_ratings
 from ...errors import LabelsError, OptionError
 from ...optimizers.agreement.correlation import Vector
@@ -29,7 +30,8 @@ class Judged:
     live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
     in their places. seen: places of rows that a judge was compiled from. positions: where each output was shown to
     people, if the rows say so. on_scale: judges whose scores are known to be on people's scale.
-    deferred: places of rows that are left to a person.
+    deferred: places of rows that are left to a person. kinds, marks: of people's scores, by aspect. decided: the number
+    of each row's category, by judges that have categories as people have.
     """
 
     origin: str
@@ -45,6 +47,9 @@ class Judged:
     seen: set[int] = field(default_factory=set)
     positions: list[str | None] | None = None
     on_scale: set[str] = field(default_factory=set)
+    kinds: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, Marks] = field(default_factory=dict)
+    decided: dict[str, dict[str, Vector]] = field(default_factory=dict)
     deferred: set[int] = field(default_factory=set)
 
     @property
@@ -80,13 +85,17 @@ class LiveJudge:
 
 @dataclass(frozen=True)
 class File:
-    """A file as rows and as its own records; chosen: the columns' roles that the user named."""
+    """A file as rows and as its own records; chosen: the columns' roles that the user named. compared: people compared
+    two outputs in each row of the file, and the rows here are these outputs with the shares of comparisons that they
+    won.
+    """
 
     origin: str
     path: Path
     rows: list[Row]
     records: list[dict[str, Any]]
     chosen: Mapping[str, str]
+    compared: bool = False
 
     def names(self) -> list[str]:
         return list(dict.fromkeys(name for record in self.records for name in record))
@@ -97,12 +106,26 @@ class File:
 
 def read_file(name: str, columns: Mapping[str, str] | None, limit: int | None) -> File:
     path = rows_file(name)
+    if _compares(path, columns or {}):
+        rows = list(read_labels(path, columns=columns, kind="preference").rows[:limit])
+        records = [
+            {"id": row.id, "source": row.source, "output": row.output, "score": value}
+            for row in rows
+            for value in row.scores.values()
+        ]
+        return File(path.name, path, rows, records, {}, compared=True)
     pairs = []
     for pair in iter_rows(path, columns=columns):
         pairs.append(pair)
         if limit is not None and len(pairs) >= limit:
             break
     return File(path.name, path, [row for row, _ in pairs], [record for _, record in pairs], columns or {})
+
+
+def _compares(path: Path, columns: Mapping[str, str]) -> bool:
+    """Whether the rows of a file compare two outputs."""
+    first = next(iter(open_table(path).records), None)
+    return first is not None and "output" not in columns and Pairs.find(list(first), columns) is not None
 
 
 def check_systems(file: File, wanted: Sequence[str]) -> None:
@@ -164,8 +187,12 @@ def read_people(
             )
     for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
         aspect = name.removeprefix("scores.")
-        values, ratings = _human_column(file, rows, records, name, aspect, known)
+        values, ratings, marks = _human_column(file, rows, records, name, aspect, known)
         joined.human[aspect] = values
+        kind = "preference" if file.compared else marks.kind
+        longer = not marks.values and scale not in (None, marks.scale)  # only two of its numbers were given so far
+        if kind != "score" and not longer:
+            joined.kinds[aspect], joined.marks[aspect] = kind, marks
         raters = max((len(r) for r in ratings), default=0)
         if raters > 1:
             joined.ratings[aspect] = np.array([[*r, *[math.nan] * (raters - len(r))] for r in ratings])
@@ -184,14 +211,15 @@ def _human_column(
     name: str,
     aspect: str,
     known: Sequence[str],
-) -> tuple[Vector, list[tuple[float, ...]]]:
-    """The scores, NaN where there is none, and the single ratings of each row, () where there is one rating."""
+) -> tuple[Vector, list[tuple[float, ...]], Marks]:
+    """The scores, NaN where there is none, the single ratings of each row, () where there is one rating, and how the
+    column's cells are read."""
     names = file.names()
     if name not in names and "." in name and name.split(".")[0] in names and aspect not in known:
         values = [read_number(file, row, name, inside(record, name)) for row, record in zip(rows, records, strict=True)]
         if all(math.isnan(v) for v in values):
             raise LabelsError(f"{file.origin}: {name!r} is in no row; people's scores are {some(known)}")
-        return np.array(values), [()] * len(rows)
+        return np.array(values), [()] * len(rows), Marks()
     flat = next((n for n in (name, *(n for n in names if n.casefold() == name.casefold())) if n in names), None)
     if aspect not in known and flat is None:
         raise LabelsError(
@@ -205,7 +233,7 @@ def _human_column(
             for row, record in zip(rows, records, strict=True)
         ]
         values = [math.fsum(cell) / len(cell) if cell else math.nan for cell in cells]
-        return np.array(values), [cell if len(cell) > 1 else () for cell in cells]
+        return np.array(values), [cell if len(cell) > 1 else () for cell in cells], marks
     roles = Columns.find(names, file.origin, chosen=file.chosen, aspect=aspect, scores_needed=False).reading(records)
     values, ratings = [], []
     for row, record in zip(rows, records, strict=True):
@@ -215,7 +243,30 @@ def _human_column(
                 raise LabelsError(f"{file.origin}, row {row.line}, {problem}")
         values.append(row.scores.get(aspect, math.nan))
         ratings.append(row.ratings.get(aspect, ()))
-    return np.array(values), ratings
+    return np.array(values), ratings, roles.marks.get(aspect, Marks())
+
+
+def own_categories(
+    joined: Judged, judge: str, said: Sequence[tuple[Any, Any]], aspects: Sequence[str] | None = None
+) -> None:
+    """Keep what a judge decided itself. said: category and pass or fail of each row, None where it has none. aspects:
+    those that it judged; None for all."""
+    for aspect, marks in joined.marks.items():
+        if aspects is not None and aspect not in aspects:
+            continue
+        names = {folded(name): float(place) for place, name in enumerate(marks.names)}
+        binary = joined.kinds[aspect] == "binary"
+        places = np.array([names.get(folded(word), math.nan) if word else math.nan for word, _ in said])
+        if binary:  # a judge may call pass and fail otherwise than these people do
+            other = [float(passed) if passed is not None else math.nan for _, passed in said]
+            places = np.where(np.isnan(places), other, places)
+        if not np.isnan(places).all():
+            joined.decided.setdefault(judge, {})[aspect] = places
+        elif words := list(dict.fromkeys(str(word) for word, _ in said if word)):
+            joined.notes.append(
+                f"{judge} has the categories {some(words)}, people's {aspect!r} {some(marks.names)}: its scores are "
+                "compared"
+            )
 
 
 def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | None = None) -> tuple[float, ...]:

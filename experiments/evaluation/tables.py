@@ -1,10 +1,11 @@
-"""The agreement as a terminal table, CSV and LaTeX."""
+"""The agreement as a terminal table, CSV, LaTeX and markdown."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -58,7 +59,8 @@ def cell_text(cell: Mapping[str, Any] | None, line: str = " ") -> str:
 
 TITLES = {
     "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "kendall_c": "Kendall τ-c", "q": "Q",
-    "accuracy": "acc_eq", "accuracy_cross": "acc_eq cross-fitted",
+    "accuracy": "acc_eq", "accuracy_cross": "acc_eq cross-fitted", "kappa": "kappa", "auc": "AUC",
+    "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
 }  # fmt: skip
 UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
 
@@ -101,7 +103,8 @@ def agreement_latex(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
     names, rows = table_rows(result)
     titles = {
         "pearson": "$r$", "spearman": r"$\rho$", "kendall": r"$\tau_b$", "kendall_c": r"$\tau_c$", "q": "$Q$",
-        "accuracy": r"acc$_{eq}$", "accuracy_cross": r"acc$_{eq}$ cross-fitted",
+        "accuracy": r"acc$_{eq}$", "accuracy_cross": r"acc$_{eq}$ cross-fitted", "kappa": r"$\kappa_w$", "auc": "AUC",
+        "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
     }  # fmt: skip
     lines = [
         r"% \usepackage{booktabs}",
@@ -125,6 +128,31 @@ def agreement_latex(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
             + r" \\"
         )
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def md(text: str) -> str:
+    """A text of unknown origin in markdown: no markup, no link, no mention, one line."""
+    return re.sub(r"([\\`*_{}\[\]()<>#+!|~&@:-])", lambda found: f"&#{ord(found[1])};", one_line(text))
+
+
+def agreement_markdown(
+    result: MetaEvaluation, levels: Mapping[str, str], gate: str | None = None, reasons: Sequence[str] = ()
+) -> str:
+    """A comment for a pull request: whether the gate passed, if there was one, why not, and the table."""
+    names, rows = table_rows(result)
+    how = result.settings
+    lines = ["### Agreement with people", ""]
+    if gate is not None:
+        lines += [f"**{'failed' if reasons else 'passed'}** {md(gate)}", "", *(f"- {md(reason)}" for reason in reasons)]
+        lines += [""] if reasons else []
+    titles = ("judge", "aspect", "level", "rests on", "failed", *(TITLES[name] for name in names))
+    lines += [f"| {' | '.join(titles)} |", f"|{'---|' * len(titles)}"]
+    for row in rows:
+        known = (md(row["judge"]), md(row["aspect"]), md(levels[row["level"]]), count(row["n"], row["level"]))
+        cells = (cell_text(row["cells"].get(name)) for name in names)
+        lines.append(f"| {' | '.join((*known, str(row['failed']), *cells))} |")
+    about = f"{how['confidence']:.0%} intervals over {how['over']}, seed {how['seed']}" if how["rounds"] else ""
+    return "\n".join([*lines, *(["", about] if about else []), ""])
 
 
 def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], levels: Mapping[str, str]) -> None:

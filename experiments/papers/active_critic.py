@@ -26,6 +26,7 @@ import numpy as np
 
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
+from ...optimizers.agreement.objectives import Q
 from ...optimizers.compiling import Compiler
 from ...optimizers.examples import Agreement, agreement, examples_of, item_of, score_rows
 from ...optimizers.progress import Silent
@@ -109,7 +110,7 @@ def plain_dspy(train: Labels, heldout: Labels, lm: LanguageModel, seed: int) -> 
     zero = next(c["score"] for c in program.candidate_programs if c["seed"] == -3)
     calls = len(plain.history)
     tokens = sum((h["usage"] or {}).get("total_tokens", 0) for h in plain.history)
-    found = agreement(np.array(scores), held, level="pooled", seed=seed)
+    found = agreement(np.array(scores), held, objective=Q(), seed=seed)
     return {"train_closeness": max(tried), "train_closeness_zero_shot": zero, "calls": calls, "tokens": tokens}, found
 
 
@@ -165,7 +166,7 @@ def main(arguments: list[str] | None = None) -> None:
 
         def held_out(judge: Judge, heldout: Labels = heldout, seed: int = seed) -> Agreement:
             examples = examples_of(heldout)
-            return agreement(score_rows(brief(judge), examples, Silent()).percents, examples, level="pooled", seed=seed)
+            return agreement(score_rows(brief(judge), examples, Silent()).percents, examples, objective=Q(), seed=seed)
 
         variants: list[Variant] = [v for v in ("vanilla", "coarse", "fine") if v in options.arms.split(",")]
         for variant in variants:

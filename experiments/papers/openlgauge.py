@@ -23,6 +23,7 @@ import numpy as np
 
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
+from ...optimizers.agreement.objectives import Q
 from ...optimizers.examples import agreement, examples_of
 from ...optimizers.fitting.annotators import SubsetAgreement, subsets
 from ...programs.openlgauge.judge import OpeNLGauge
@@ -102,7 +103,7 @@ def report(labels: Labels, scored: Sequence[dict[str, Any]], names: Sequence[str
         noted = sum(bool(o["notes"]) for o in heard)
         print(
             f"{name} | {len(heard)}/{len(said)} | {noted} | {len(errors) / max(1, len(heard)):.2f} | {ways} | "
-            f"{agreement(column, examples, level='pooled', seed=0)}"
+            f"{agreement(column, examples, objective=Q(), seed=0)}"
         )
     matrix = np.stack(columns, axis=1)
     merged = [e for v in verdicts for e in v["errors"]]

@@ -38,6 +38,7 @@ import numpy as np
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import JudgesmithError, LabelsError, OptionError
+from ...optimizers.agreement.objectives import Q
 from ...optimizers.examples import agreement, examples_of
 from ...programs.models.lm import is_local
 from ..alone import alone
@@ -194,7 +195,7 @@ def run_once(
             reasons = Counter(str(r)[:120] for r in result["reasons"] if r is not None)
             if np.isnan(percents).all():
                 raise PeerFailed(f"no held-out row has a score: {reasons.most_common(1)[0][0]}")
-            found = {"status": "ok", **agreement(percents, task.heldout, level="pooled", seed=task.seed).to_dict()}
+            found = {"status": "ok", **agreement(percents, task.heldout, objective=Q(), seed=task.seed).to_dict()}
             found["failures"] = dict(reasons.most_common(3))
             found["scores"] = [None if math.isnan(p) else round(float(p), 4) for p in percents]
         except PeerFailed as error:

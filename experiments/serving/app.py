@@ -74,6 +74,7 @@ class JudgeOut(BaseModel):
     model: str
     scale: tuple[float, float]
     ready: bool
+    aspects: list[str] = Field([], description="What is judged, where that is said; several: a verdict has each.")
 
 
 def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
@@ -305,7 +306,7 @@ class Gate:
 
     def _tell(self, scope: Scope, told: dict[str, Any], identity: str, seconds: float) -> None:
         route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
-        self.service.metrics.requests.labels(route, told["status"]).inc()
+        self.service.metrics.of(self.service.metrics.requests, route, told["status"]).inc()
         if self.log:
             line = {
                 "time": round(time.time(), 3), "event": "request", "id": identity, "method": scope["method"],

@@ -10,6 +10,7 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from typing import Any
 
+import dspy
 import uvicorn
 
 from ...errors import OptionError
@@ -24,6 +25,8 @@ from .service import Bounds, Service
 KEYS = "JUDGESMITH_API_KEY"
 #: Connections that wait to be accepted.
 BACKLOG = 4096
+#: Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a request.
+KEEP_ALIVE = 75
 
 
 def keys() -> tuple[str, ...]:
@@ -75,7 +78,7 @@ def serve(
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
     config = uvicorn.Config(
         application(service, keys=keys(), log=log), log_config=None, access_log=False, lifespan="on", backlog=BACKLOG,
-        server_header=False, timeout_graceful_shutdown=int(service.bounds.grace) + 5,
+        server_header=False, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=int(service.bounds.grace) + 5,
     )  # fmt: skip
     server = uvicorn.Server(config)
     loop = engine.event_loop()
@@ -86,7 +89,10 @@ def serve(
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
-    running = engine.submit(server.serve(sockets=[listening]))
+    # DSPy would keep the last prompts of every judge and model, for `inspect_history`: an eighth of a row's time here,
+    # and texts of clients in memory. Requests inherit the setting from the task that listens.
+    with dspy.context(disable_history=True):
+        running = engine.submit(server.serve(sockets=[listening]))
     started(service)
     while True:
         with suppress(NotYet):

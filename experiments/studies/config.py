@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -136,13 +135,15 @@ def _checked(types: Sequence[Any], value: Any, where: str) -> Any:
         one = [part.strip() for part in value.split(",")] if several and isinstance(value, str) else value
         try:
             made = _plain(TypeAdapter(kind).validate_python(one))
-            json.dumps(made)
-            return made
-        except TypeError:  # a part's own kind of value, which it also takes as text
-            return _plain(one)
         except ValidationError as error:
             wrong = wrong or f"{where}: {error.errors()[0]['msg']}; got {value!r}"
+        else:  # a part's own kind of value (the rules of a race) stays as it was given, which the part takes, too
+            return made if _is_json(made) else _plain(one)
     raise OptionError(wrong)
+
+
+def _is_json(value: Any) -> bool:
+    return all(map(_is_json, value)) if isinstance(value, list) else isinstance(value, str | int | float | None)
 
 
 def _plain(value: Any) -> Any:

@@ -23,6 +23,7 @@ from ...datasets.records import Labels
 from ...datasets.splits import assert_disjoint, holdout_split
 from ...errors import BudgetError, JudgesmithError, ModelError, OptionError
 from ...optimizers.agreement.correlation import Level
+from ...optimizers.agreement.objectives import Q
 from ...optimizers.compiling import Compiler
 from ...optimizers.examples import agreement, examples_of, score_rows
 from ...optimizers.progress import Progress
@@ -386,7 +387,7 @@ def run_cell(
     scored = score_rows(brief(fitted.judge), examples, progress)  # the score without what comes after it
     if scored.failed == len(examples):
         raise ModelError(f"no held-out row got a score: {scored.verdicts[0].failure}")
-    found = agreement(scored.percents, examples, level=study.config.level, seed=cell.seed)
+    found = agreement(scored.percents, examples, objective=Q(study.config.level), seed=cell.seed)
     record, selected = fitted.record, fitted.record.selected
     options = fitted.judge.options()
     kept = ("variant", "explain", "reading", "use_task", "use_criteria", "combine")

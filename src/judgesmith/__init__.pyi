@@ -1,5 +1,7 @@
 """The public names and where they live: read by type checkers, and by lazy_loader when a name is first used."""
 
+from .asserting import assert_agreement as assert_agreement
+from .asserting import assert_judged as assert_judged
 from .datasets.loading import read_labels as read_labels
 from .datasets.records import Labels as Labels
 from .errors import ArtifactError as ArtifactError
@@ -8,8 +10,12 @@ from .errors import CallError as CallError
 from .errors import JudgesmithError as JudgesmithError
 from .errors import LabelsError as LabelsError
 from .errors import ModelError as ModelError
+from .errors import NoScoreError as NoScoreError
 from .errors import OptionError as OptionError
 from .errors import OutageError as OutageError
+from .experiments.adapters.deepeval import deepeval_metric as deepeval_metric
+from .experiments.adapters.inspect_ai import inspect_scorer as inspect_scorer
+from .experiments.adapters.ragas import ragas_metric as ragas_metric
 from .experiments.mlflow_logging import mlflow_scorer as mlflow_scorer
 from .optimizers.agreement.correlation import CorrelationSum as CorrelationSum
 from .optimizers.agreement.correlation import correlate as correlate
@@ -18,10 +24,10 @@ from .optimizers.agreement.estimation import estimate as estimate
 from .optimizers.agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
 from .optimizers.agreement.meta.evaluation import meta_evaluate as meta_evaluate
 from .optimizers.agreement.replacement import alternative_annotator_test as alternative_annotator_test
-from .optimizers.compiling import compile as compile
 from .optimizers.dspy.searches import GEPASearch as GEPASearch
 from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
 from .optimizers.dspy.searches import SIMBASearch as SIMBASearch
+from .optimizers.front import compile as compile
 from .optimizers.report import Budget as Budget
 from .optimizers.search.few_shot import KnnFewShot as KnnFewShot
 from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
@@ -29,6 +35,7 @@ from .optimizers.search.optuna import OptunaSearch as OptunaSearch
 from .optimizers.search.racing import Racing as Racing
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
 from .optimizers.suggestion import suggest as suggest
+from .optimizers.training.distilling import distill as distill
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic
 from .programs.active_critic.task import TaskInference as TaskInference
 from .programs.artifact import load as load
@@ -36,6 +43,7 @@ from .programs.aspects import aspects as aspects
 from .programs.comparing.pairs import PairS as PairS
 from .programs.comparing.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
 from .programs.comparing.pairwise import pairwise_score as pairwise_score
+from .programs.distilled.judge import DistilledJudge as DistilledJudge
 from .programs.ensemble import Committee as Committee
 from .programs.judge import Judge as Judge
 from .programs.models.lm import Connection as Connection
@@ -48,6 +56,7 @@ from .programs.openlgauge.judge import OpeNLGauge as OpeNLGauge
 from .programs.pointwise.direct import DirectScorer as DirectScorer
 from .programs.pointwise.geval import GEval as GEval
 from .programs.readings.judge import ReadingsJudge as ReadingsJudge
+from .programs.several_aspects import AspectsJudge as AspectsJudge
 from .signatures.values import Criterion as Criterion
 from .signatures.values import CriterionScore as CriterionScore
 from .signatures.values import ErrorSpan as ErrorSpan

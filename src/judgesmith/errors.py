@@ -46,6 +46,10 @@ class CallError(JudgesmithError):
     """One call to a language model failed for good, after its retries. The row it was for has no score."""
 
 
+class NoScoreError(JudgesmithError):
+    """A row has no score, where another framework asks for one; the message says why."""
+
+
 class BudgetError(JudgesmithError):
     """The next step would go over the calls, the cost or the failed rows that the user allowed."""
 

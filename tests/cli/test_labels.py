@@ -44,10 +44,8 @@ def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
     assert "texts without a role, which the judge is not shown: 'Timestamp', 'Comments'" in said
 
 
-def test_two_aspects_are_refused(cli: Any) -> None:
+def test_an_aspect_by_its_name(cli: Any) -> None:
     rows = FOLDER / "two_scores.csv"
-    done = cli("compile", rows, "--aspect", "Helpfulness", "--aspect", "Safety", "--dry-run")
-    assert done.code == 2 and "--aspect was given 2 times" in done.err
     done = cli("compile", rows, "--aspect", "safety", "--dry-run", "--json")
     assert done.code == 0 and done.json["columns"]["score"] == "Safety (1-5)"
 
@@ -86,13 +84,21 @@ def test_decisions_go_from_labels_to_verdicts(
         "--optimizer", "none", "--json",
     )  # fmt: skip
     assert done.code == 0, done.err
+    objective = {"balanced_accuracy": "auc", "weighted_kappa": "kappa", "pairwise_accuracy": "pairwise"}[measure]
+    assert {c["objective"] for c in done.json["candidates"]} == {done.json["objective"]} == {objective}
+    assert done.json["selected"]["value"] == done.json["candidates"][0]["value"]
     found = done.json["decisions"]
     assert found["n"] + found["failed"] == done.json["heldout_rows"]
     assert 0 <= found[measure]["value"] <= 1 or measure == "weighted_kappa"
     saved = json.loads(judge.read_text())
-    assert ("decision" in saved) == (category is not None)
+    assert saved["provenance"]["objective"] == saved["provenance"]["optimizer"]["objective"] == objective
+    assert ("decision" in saved, "preference" in saved) == (category is not None, category is None)
     if category is None:
         assert done.json["heldout"]["signature"].split("|")[1] == "sample"
+        asked = cli("evaluate", FOLDER / name, "--judge", judge, *model, "--json", "--fail-under", "pairwise>=0.99")
+        assert asked.code == 1 and "not at least 0.99" in asked.err
+        found = asked.json["judges"]["judge"]["overall"]["sample"]["pairwise"]
+        assert found["low"] < found["value"] < 0.99 and found["rows"] == found["failed"] + 2 * asked.json["rows"] / 2
         return
     assert set(saved["decision"]["names"]) == category
     assert set(found["categories"]) == category
@@ -104,7 +110,28 @@ def test_decisions_go_from_labels_to_verdicts(
         place = sum(verdict["percent"] >= cut for cut in cuts)
         assert verdict["category"] == saved["decision"]["names"][place]
         assert verdict.get("passed") == (bool(place) if len(category) == 2 else None)
-    assert "decides" in cli("show", judge).out
+    shown = cli("show", judge).out
+    assert "decides" in shown and "maximised" in shown and {"auc": "AUC", "kappa": "kappa"}[objective] in shown
+    # The judge's own categories are what a gate looks at.
+    column = {"auc": "Verdict", "kappa": "quality"}[objective]
+    asked = cli("evaluate", scored, "--human", column, "--fail-under", f"{objective}>=0.99")
+    assert asked.code == 1 and f"pooled {objective} is" in asked.err
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "said"),
+    [
+        (("--objective", "balanced-accuracy", "--json"), 0, '"objective": "balanced-accuracy"'),
+        (("--set", "objective=q"), 0, "Pearson + Spearman"),
+        ((), 0, "AUC"),
+        (("--objective", "aux"), 2, "did you mean 'auc'"),
+        (("--kind", "score", "--objective", "auc"), 2, "--objective auc is for labels of kind binary"),
+    ],
+)
+def test_the_objective_is_shown_before_anything_is_spent(cli: Any, more: tuple[str, ...], code: int, said: str) -> None:
+    done = cli("compile", FOLDER / "pass_fail.csv", "--dry-run", *more)
+    assert done.code == code
+    assert said in (done.err if code else done.out)
 
 
 def test_prompts_show_a_conversation_as_it_was_compiled(cli: Any, judge_file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import html.parser
 import json
 import math
@@ -277,6 +278,26 @@ def test_the_gate_is_the_exit_code(run: Run, scored: str, tmp_path: Path) -> Non
 def test_the_gate_computes_what_it_needs(run: Run, scored: str) -> None:
     result = run(scored, "--coefficient", "pearson", "--level", "pooled", "--fail-under", "sample.accuracy>=0.2")
     assert result.exit_code == 0
+
+
+def test_the_gate_as_a_comment_for_a_pull_request(run: Run, scored: str, tmp_path: Path) -> None:
+    passed, failed = tmp_path / "passed.md", tmp_path / "failed.md"
+    name = "<b>@all</b> [x](y)|z `c`"
+    given = ("--judge", f"{name}=verdict.score", "--level", "pooled")
+    assert run(scored, *given, "--fail-under", "spearman>=0.2", "--markdown", str(passed)).exit_code == 0
+    assert run(scored, *given, "--fail-under", "spearman>=0.99", "--markdown", str(failed)).exit_code == 1
+    lines = passed.read_text(encoding="utf-8").splitlines()
+    assert lines[2] == "**passed** spearman&#62;=0.2"
+    (row,) = (line for line in lines if line.startswith("| &#"))
+    assert html.unescape(row).startswith(f"| {name} | overall | pooled | 60 rows | 0 | 0.")
+    assert re.search(r"\| 0\.\d+ \[0\.\d+, 0\.\d+\] \|", row)  # the interval is ours, so it stands as it is
+    assert not set("<@`(") & set(row)
+    assert len(re.findall(r"(?<!&)\|", row)) == row.count("|") == lines[4].count("|")
+    said = failed.read_text(encoding="utf-8")
+    assert said.splitlines()[2] == "**failed** spearman&#62;=0.99"
+    assert "the lower end of its interval" in html.unescape(said)
+    run(scored, *given, "--markdown", str(passed))
+    assert "passed" not in passed.read_text(encoding="utf-8")
 
 
 def test_csv_and_latex(run: Run, scored: str, tmp_path: Path) -> None:

@@ -214,9 +214,7 @@ def test_any_json_at_any_place_loads_or_is_refused_in_one_line(
         return
     judge.previews(Item("An output.", "A source."))
     assert artifact.fingerprint(artifact.build(artifact.read(path))) == artifact.fingerprint(
-        artifact.build(
-            artifact.Artifact.model_validate(json.loads(artifact.dumps(artifact.build(artifact.read(path)))))
-        )
+        artifact.build(artifact.Artifact.of(json.loads(artifact.dumps(artifact.build(artifact.read(path))))))
     )
 
 

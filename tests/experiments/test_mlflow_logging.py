@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
-from judgesmith.errors import MissingExtraError, ModelError, OptionError
+from judgesmith.errors import ArtifactError, MissingExtraError, ModelError, OptionError
 from judgesmith.experiments import mlflow_logging
 from judgesmith.experiments.mlflow_logging import ExperimentLog, metrics, mlflow_scorer, steps, table
+from judgesmith.programs import mlflow_store
+from judgesmith.programs.artifact import fingerprint
 
 Rows = Callable[..., Path]
 MODULES = ("mlflow", "mlflow.entities", "mlflow.genai", "mlflow.genai.scorers", "mlflow.artifacts")
@@ -199,7 +201,7 @@ def test_a_run_holds_what_the_report_and_the_judge_say(
     done = compile_(rows_file(48), "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json")
     assert done.code == 0, done.err
     told = done.json
-    assert told["mlflow"] == {"experiment": "trial", "run": "run-1", "error": None}
+    assert told["mlflow"] == {"experiment": "trial", "run": "run-1", "error": None, "model": None}
     run = store.runs["run-1"]
     assert run.status == "FINISHED"
     assert run.name == "overall, active-critic, random-search"
@@ -400,7 +402,7 @@ def test_usage_statistics_stay_off_unless_the_user_wants_them(
     ],
 )  # fmt: skip
 def test_a_foreign_message_is_one_short_line_without_a_password(said: str, shown: str) -> None:
-    assert mlflow_logging._short(ValueError(said)) == shown
+    assert mlflow_store.short(ValueError(said)) == shown
 
 
 # -- a judge as a scorer ----------------------------------------------------------------------------------------------
@@ -547,6 +549,18 @@ def test_another_model_leaves_the_judge_alone(store: Store) -> None:
     assert judge.lm.name == "openai/fake"
 
 
+def test_registering_without_a_name_is_refused_and_loading_names_the_extra(
+    no_mlflow: None, compile_: Any, rows_file: Rows, server: Any
+) -> None:
+    for name in ("@champion", "a/b", "notices@"):
+        refused = compile_(rows_file(48), "--register", name)
+        assert refused.code == 2
+        assert "give NAME or NAME@ALIAS" in refused.err
+    assert server.asks == []
+    with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"):
+        js.load("models:/notices@champion")
+
+
 def test_a_scorer_without_the_extra_says_its_command(no_mlflow: None, judge_file: Path) -> None:
     with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"):
         js.mlflow_scorer(judge_file)
@@ -584,6 +598,30 @@ def test_mlflow_keeps_the_run(real: Any, compile_: Any, rows_file: Rows, tmp_pat
     assert fetched == (tmp_path / "made.json").read_text()
     shown = client.load_table(run.info.experiment_id, "candidates.json", run_ids=[run.info.run_id])
     assert list(shown["candidate"]) == [c["candidate"] for c in told["candidates"]]
+
+
+def test_a_registered_judge_is_loaded_by_its_alias(
+    real: Any, compile_: Any, rows_file: Rows, tmp_path: Path, cli: Any, server: Any
+) -> None:
+    done = compile_(rows_file(48), "--register", "notices@champion", "--json")
+    assert done.code == 0, done.err
+    assert done.json["mlflow"]["experiment"] == "notices"
+    assert done.json["mlflow"]["model"] == "models:/notices@champion"
+    version = real.MlflowClient().get_model_version_by_alias("notices", "champion")
+    where = js.Connection(server.base)
+    made, again = js.load(tmp_path / "made.json"), js.load("models:/notices@champion", connection=where)
+    assert version.tags["judgesmith.judge"] == fingerprint(made) == fingerprint(again)
+    assert again.score("A notice.", "Summary r001.").failure is None
+    assert cli("show", "models:/notices/1", "--json").json["fingerprint"] == fingerprint(made)
+    assert compile_(rows_file(48), "--register", "notices", "--json").json["mlflow"]["model"] == "models:/notices/2"
+    # What lies there is read like any other file: data, or nothing.
+    (folder,) = (tmp_path / "mlruns").rglob(f"{version.run_id}/artifacts")
+    (folder / "judge.json").write_text('{"format": "judgesmith.judge/9"}')
+    with pytest.raises(ArtifactError, match=r"has format 'judgesmith\.judge/9'"):
+        js.load("models:/notices@champion")
+    for address in ("models:/notices@nobody", "models:/none/1", "models:/notices/7"):
+        with pytest.raises(ArtifactError, match="cannot be fetched from MLflow"):
+            js.load(address)
 
 
 def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Rows, server: Any, fake: Any) -> None:

@@ -1,9 +1,12 @@
 """Scoring in parts: each row once, whatever is killed. The workers' code runs here without Ray; one test needs Ray."""
 
+import asyncio
 import json
 import sys
 import types
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 from judgesmith.errors import OptionError
 from judgesmith.experiments.limits import Limits
 from judgesmith.experiments.ray_scoring import (
+    PARTS_AT_ONCE,
     Cluster,
     Input,
     Judging,
@@ -61,6 +65,32 @@ def test_a_part_that_a_killed_worker_left_is_gone_on_with(
     assert not part_file(order.folder, 1, growing=True).exists()
 
 
+def test_parts_that_a_worker_has_at_once_share_its_limits_and_are_counted_apart(
+    order: Order, server: Any, rows_file: Rows
+) -> None:
+    under_way, most = 0, 0
+
+    def answer(ask: Any) -> Any:
+        async def slowly() -> str:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.02)
+            under_way -= 1
+            return "4" if ask.step == "probe" else "Explanation: Fine.\nScore: 40"
+
+        return slowly()
+
+    server.answer = answer
+    worker = Scorer(replace(order, where=replace(order.where, concurrency=3)))
+    with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
+        told = list(pool.map(worker.score, (0, 1), Input(rows_file(20)).parts(10)))
+    assert [(t["rows"], t["scored"]) for t in told] == [(10, 10), (10, 10)]
+    assert sum(t["calls"] for t in told) == len(server.asks)
+    assert min(t["calls"] for t in told) >= 10
+    assert most == 3
+
+
 def test_what_does_not_go_with_ray_is_refused(judge_file: Path, rows_file: Rows, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="--max-calls and --max-cost are of one process"):
         score_on_ray(
@@ -82,7 +112,9 @@ class Local:
     def __init__(self, stop_after: int = 1000) -> None:
         self.left, self.exceptions = stop_after, types.SimpleNamespace(RayTaskError=KeyError, RayActorError=OSError)
 
-    def init(self, **_: Any) -> None: ...
+    def init(self, **given: Any) -> None:
+        assert given["address"] == "local"  # whatever cluster else runs on this machine
+
     def shutdown(self) -> None: ...
 
     def remote(self, **_: Any) -> Any:
@@ -96,6 +128,7 @@ class Local:
         return actor
 
     def wait(self, tasks: list[Any], num_returns: int) -> Any:
+        print("(raylet) A worker died or was killed")  # Ray says so on stdout
         self.left -= 1
         if self.left < 0:
             raise KeyboardInterrupt
@@ -111,7 +144,7 @@ class Task:
 
 
 def on_ray(rows: Path, judge: Path, out: Path, server: Any) -> tuple[Any, ...]:
-    parts = ("--on", "ray", "--workers", 2, "--part-rows", 7)
+    parts = ("--on", "ray", "--workers", 2, "--part-rows", 4)
     return ("score", rows, "--judge", judge, "-o", out, *parts, "--api-base", server.base, "--json")
 
 

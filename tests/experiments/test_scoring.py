@@ -366,6 +366,7 @@ def test_csv_in_and_csv_out(server: Any, fake: Any, score: Any, rows_file: Rows,
         "id", "source", "output", "doc_id", "score", "judge_score", "judge_explanation", "judge_failure",
         "judge_repaired", "judge_seen", "judge_id", "judge", "judge_suspicious",
         "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors",
+        "judge_aspect",
     ]  # fmt: skip
     assert [row["judge_score"] for row in written] == ["0.0", "1.0", "2.0", "", "4.0", "5.0"]
     assert written[3]["judge_failure"].startswith("no score in the answer")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 
 from ..errors import OptionError
+from .compile_steps import check_output, draw_study, tell_labels
 from .options import (
     LM,
     ApiBase,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_judge", "register"]
 
+#: `--aspect all`.
+ALL = "all"
+
 
 def register(app: typer.Typer) -> None:
     """Add `compile` to the command line."""
@@ -54,7 +58,10 @@ def compile(
     output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
     aspect: Annotated[
         list[str] | None,
-        typer.Option(help="Which score, where rows have several; one a run. mean:A,B,… is their mean."),
+        typer.Option(
+            help="Which score, where rows have several; repeatable, or all: one judge that scores each. mean:A,B,… is "
+            "their mean."
+        ),
     ] = None,
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
@@ -67,40 +74,44 @@ def compile(
     settings: Settings = None,
     preset: Presets = None,
     config: Config = None,
-    seed: Annotated[int, typer.Option(help="Decides splits and candidates.")] = 0,
     max_calls: Annotated[
         int | None,
         typer.Option(help="Calls at most, repeats after a failed request left aside; the best so far is kept."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
+    register: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME[@ALIAS]",
+            help="Register the judge with MLflow as the next version of NAME; `models:/NAME@ALIAS` then stands for its "
+            "file. Its run is logged to the experiment of `--mlflow`, or to one of that name.",
+        ),
+    ] = None,
     api_base: ApiBase = None,
     as_json: Json = False,
 ) -> None:
     """Learn a judge from a few human scores and save it.
 
     Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command goes on where it stopped.
-    Q = Pearson + Spearman + Kendall tau-b with people's scores, from -3 to 3.
+    What is maximised follows from the labels (--objective overrules it): Q = Pearson + Spearman + Kendall tau-b, from
+    -3 to 3, for scores; weighted kappa for categories, AUC for pass and fail, pairwise accuracy for preferences.
     """
     from ..experiments.compile_run import CompileRun, Setup
 
     layers = settings_of(context, settings)
     setup = Setup.choose(method, optimizer, lm, (name for layer in layers for name, _ in layer), api_base=api_base)
     share, file = _heldout(heldout)
-    everyday = [("run.seed", seed), ("run.max_calls", max_calls), ("run.heldout", share)]
+    everyday = [("run.max_calls", max_calls), ("run.heldout", share)]
     run = CompileRun.of(
         setup, setup.resolve(everyday, *layers), labels=labels, lm=lm, output=output,
-        aspect=one_aspect(aspect), scale=scale, columns=columns or (), heldout_file=file,
-        library_aspect=library_aspect, api_base=api_base,
+        aspect=aspect[0] if aspect else None, scale=scale, columns=columns or (), heldout_file=file,
+        library_aspect=library_aspect, api_base=api_base, registered=register,
     )  # fmt: skip
+    if aspect and (len(aspect) > 1 or aspect == [ALL]):
+        from .compile_aspects import compile_aspects
+
+        raise typer.Exit(compile_aspects(run.of_aspects(aspect), dry_run=dry_run, as_json=as_json))
     raise typer.Exit(compile_judge(run, dry_run=dry_run, as_json=as_json))
-
-
-def one_aspect(given: Sequence[str] | None) -> str | None:
-    """The aspect that was asked for. Raises OptionError for several."""
-    if given and len(set(given)) > 1:
-        each = "; ".join(f"judgesmith compile … --aspect {name} -o {name}.json" for name in given)
-        raise OptionError(f"--aspect was given {len(given)} times, and a judge scores one aspect; compile each: {each}")
-    return given[0] if given else None
 
 
 def _heldout(given: str) -> tuple[float, Path | None]:
@@ -125,12 +136,12 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         labels = run.read()
         judge, compiler = run.judge(labels.aspect), run.compiler(labels)
         if not as_json:
-            _tell_labels(labels)
+            tell_labels([labels])
         if dry_run:
             return _dry_run(run, judge, labels, compiler, as_json=as_json)
-        _check_output(run)
+        check_output(run)
         check_listed(judge.models())
-        log = None if run.run.mlflow is None else ExperimentLog(run.run.mlflow)
+        log = ExperimentLog.of(run.run.mlflow, run.registered)
         where = run.connection()
         lm = open_model(run.lm, where, run.sampling())
         teacher = open_model(run.run.teacher, where) if run.run.teacher else None
@@ -142,81 +153,13 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
         make_room(run.output, made)
         made.save(run.output)
-        drawn = _draw_study(report, run.run.plots)
+        drawn = draw_study(report, run.run.plots)
         logged = None if log is None else log.log(made, report)
         if as_json:
             _print_result(run, report, drawn, logged)
         else:
             _tell_result(run, report, made, labels, drawn)
         return _exit_code(report, logged, as_json=as_json)
-
-
-def _tell_labels(labels: Labels) -> None:
-    from ..experiments.console import out
-    from ..signatures.values import Scale
-
-    out.print(
-        f"{len(labels)} rows of {escape(labels.origin)}, {escape(labels.aspect)} on {Scale(*labels.scale)} "
-        f"({_whence(labels)})"
-    )
-    for line in _understood(labels):
-        out.print(line, style="dim", markup=False)
-    for warning in labels.warnings:
-        out.print(f"note: {warning}", style="yellow", markup=False)
-
-
-def _whence(labels: Labels) -> str:
-    """Where the scale is from."""
-    if not labels.scale_given:
-        return "inferred"
-    where = labels.account.scale_from if labels.account is not None else None
-    return f"said by {where}" if where else "given"
-
-
-def _understood(labels: Labels) -> list[str]:
-    """What became of the file's rows and columns, a line each: what is as usual is not said."""
-    from ..datasets.loading import rows_in_words
-
-    account = labels.account
-    told: list[str] = []
-    if account is None:
-        return told
-    if labels.kind != "score":
-        words = f": {' < '.join(labels.categories)}" if labels.categories else ""
-        told.append(f"  kind: {labels.kind}{words}")
-    if account.skipped or account.labelled != len(labels):
-        outputs = "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
-        told.append(f"  {account.rows} rows in the file, {account.labelled} of them labels{outputs}")
-    told += [f"  left out, {reason}: {rows_in_words(lines)}" for reason, lines in account.reasons().items()]
-    if account.raters > 1:
-        told.append(f"  {account.raters} raters")
-    told.append("  columns: " + ", ".join(f"{role} = {column!r}" for role, column in account.columns.items()))
-    if account.unused:
-        told.append(
-            f"  texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} (--columns "
-            "ROLE=NAME gives one)"
-        )
-    return told
-
-
-def _check_output(run: CompileRun) -> None:
-    """Before anything is spent: can all that comes of it be written?"""
-    from ..experiments.opening import check_writable
-
-    check_writable(run.output, run.labels, run.heldout_file, *run.files())
-    plots = run.run.plots
-    if plots is not None and plots.exists() and not plots.is_dir():
-        raise OptionError(f"--plots {plots} is no folder; name one, it is made where it is missing")
-
-
-def _draw_study(report: CompileReport, folder: Path | None) -> list[str]:
-    """Optuna's plots of the last search, where they were asked for; the files drawn."""
-    study = None if report.record is None else report.record.study
-    if folder is None or study is None:
-        return []
-    from ..experiments.optuna_plots import draw
-
-    return [str(path) for path in draw(study, folder)]
 
 
 def _print_result(run: CompileRun, report: CompileReport, drawn: list[str], logged: Logged | None) -> None:
@@ -254,7 +197,9 @@ def _exit_code(report: CompileReport, logged: Logged | None, *, as_json: bool) -
         )  # fmt: skip
     elif logged is not None and not as_json:
         out.print(f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}", markup=False)
-    nothing = report.heldout.objective.failed == report.heldout_rows
+        if logged.model is not None:
+            out.print(f"Registered: {logged.model}", markup=False)
+    nothing = report.heldout.reached.failed == report.heldout_rows
     if nothing:
         err.print("no held-out row got a score: see the notes for the reasons", style="red")
     return 1 if nothing or unlogged else 0
@@ -270,10 +215,12 @@ def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, 
     plan = replace(plan, seconds=seconds)
     if as_json:
         names = ("rows", "train", "heldout", "folds", "calls", "prompt_tokens", "completion_tokens", "cost")
-        search = compiler.search.settings() if compiler.search else {}
+        by = {"level": plan.objective.level, "objective": plan.objective.name}
+        search = compiler.search.settings() | by if compiler.search else {}
         print_json(
             {"dry_run": True, "seconds": round(seconds)}
             | {name: getattr(plan, name) for name in names}
+            | {"objective": plan.objective.name}
             | labels.understood()
             | {"plan_notes": list(plan.notes)}
             | {"method": judge.settings(), "optimizer": search}

@@ -45,7 +45,9 @@ Tests between judges: paired permutation (whole documents swapped), paired boots
 corrected by Holm over the pairs of judges.
 
 In CI: judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless the lower end of the first
-judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score.
+judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score. Where people gave categories,
+pass or fail, or preferences: 'kappa>=0.5', 'auc>=0.8', 'balanced-accuracy>=0.7', 'pairwise>=0.6'. kappa and balanced
+accuracy take the judge's own categories where scored rows carry them.
 """
 
 
@@ -91,8 +93,8 @@ Levels = Annotated[
 Coefficients = Annotated[
     list[str] | None,
     typer.Option(
-        help="pearson, spearman, kendall (these by default), kendall_c, q (their sum), accuracy or accuracy_cross. "
-        "Repeatable."
+        help="pearson, spearman, kendall (these by default), kendall_c, q (their sum), accuracy, accuracy_cross; "
+        "kappa, auc, balanced-accuracy, pairwise (by default where they fit). Repeatable."
     ),
 ]
 
@@ -166,6 +168,8 @@ def evaluate(
     beside = _Beside(live, on_the_rest(data), may_replace(data, how.epsilon) if how.alt_test else {})
     notes = [*data.notes, *result.notes, *told(beside.rest)]
     written = _write_all(data, result, notes, how, output)
+    if how.markdown is not None:
+        written.append(_write_markdown(how.markdown, result, how, gate, reasons))
     if as_json:
         _print_result(data, result, notes, how, beside, gate, reasons)
     else:
@@ -187,7 +191,11 @@ class _Beside:
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
     """With what the gate asks about."""
-    levels = how.levels if how.levels is None or gate.level is None else tuple(dict.fromkeys((*how.levels, gate.level)))
+    from ..optimizers.agreement.meta.inputs import DECIDED
+
+    levels: tuple[str, ...] | None = how.levels
+    if levels is not None and gate.level is not None and gate.coefficient not in DECIDED:
+        levels = tuple(dict.fromkeys((*levels, gate.level)))
     coefficients = tuple(dict.fromkeys((*how.coefficients, gate.coefficient)))
     return how.model_copy(update={"levels": levels, "coefficients": coefficients})
 
@@ -217,8 +225,9 @@ def _measure(data: Judged, how: EvaluateOptions) -> MetaEvaluation:
 
     result = meta_evaluate(
         data.judges, data.human, documents=data.documents, systems=data.systems, scale=data.scales,
-        on_scale=data.on_scale or None, uncalibrated=data.uncalibrated, ratings=data.ratings, lengths=data.lengths,
-        positions=data.positions, options=how,
+        on_scale=data.on_scale or None, uncalibrated=data.uncalibrated, ratings=data.ratings, kinds=data.kinds,
+        categories={aspect: marks.levels for aspect, marks in data.marks.items()}, decided=data.decided,
+        lengths=data.lengths, positions=data.positions, options=how,
     )  # fmt: skip
     return result.absolute() if how.absolute else result
 
@@ -239,11 +248,25 @@ def _write_all(
     }
     written = [path for path in made if path is not None]
     for path in written:
-        try:
-            write_whole(path, made[path]())
-        except OSError as error:
-            raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+        _write(path, made[path]())
     return written
+
+
+def _write_markdown(
+    path: Path, result: MetaEvaluation, how: EvaluateOptions, gate: Gate | None, reasons: Sequence[str]
+) -> Path:
+    from ..experiments.evaluation.options import PAPER_NAMES
+    from ..experiments.evaluation.tables import agreement_markdown
+
+    _write(path, agreement_markdown(result, PAPER_NAMES[how.names], None if gate is None else gate.text, reasons))
+    return path
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        write_whole(path, text)
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def _print_result(

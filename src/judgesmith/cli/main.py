@@ -16,7 +16,9 @@ from . import (
     compile,
     data,
     demo,
+    diff,
     discern,
+    distill,
     estimate,
     evaluate,
     label,
@@ -31,6 +33,8 @@ from . import (
     spans,
     study,
     suggest,
+    synthesize,
+    watch,
 )
 from .settings import UsageError
 
@@ -40,12 +44,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Turn a handful of human scores into a language-model judge, and say honestly how far to trust it.",
-    epilog="Exit codes: 0 done; 1 some rows have no score; 2 an error, said in one line; 130 stopped by Ctrl-C.",
+    epilog="Exit codes: 0 done; 1 some rows have no score (diff, watch: something differs); 2 an error, in one line; "
+    "130 stopped by Ctrl-C.",
 )
 # In the order of --help.
 for command in (
-    label, compile, new, score, serve, show, evaluate, estimate, suggest, spans, report, discern, study, demo, parts,
-    aspects, references, data, models,
+    label, compile, synthesize, distill, new, score, serve, watch, show, diff, evaluate, estimate, suggest, spans,
+    report, discern, study, demo, parts, aspects, references, data, models,
 ):  # fmt: skip
     command.register(app)
 

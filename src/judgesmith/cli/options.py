@@ -47,6 +47,7 @@ Columns = Annotated[
         rich_help_panel="Data",
     ),
 ]
+Limit = Annotated[int | None, typer.Option(help="Only the first rows.", min=1, rich_help_panel="Data")]
 Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout, for machines.")]
 
 

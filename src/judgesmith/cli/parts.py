@@ -58,7 +58,7 @@ def _command(module: str, name: str) -> Callable[..., None]:
 
 def options(
     context: typer.Context,
-    command: Annotated[list[str], typer.Argument(help="compile, new, study, evaluate or discern.")],
+    command: Annotated[list[str], typer.Argument(help="compile, synthesize, distill, new, study, evaluate, discern.")],
     as_json: Json = False,
 ) -> None:
     """What a command takes by --set NAME=VALUE, in a --config file, or as --name value."""

@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from ..experiments.console import duration, number, out
+from ..experiments.console import duration, number, out, print_json
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from ..optimizers.report import CompileReport, Plan
+    from ..optimizers.several_aspects import AspectsReport
     from ..programs.judge import Judge
     from ..signatures.values import Verdict
+
+
+def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
+    """What a command would take, by name."""
+    if as_json:
+        print_json({"dry_run": True} | dict(plan))
+    else:
+        out.print("\n".join(f"{name}: {value}" for name, value in plan.items()), markup=False)
 
 
 def show_plan(plan: Plan, model: str) -> None:
@@ -24,6 +33,7 @@ def show_plan(plan: Plan, model: str) -> None:
         f"{plan.folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
     )
     table.add_row("rows", f"{plan.rows} ({split})")
+    table.add_row("maximised", f"{plan.objective.label}: {plan.objective.about}")
     table.add_row("calls", f"{plan.calls:,}")
     table.add_row("prompt tokens", f"about {plan.prompt_tokens:,}")
     table.add_row("answer tokens", f"about {plan.completion_tokens:,}")
@@ -34,19 +44,58 @@ def show_plan(plan: Plan, model: str) -> None:
         out.print(f"note: {escape(note)}")
 
 
+def show_aspects_report(report: AspectsReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
+    """The table that ends a compile run over several aspects: agreement of each. Notes in `shown` were said before."""
+    first = next(iter(report.aspects.values()))
+    how = f"{first.folds}-fold cross-validation" if first.folds else "held out, the same documents for all"
+    table = Table(title=f"Agreement with people, by aspect ({how})")
+    for name in ("aspect", "rows", "Q", "95 % interval", "zero-shot Q", "surface Q", "Pearson", "failed"):
+        table.add_column(name, justify="left" if name == "aspect" else "right", overflow="fold")
+    for name, one in report.aspects.items():
+        found, o = one.heldout, one.heldout.objective
+        table.add_row(
+            escape(name), str(one.heldout_rows), number(found.q),
+            escape(f"[{number(found.low)}, {number(found.high)}]"),
+            number(one.zero_shot.q), number(one.surface.q), number(o.pearson), str(o.failed),
+        )  # fmt: skip
+    out.print(table)
+    for name, one in report.aspects.items():
+        member = judge.by_aspect[name]
+        told = [f"mean error {number(one.calibrated_error)} on {member.scale}"]
+        if one.decisions is not None:
+            told.append(_decisions(one.decisions, member))
+        if one.sureness and one.sureness["width"] is not None:
+            told.append(f"{one.sureness['coverage']:.0%} interval {number(one.sureness['width'])} wide")
+        out.print(f"{name}: {'; '.join(told)}", markup=False)
+    out.print(
+        f"`score` is the mean of these on {judge.scale}, `aspects` has each; {judge.facts()['aspects']}.", markup=False
+    )
+    u = report.usage
+    out.print(
+        f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
+        f"tokens, {duration(report.seconds)}."
+    )
+    for note in report.notes:
+        if note not in shown:
+            out.print(f"note: {note}", style="yellow", markup=False)
+
+
 def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
     """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
     how = f"{report.folds}-fold cross-validation" if report.folds else "held out, never seen by the search"
     table = Table(title=f"Agreement with people on {report.heldout_rows} rows ({how})")
-    for name in ("judge", "Q", "95 % interval", "Pearson", "Spearman", "Kendall", "failed"):
+    by = report.heldout.by
+    beside = ("Q",) if by.name != "q" else ()
+    for name in ("judge", by.label, "95 % interval", *beside, "Pearson", "Spearman", "Kendall", "failed"):
         table.add_column(name, justify="left" if name == "judge" else "right")
     lines = (("no model: surface", report.surface), ("zero-shot", report.zero_shot), ("compiled", report.heldout))
     for name, found in lines:
         o = found.objective
         table.add_row(
             name,
-            number(found.q),
+            number(found.value),
             f"[{number(found.low)}, {number(found.high)}]".replace("[", r"\["),
+            *([number(found.q)] if beside else []),
             number(o.pearson),
             number(o.spearman),
             number(o.kendall),
@@ -122,11 +171,20 @@ def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
     )
 
 
+def objective_label(name: Any) -> str:
+    """What an objective is called; a file may name one that is not there."""
+    from ..optimizers.agreement.objectives import objectives
+
+    return objectives.get(name).label if isinstance(name, str) and name in objectives else "Q"
+
+
 def training_q(selected: Mapping[str, Any], candidates: int) -> str:
-    """The chosen candidate's Q on the rows it was chosen on, and what remains of it: `selected` of a report."""
-    # From a file, perhaps, which may hold anything.
-    naive, after = (v if isinstance(v, float) else None for v in (selected.get("q"), selected.get("q_corrected")))
-    told = f"Q {number(naive)} on training rows, each judged without itself in the prompt"
+    """The chosen candidate's agreement on the rows it was chosen on, and what remains of it: `selected` of a report."""
+    # From a file, perhaps, which may hold anything; older ones have Q alone.
+    found = [selected.get(name, selected.get(old)) for name, old in (("value", "q"), ("corrected", "q_corrected"))]
+    naive, after = (v if isinstance(v, float) else None for v in found)
+    by = objective_label(selected.get("objective"))
+    told = f"{by} {number(naive)} on training rows, each judged without itself in the prompt"
     if candidates < 2 or after is None:
         return told
     return f"{told}; {number(after)} after correction for having been chosen from {candidates} candidates"
@@ -143,6 +201,8 @@ def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
         out.print(f"  suspicious: {verdict.suspicious}", markup=False, style="yellow")
     if verdict.explanation:
         out.print(f"  {verdict.explanation}", markup=False)
+    for name, part in verdict.aspects.items():
+        out.print(f"  - {name}: {part.failure or number(part.score)}", markup=False)
     for name, criterion in verdict.criteria.items():
         out.print(f"  - {name}: {number(criterion.score, 0)}/100 {criterion.explanation}", markup=False)
 

@@ -16,6 +16,7 @@ from .options import (
     Concurrency,
     DryRun,
     Json,
+    Limit,
     MaxCalls,
     MaxCost,
     MaxFailed,
@@ -65,7 +66,7 @@ def score(
     ] = None,
     lm: LM = None,
     columns: Columns = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first rows.", min=1, rich_help_panel="Data")] = None,
+    limit: Limit = None,
     retry_failed: Annotated[
         bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")
     ] = False,
@@ -91,7 +92,8 @@ def score(
 
     Rows are written as they finish, in the order of the input; a second run goes on where the first stopped. Exit code
     0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error. A judge compiled from
-    labels gives each score an interval that holds people's score for 90 % of new rows (`verdict.interval`).
+    labels gives each score an interval that holds people's score for 90 % of new rows (`verdict.interval`). A judge of
+    several aspects gives each a verdict (`verdict.aspects`; in .csv columns judge_score.ASPECT) and the mean as score.
     """
     from ..datasets.loading import count_rows
     from ..experiments.console import Watch, out, print_json

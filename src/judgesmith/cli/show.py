@@ -13,10 +13,11 @@ from rich.table import Table
 from ..errors import OptionError
 from ..experiments.console import number, out, print_json
 from .options import Columns, Json
-from .rendering import training_q
+from .rendering import objective_label, training_q
 
 if TYPE_CHECKING:
     from ..programs.judge import Judge
+    from ..programs.versions import Version
 
 __all__ = ["register"]
 
@@ -40,15 +41,19 @@ def show(
     """Show what a judge learnt: task, criteria, demonstrations, agreement, cost. Calls no model."""
     from ..experiments.opening import quiet
     from ..programs import artifact
+    from ..programs.versions import Version
 
     with quiet():
         read = artifact.read(judge)
         made = artifact.build(read)
+        version = Version.of(read)
         saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
         messages = None if prompt is None else _messages(made, prompt, columns or [])
         if as_json:
             print_json(
-                saved | {"fingerprint": artifact.fingerprint_of(read)} | ({"prompt": messages} if messages else {})
+                saved
+                | {"fingerprint": version.fingerprint, "fingerprint_parts": version.parts()}
+                | ({"prompt": messages} if messages else {})
             )
         elif messages is not None:
             for name, sent in messages.items():
@@ -56,8 +61,10 @@ def show(
                 for message in sent:
                     out.print(f"[bold]{message['role']}[/bold]")
                     out.print(message["content"], markup=False)
+        elif made.by_aspect:
+            _print_aspects(judge, made, saved, version)
         else:
-            _print_judge(judge, made, saved | {"fingerprint": artifact.fingerprint_of(read)})
+            _print_judge(judge, made, saved, version)
 
 
 def _messages(judge: Judge, rows: Path, columns: Sequence[str]) -> Mapping[str, Any]:
@@ -73,20 +80,63 @@ def _messages(judge: Judge, rows: Path, columns: Sequence[str]) -> Mapping[str, 
     return judge.previews(guarded(Item.of(row))[0])
 
 
-def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any]) -> None:
+def _facts(rows: Sequence[tuple[str, str]]) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    table.add_column(style="bold")
+    table.add_column()
+    for name, told in rows:
+        table.add_row(name, escape(told))
+    return table
+
+
+def _identity(version: Version, saved: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Fingerprint, with those of its parts, and model."""
+    return [
+        ("fingerprint", f"{version.fingerprint} (`judge` in the rows that it scores), of:"),
+        *(("", f"{name}: {mark}") for name, mark in version.parts().items()),
+        ("model", (saved["lm"] or {}).get("model", "none")),
+    ]
+
+
+def _print_aspects(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version) -> None:
+    """A judge of several aspects: what they have in common, agreement of each, then each by itself."""
+    from ..programs.several_aspects import MEAN
+
+    common = [
+        ("judge", f"{path.name}, {len(judge.by_aspect)} aspects"),
+        *_identity(version, saved),
+        ("scale", f"{judge.scale}: {MEAN}"),
+    ]
+    out.print(_facts([*common, *judge.facts().items(), *_history(saved["provenance"])]))
+    table = Table(title="Agreement with people, by aspect")
+    for column in ("aspect", "method", "scale", "agreement", "zero-shot"):
+        table.add_column(column, overflow="fold")
+    for name, part in saved["aspects"].items():
+        of = dict(_history(part["provenance"]))
+        member = judge.by_aspect[name]
+        told = (name, part["program"]["kind"], str(member.scale), of.get("agreement", "–"), of.get("zero-shot", "–"))
+        table.add_row(*map(escape, told))
+    out.print(table)
+    for name, part in saved["aspects"].items():
+        out.rule(escape(name))
+        _print_judge(path, judge.by_aspect[name], part, None)
+
+
+def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version | None) -> None:
+    """version: None for a part of a judge whose version is said."""
     from ..programs import artifact
 
     provenance = {name: part for name, part in saved["provenance"].items() if part is not None}
-    facts = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    facts.add_column(style="bold")
-    facts.add_column()
+    facts = _facts([])
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
     facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
-    facts.add_row("fingerprint", f"{saved['fingerprint']} (`judge` in the rows that it scores)")
-    facts.add_row("model", escape((saved["lm"] or {}).get("model", "none")))
+    for name, told in _identity(version, saved) if version is not None else ():
+        facts.add_row(name, escape(told))
     facts.add_row("scale", str(judge.scale))
     if judge.decision is not None:
         facts.add_row("decides", escape(str(judge.decision)))
+    if judge.preference is not None:
+        facts.add_row("prefers", str(judge.preference))
     facts.add_row("task", escape(saved["task"] or "–"))
     for index, criterion in enumerate(judge.knowledge.criteria):
         facts.add_row("criteria" if index == 0 else "", escape(f"{criterion.name}: {criterion.definition}"))
@@ -109,8 +159,11 @@ def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     if selected := provenance.get("selected"):
         candidates = len(provenance.get("candidates", []))
         told.append(("chosen", f"{selected.get('candidate')}: {training_q(selected, candidates)}"))
+    if objective := provenance.get("objective"):
+        told.append(("maximised", objective_label(objective)))
     if labels := provenance.get("labels"):
-        told.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {labels.get('aspect')}"))
+        named = labels.get("aspect") or ", ".join(map(str, labels.get("aspects") or ()))
+        told.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {named}"))
     if cost := provenance.get("cost"):
         tokens = f"{cost.get('prompt_tokens')} + {cost.get('completion_tokens')} tokens"
         told.append(("cost", f"{cost.get('calls')} calls, {tokens}"))
@@ -140,13 +193,16 @@ def _demonstrations(name: str, demos: Any, judge: Judge) -> Table:
 
 
 def _tried(candidates: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(title="What the search tried (Q on training rows, each judged without itself)")
-    for column in ("candidate", "demos", "Q", "95 % interval", "failed", "rows"):
+    by = objective_label(candidates[0].get("objective"))
+    beside = ("Q",) if by != "Q" else ()
+    table = Table(title=f"What the search tried ({by} on training rows, each judged without itself)")
+    for column in ("candidate", "demos", by, "95 % interval", *beside, "failed", "rows"):
         table.add_column(column, justify="left" if column == "candidate" else "right")
     for c in candidates:
         table.add_row(
-            escape(str(c.get("candidate"))), str(c.get("demos")), number(c.get("q")),
-            f"{number(c.get('low'))} … {number(c.get('high'))}", str(c.get("failed")),
+            escape(str(c.get("candidate"))), str(c.get("demos")), number(c.get("value", c.get("q"))),
+            f"{number(c.get('low'))} … {number(c.get('high'))}", *([number(c.get("q"))] if beside else []),
+            str(c.get("failed")),
             escape(str(c.get("rows") or c.get("n"))) + (", dropped" if c.get("dropped") else ""),
         )  # fmt: skip
     return table

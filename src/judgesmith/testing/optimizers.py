@@ -12,8 +12,8 @@ import pytest
 from ..datasets.records import Labels
 from ..errors import BudgetError, LeakError
 from ..optimizers.compiling import Compiler
-from ..optimizers.compiling import compile as compile_judge
 from ..optimizers.examples import examples_of
+from ..optimizers.front import compile as compile_judge
 from ..optimizers.search.base import DemonstrationSearch, SearchRecord, better
 from ..programs import artifact
 from ..programs.active_critic.critic import ActiveCritic

@@ -101,6 +101,27 @@ def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
     assert not any("r042" in line for line in at.lines)  # no text of a row
 
 
+#: The server, which says at its end how many prompts DSPy has kept.
+COUNTING = """
+import atexit
+from dspy.clients.base_lm import GLOBAL_HISTORY
+from judgesmith.cli.main import main
+atexit.register(lambda: print("kept:", len(GLOBAL_HISTORY), flush=True))
+main()
+"""
+
+
+def test_no_prompt_of_a_client_is_kept(spawn: Any, judge_file: Path, server: Any, until: Any) -> None:
+    process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base, code=COUNTING)
+    at = Running(process).ready(until)
+    assert [at.score(f"r{n:03d}").status_code for n in range(3)] == [200] * 3
+    rows = {"rows": [{"output": "r004"}]}
+    assert at.http.post("/v1/score/many", json=rows).status_code == 200
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    assert process.stdout.read() == "kept: 0\n"
+
+
 def test_a_key_of_the_environment_is_asked_for(running: Any, monkeypatch: pytest.MonkeyPatch, cli: Any) -> None:
     monkeypatch.setenv("JUDGESMITH_API_KEY", f"another-key-of-many-characters,{KEY}")
     at = running()

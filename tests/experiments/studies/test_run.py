@@ -26,6 +26,7 @@ from judgesmith.experiments.studies.analysis import resample, training_leads
 from judgesmith.experiments.studies.config import Arm, Given, changes
 from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
+from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.agreement.resampling import Measure
 from judgesmith.optimizers.agreement.significance import paired_bootstrap
 from judgesmith.optimizers.examples import agreement
@@ -109,7 +110,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
         if peer is peers.PEERS["autometrics"]:
             return found | {"status": "failed", "reason": "PeerFailed: no"}
         scores = [*(e.score for e in heldout[1:]), None]
-        agreed = agreement(np.array([math.nan if s is None else s for s in scores]), heldout, level="pooled", seed=0)
+        agreed = agreement(np.array([math.nan if s is None else s for s in scores]), heldout, objective=Q(), seed=0)
         return found | agreed.to_dict() | {"status": "ok", "scores": scores, "versions": {"other": "1.2"}}
 
     monkeypatch.setattr(peers, "run_once", once)
