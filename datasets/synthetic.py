@@ -2,7 +2,8 @@
 
 One object a line: `messages` (the prompt's turns and the answer, as chat trainers take them), and what our own training
 reads: `source`, `output`, `context`, `reference`, `system`, `doc_id`, `group`, `aspect`, `percent` (0 to 100), `judge`
-(its fingerprint), `made` (where the output is from), and `errors` (spans) and `explanation` where the judge gave them.
+(its fingerprint), `made` (where the output is from), `definition` of the aspect and `task`, and `errors` (spans) and
+`explanation` where the judge gave them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..errors import LabelsError
 from .records import Row
 
-__all__ = ["LONGEST_LINE", "SyntheticRow", "read_synthetic"]
+__all__ = ["LONGEST_LINE", "SyntheticError", "SyntheticRow", "read_synthetic"]
 
 #: Bytes of a line at most: far more than any text that a small model reads.
 LONGEST_LINE = 1 << 20
@@ -34,6 +35,20 @@ class _Message(BaseModel):
 
     role: Literal["system", "user", "assistant"]
     content: Text
+
+
+class SyntheticError(BaseModel):
+    """An error as a verdict has it; what else a verdict says of it is left out. how: "omission", "ungrounded" or the
+    way in which its words were found. severity: from 1 to 5."""
+
+    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+
+    text: Text = ""
+    explanation: Text = ""
+    severity: Annotated[float, Field(ge=1, le=5)] | None = None
+    start: int | None = None
+    end: int | None = None
+    how: Name | None = None
 
 
 class SyntheticRow(BaseModel):
@@ -55,7 +70,9 @@ class SyntheticRow(BaseModel):
     judge: Name
     made: Name = "given"
     explanation: Text = ""
-    errors: Annotated[list[dict[str, Any]], Field(max_length=64)] = []
+    errors: Annotated[list[SyntheticError], Field(max_length=64)] = []
+    definition: Annotated[Text, Field(max_length=20_000)] = ""
+    task: Annotated[Text, Field(max_length=20_000)] = ""
     messages: Annotated[list[_Message], Field(min_length=2, max_length=8)]
 
     def row(self, line: int) -> Row:
@@ -100,7 +117,7 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
     if problems:
         more = f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)" if len(problems) > _PROBLEMS_SHOWN else ""
         told = [f"{path.name}, {problem}" for problem in problems[:_PROBLEMS_SHOWN]]
-        told[-1] += f"{more}; correct or remove such lines, or write the file anew with `judgesmith synthesize`"
+        told[-1] += f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"
         raise LabelsError(*told)
     if not found:
         raise LabelsError(f"{path.name}: no example in it; `judgesmith synthesize` writes some")

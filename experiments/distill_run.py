@@ -13,6 +13,7 @@ import numpy as np
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
+from ..datasets.synthetic import SyntheticRow
 from ..errors import OptionError
 from ..optimizers.agreement.correlation import Level
 from ..optimizers.compiling import level_for
@@ -21,8 +22,7 @@ from ..optimizers.training.options import TrainOptions
 from ..parts import option
 from ..programs.distilled.judge import DistilledJudge
 from ..programs.distilled.student import training_modules
-from ..programs.models.lm import is_local
-from ..programs.models.transport import Message
+from ..programs.models.lm import is_folder, is_local
 from .compile_run import judge_in_words
 from .console import Watch
 from .opening import benchmark_scale, check_writable, column_roles, make_room, open_judge, open_model, rows_file
@@ -100,16 +100,17 @@ class DistillRun:
         return made
 
     @cached_property
-    def examples(self) -> tuple[list[Row], dict[str, list[Message]]]:
-        """Synthetic rows, and the prompts of those of other aspects. Raises LabelsError."""
-        return synthetic_rows(self.synthetic, self.judge.aspect)
+    def examples(self) -> list[tuple[SyntheticRow, Row]]:
+        """Synthetic examples with their rows. Raises LabelsError."""
+        return synthetic_rows(self.synthetic)
 
     def plan(self) -> dict[str, Any]:
         """What training would take, without a model."""
-        split, options, extra = self.split, self.options, self.examples[0]
+        split, options, extra = self.split, self.options, [row for _, row in self.examples]
         rows = [*split.train.rows, *extra]
         tokens = int(np.mean([len(r.source) + len(r.output) for r in rows]) / _CHARACTERS) + _PROMPT
-        trained = len(split.train) * (1 - options.stop_share) + len(extra)
+        human = 0.0 if options.target == "annotation" else len(split.train) * (1 - options.stop_share)
+        trained = human + len(extra) * (2 if options.target == "both" else 1)
         steps = int(np.ceil(trained / options.batch)) * options.epochs
         return {
             "labels": len(split.train) + len(split.heldout), "training rows": len(split.train),
@@ -120,9 +121,8 @@ class DistillRun:
 
     def run(self) -> DistillReport:
         """Train, save and measure. Raises JudgesmithError."""
-        if not is_local(self.base):
-            raise OptionError(f"--base {self.base}: a student is trained on local/NAME or gguf:PATH")
-        extra, prompts = self.examples
+        if not is_local(self.base) and not is_folder(self.base):
+            raise OptionError(f"--base {self.base}: a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
         check_writable(self.output, self.labels, self.synthetic, self.teacher)
         training_modules()  # before a download that would be for nothing
         if self.overwrite:
@@ -133,8 +133,8 @@ class DistillRun:
         steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (2 if teacher is None else 3)
         with Watch("training", steps) as watch:
             made, report = Distillation(
-                self.judge, self.split, lm, self.folder, options, extra, teacher,
-                self.options.level or level_for(self.split.train), self.seed, watch, prompts,
+                self.judge, self.split, lm, self.folder, options, self.examples, teacher,
+                self.options.level or level_for(self.split.train), self.seed, watch,
             ).run()  # fmt: skip
         make_room(self.output, made)
         made.save(self.output)

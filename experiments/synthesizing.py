@@ -1,7 +1,7 @@
-"""Synthetic examples: outputs of several systems, written and damaged ones among them, that judges annotate.
+"""Synthetic examples: outputs of several systems, written and perturbed ones among them, that judges annotate.
 
 Source: OpeNLGauge (§5.1): of each input the outputs of N systems, of each output M aspects, annotated by an ensemble.
-Damaging outputs for the lower end of the scale, the filters and the balance are ours.
+Perturbing outputs for the lower end of the scale, the filters and the balance are ours.
 """
 
 from __future__ import annotations
@@ -28,16 +28,19 @@ from ..datasets.synthetic import SyntheticRow, read_synthetic
 from ..errors import BudgetError, CallError, OptionError
 from ..likeness import folded
 from ..parts import Options, option
+from ..programs.active_critic.scoring import Known, OverallScorer
 from ..programs.artifact import fingerprint
 from ..programs.atomic import write_whole
-from ..programs.distilled.judge import DistilledJudge
+from ..programs.distilled.marking import MarkedLayout, error_text
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
-from ..programs.prompting.layouts import DIGITS, whole
+from ..programs.models.transport import Message
+from ..programs.openlgauge.annotation import Annotator, Focus
+from ..programs.prompting.layouts import DIGITS, HUNDRED, whole
 from ..programs.prompting.suspicion import guarded
 from ..programs.writing import OutputWriter
-from ..signatures.values import Criterion
+from ..signatures.values import Criterion, Item
 from .console import Watch
 from .limits import Limits
 from .scoring import Run, item_of, score_rows
@@ -55,9 +58,9 @@ class SynthesisOptions(Options):
 
     outputs: int = option(4, "Outputs of each input at most, drawn at random.", ge=1)
     aspects: int = option(3, "Aspects of each output at most, drawn from those that the judges judge.", ge=1)
-    damaged: int = option(1, "Outputs of each input that are damaged copies of others, beside those.", ge=0)
+    perturbed: int = option(1, "Outputs of each input that are perturbed copies of others, beside those.", ge=0)
     perturbations: tuple[str, ...] = option(
-        ("damage",), "How copies are damaged: names or groups, as `discern` takes them; those that need no model."
+        ("damage",), "How copies are perturbed: names or groups, as `discern` takes them; those that need no model."
     )
     instruction: str = option(
         "Do what this asks for.", "What the writing models are to do with the source.", max_length=2000
@@ -162,7 +165,7 @@ class Synthesis:
         """What a run would take at most, without a call."""
         documents, apart = self.inputs
         o = self.options
-        outputs = sum(min(o.outputs, len(rows) + len(self.writers)) + o.damaged for rows in documents.values())
+        outputs = sum(min(o.outputs, len(rows) + len(self.writers)) + o.perturbed for rows in documents.values())
         aspects = min(o.aspects, len(self.by_aspect))
         mean = sum(judge.calls_per_row() for judge in self.judges) / len(self.by_aspect)
         return {
@@ -192,9 +195,9 @@ class Synthesis:
             rng = random.Random(f"{self.seed}|{name}")
             there = [(row, "given") for row in rows] + list(self._written(rows[0], watch))
             drawn = rng.sample(there, min(self.options.outputs, len(there)))
-            for _ in range(self.options.damaged if ways else 0):
-                damaged = self._damaged(rng.choice(there)[0], ways, texts, rng)
-                drawn += [] if damaged is None else [damaged]
+            for _ in range(self.options.perturbed if ways else 0):
+                copy = self._perturbed(rng.choice(there)[0], ways, texts, rng)
+                drawn += [] if copy is None else [copy]
             seen: set[str] = set()
             for row, made in drawn:
                 key = folded(row.output).key
@@ -215,10 +218,10 @@ class Synthesis:
             made = replace(row, id=f"{row.id}+{lm.name}", output=text, system=lm.name, scores={}, ratings={}, raters={})
             yield made, f"written by {lm.name}"
 
-    def _damaged(
+    def _perturbed(
         self, row: Row, ways: Sequence[Perturbation], texts: Sequence[Text], rng: random.Random
     ) -> tuple[Row, str] | None:
-        """A copy damaged in the first way that this text allows; None where none does."""
+        """A copy perturbed in the first way that this text allows; None where none does."""
         own = Text(row.id, row.output, row.source, row.context, group=row.group)
         others = [text for text in texts if text.group != own.group][:50]
         for way in rng.sample(list(ways), len(ways)):
@@ -227,13 +230,13 @@ class Synthesis:
             if isinstance(pair, Pair):
                 name = f"{pair.perturbation}:{degree}"
                 made = replace(row, id=f"{row.id}+{name}", output=pair.perturbed, scores={}, ratings={}, raters={})
-                return made, f"damaged by {name}"
+                return made, f"perturbed by {name}"
         return None
 
     # -- the run
 
     def run(self, watch: Watch) -> Synthesized:
-        """Annotate, filter and write. What is finished stays in the work folder: the same command goes on there.
+        """Annotate, filter and write. What is finished stays in the work folder, from which the same command resumes.
         Raises BudgetError over the limits, OptionError for another file in the output's place."""
         self._refuse_other()
         candidates = list(self.candidates(watch))
@@ -261,7 +264,9 @@ class Synthesis:
         calls = None if limits.max_calls is None else limits.max_calls - spent
         cost = None if limits.max_cost is None else limits.max_cost - paid
         if (calls is not None and calls < 1) or (cost is not None and cost <= 0):
-            raise BudgetError("the budget is used up; what is finished is kept, the same command goes on from there")
+            raise BudgetError(
+                "the budget is used up; what is finished is kept, and the same command resumes from there"
+            )
         return replace(limits, max_calls=calls, max_cost=cost)
 
     def _refuse_other(self) -> None:
@@ -320,26 +325,34 @@ class Synthesis:
             return "the text addresses a judge"
         step = self.options.step
         percent = min(100.0, step * round(float(np.mean(percents)) / step)) if step > 1 else float(np.mean(percents))
-        known = self.by_aspect[aspect][0].knowledge
-        criteria = [c for c in known.criteria if c.name == aspect] or [Criterion(aspect[:80], "")]
-        asked = DistilledJudge(aspect, task=known.description, criteria=criteria[:1])
-        why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
+        learnt = self.by_aspect[aspect][0].knowledge
+        criterion = next((c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], ""))
+        known = Known(learnt.description, (criterion,), aspect)
         answer = {"role": "assistant", "content": self._answer(percent, errors)}
+        why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
         return SyntheticRow.model_validate(
             {
                 "id": f"{row.id}|{aspect}", "source": row.source, "output": row.output, "context": row.context,
                 "reference": row.reference, "system": row.system, "doc_id": row.doc_id, "group": row.group,
                 "aspect": aspect, "percent": round(percent, 4),
                 "judge": "+".join(fingerprint(j) for j in self.by_aspect[aspect])[:400], "made": candidate.made,
-                "explanation": why, "errors": errors, "messages": [*asked.messages(item), answer],
+                "definition": criterion.definition, "task": known.task, "explanation": why, "errors": errors,
+                "messages": [*self._prompt(item, known), answer],
             }
         )  # fmt: skip
 
+    def _prompt(self, item: Item, known: Known) -> list[Message]:
+        """A prompt that asks for an answer in the chosen form."""
+        if self.options.answer == "annotation":
+            marker = Annotator(MarkedLayout(HUNDRED))
+            focus = Focus(known.aspect, known.criteria[0].definition, known.task)
+            return marker.predict.messages(marker.inputs(item, focus))
+        scorer = OverallScorer("none", "expected" if self.options.answer == "digit" else "said")
+        return scorer.predict.messages(scorer.inputs(item, known))
+
     def _answer(self, percent: float, errors: Sequence[Mapping[str, Any]]) -> str:
-        if self.options.answer == "digit":
-            return f"Score: {whole(DIGITS.from_percent(percent))}"
-        said = [_error(n, error) for n, error in enumerate(errors[:8], start=1)] or ["No Error\n"]
-        return "\n".join([*(said if self.options.answer == "annotation" else ()), f"Score: {whole(percent)}"])
+        score = f"Score: {whole(DIGITS.from_percent(percent) if self.options.answer == 'digit' else percent)}"
+        return f"{error_text(errors)}\n\n{score}" if self.options.answer == "annotation" else score
 
     def _balanced(self, examples: Sequence[SyntheticRow]) -> list[SyntheticRow]:
         """The examples, in their order, without what a fifth of the scale has too many of."""
@@ -360,7 +373,7 @@ class Synthesis:
         lines = [
             f"# {self.output.name}", "",
             f"{made.kept} synthetic examples, written {datetime.now(UTC):%Y-%m-%d} by `judgesmith synthesize`. The "
-            "scores are a model's, not people's.", "",
+            "scores are a model's, not human ratings.", "",
             f"- inputs: {len(self.inputs[0])} of {self.rows.name}; seed {self.seed}",
             *(f"- aspect {name}: judged by {', '.join(map(_told, own))}" for name, own in self.by_aspect.items()),
             *(f"- outputs {what}: {n}" for what, n in Counter(e.made for e in kept).most_common()),
@@ -370,16 +383,6 @@ class Synthesis:
             "The texts keep the licences of their sources; outputs of models may fall under their makers' terms.", "",
         ]  # fmt: skip
         return "\n".join(lines)
-
-
-def _error(number: int, error: Mapping[str, Any]) -> str:
-    """An error as OpeNLGauge's annotations have it (Listing 1)."""
-    told = (
-        ("Location", error.get("text")),
-        ("Explanation", error.get("explanation")),
-        ("Severity", error.get("severity")),
-    )
-    return "\n".join([f"Error {number}:", *(f"{name}: {value}" for name, value in told), ""])
 
 
 def aspect_of(judge: Judge) -> str:

@@ -42,7 +42,7 @@ INSIDE = {
         "comparing": {"", "models", "prompting"},
         "pointwise": {"", "models", "prompting", "active_critic", "comparing"},
         "readings": {"", "models", "pointwise"},
-        "distilled": {"", "models", "prompting", "active_critic", "readings"},
+        "distilled": {"", "models", "prompting", "active_critic", "openlgauge", "readings"},
     },
     "optimizers": {
         "agreement": set(),

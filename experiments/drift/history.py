@@ -25,7 +25,7 @@ class _Part(BaseModel):
 
 
 class Agreement(_Part):
-    """Spearman's rho of the sentinels' scores with people's; None where it is undefined."""
+    """Spearman's rho of the sentinels' scores with human ratings; None where it is undefined."""
 
     aspect: Short
     value: Number | None
@@ -57,7 +57,7 @@ class Found(_Part):
 
 
 class Run(_Part):
-    """One scoring of the sentinel rows. judge: its fingerprint; rows: that of the sentinel rows; anew: a new baseline
+    """One scoring of the sentinel rows. judge: its fingerprint; rows: that of the sentinel rows; restart: a new baseline
     begins here; baseline: later runs are compared with it. scores: None for a row without a score; words: of what the
     judge wrote on a row; failures: reasons by id, the first ones."""
 
@@ -66,7 +66,7 @@ class Run(_Part):
     judge: Short
     model: Short
     rows: Short
-    anew: bool = False
+    restart: bool = False
     baseline: bool = False
     ids: list[Short]
     scores: list[Number | None]
@@ -129,13 +129,13 @@ def append(path: Path, run: Run) -> None:
 
 
 def epoch(runs: Sequence[Run], judge: str, rows: str) -> list[Run]:
-    """The last runs that are of this judge and these rows, since a baseline was last begun anew."""
+    """The last runs that are of this judge and these rows, since the baseline was last restarted."""
     found: list[Run] = []
     for run in reversed(runs):
         if (run.judge, run.rows) != (judge, rows):
             break
         found.append(run)
-        if run.anew:
+        if run.restart:
             break
     return found[::-1]
 

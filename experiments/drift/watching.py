@@ -43,13 +43,13 @@ class WatchOptions(parts.Options):
     """How sure an alarm is to be."""
 
     baseline: int = option(3, "Runs that later ones are compared with; the first command makes them all.", ge=2, le=50)
-    alpha: float = option(0.05, "Chance of any false alarm in so many looks.", gt=0, lt=1)
+    alpha: float = option(0.05, "Chance of any false alarm within `looks` looks.", gt=0, lt=1)
     looks: int = option(365, "Looks that the chance of a false alarm is for.", ge=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Sentinels:
-    """The rows that are scored again and again. human: people's scores of an aspect, NaN where there is none."""
+    """The rows that are scored again and again. human: human ratings of an aspect, NaN where there is none."""
 
     rows: Sequence[Row]
     aspect: str | None
@@ -63,7 +63,7 @@ class Sentinels:
         places(origin, rows)
         known = list(dict.fromkeys(name for row in rows for name in row.scores))
         if aspect is not None and aspect not in known:
-            raise LabelsError(f"{origin}: no row has people's score {aspect!r}; there are {', '.join(known) or 'none'}")
+            raise LabelsError(f"{origin}: no row has a human rating {aspect!r}; there are {', '.join(known) or 'none'}")
         chosen = aspect or (OVERALL if OVERALL in known else known[0] if len(known) == 1 else None)
         return cls(rows, chosen, np.array([row.scores.get(chosen or "", np.nan) for row in rows]))
 
@@ -101,11 +101,11 @@ class Look:
 
 def look(
     judge: Judge, sentinels: Sentinels, history: Path, options: WatchOptions, *, traffic: Traffic | None = None,
-    anew: bool = False, watch: Watch | None = None,
+    restart: bool = False, watch: Watch | None = None,
 ) -> Look:  # fmt: skip
     """Score the sentinels and compare them with the baseline; a history without enough of one gets it now.
 
-    The judge's model must be asked anew (`Connection(cache=False)`), or nothing can differ. Raises LabelsError for a
+    The judge's model must answer afresh (`Connection(cache=False)`), or nothing can differ. Raises LabelsError for a
     broken history, OptionError where another process watches into it, ModelError and OutageError of the model.
     """
     mark, rows = fingerprint(judge), sentinels.mark
@@ -113,8 +113,8 @@ def look(
         raise OptionError("answers from the disk never change: watch a judge whose connection has cache=False")
     with alone(history):
         runs = read(history)
-        here = [] if anew else epoch(runs, mark, rows)
-        notes = _why_anew(runs[-1], mark, rows) if runs and not here and not anew else []
+        here = [] if restart else epoch(runs, mark, rows)
+        notes = _why_restart(runs[-1], mark, rows) if runs and not here and not restart else []
         missing = options.baseline - len(here)
         passes = max(1, missing)
         for number in range(passes):
@@ -123,7 +123,7 @@ def look(
             made = _score(judge, mark, sentinels, watch)
             given = traffic if number == passes - 1 else None
             first = missing > 0 and not here and number == 0
-            made = made.model_copy(update={"anew": first, "baseline": missing > 0, "traffic": given})
+            made = made.model_copy(update={"restart": first, "baseline": missing > 0, "traffic": given})
             if missing <= 0:
                 made = compared(made, here, options)
             append(history, made)
@@ -141,7 +141,7 @@ def _fewest_rows(options: WatchOptions) -> int:
     return math.ceil(math.log(1 / most) / math.log(options.baseline + 1))
 
 
-def _why_anew(last: Run, mark: str, rows: str) -> list[str]:
+def _why_restart(last: Run, mark: str, rows: str) -> list[str]:
     what = f"another judge ({last.judge} before)" if last.judge != mark else "other sentinel rows"
     return [f"{what}: a new baseline begins, and nothing is compared with what was before"]
 

@@ -87,7 +87,7 @@ def _moved(look: Look) -> list[dict[str, Any]]:
 
 
 def _begin(runs: Sequence[Run]) -> int:
-    return max((i for i, run in enumerate(runs) if run.anew), default=0)
+    return max((i for i, run in enumerate(runs) if run.restart), default=0)
 
 
 # Figures -------------------------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def _frame(axis: Any, runs: Sequence[Run]) -> None:
     for place, run in enumerate(runs, 1):
         if run.alarms:
             axis.axvline(place, color=PEOPLE, linewidth=1.2)
-        if run.anew and place > 1:
+        if run.restart and place > 1:
             axis.axvline(place - 0.5, color=LINE, linewidth=0.8, linestyle="--")
     axis.set_xlim(0.5, len(runs) + 0.5)
     axis.set_xlabel("run")

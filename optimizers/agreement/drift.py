@@ -54,7 +54,7 @@ def rank_p(runs: Matrix, alternative: Alternative, newest: int = 1) -> float:
 
 
 def _power(spread: Vector, times: int) -> Vector:
-    """The distribution of the sum of so many independent values of this distribution."""
+    """The distribution of the sum of `times` independent values of this distribution."""
     found = np.ones(1)
     while times:
         if times % 2:

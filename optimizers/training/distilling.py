@@ -17,20 +17,20 @@ from ...datasets.duplicates import shared
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels, Row
 from ...datasets.splits import Split, assert_disjoint, holdout_split
-from ...datasets.synthetic import read_synthetic
-from ...errors import LabelsError, OptionError
+from ...datasets.synthetic import SyntheticRow, read_synthetic
+from ...errors import LabelsError, ModelError, OptionError
 from ...parts import read_options
 from ...programs.aspects import OVERALL
 from ...programs.distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
-from ...programs.distilled.judge import DistilledJudge, StudentData
+from ...programs.distilled.judge import Answered, DistilledJudge, StudentData
+from ...programs.distilled.marking import MOST_TOKENS, error_text
 from ...programs.distilled.serving import write_serving
-from ...programs.distilled.student import Shape, Student
+from ...programs.distilled.student import Shape, Student, training_modules
 from ...programs.judge import Judge
 from ...programs.models.files import file_sha256
 from ...programs.models.lm import LanguageModel, language_model
-from ...programs.models.transport import Message
 from ...programs.prompting.suspicion import guarded
-from ...signatures.values import Item, Scale
+from ...signatures.values import Criterion, Item, Scale
 from ..agreement.correlation import CorrelationSum, Level
 from ..agreement.objectives import Q
 from ..agreement.significance import Difference
@@ -43,12 +43,14 @@ from ..report import json_number
 from ..seen import marks
 from .loop import Example, Trained, Training
 from .options import TrainOptions
+from .processes import Processes
 
 __all__ = ["DistillReport", "Distillation", "distill", "split_of", "synthetic_rows"]
 
 #: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
 FEWEST_TO_STOP = 6
 CHECKPOINT = "checkpoint.safetensors"
+MERGED = "merged"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,52 +107,77 @@ class DistillReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Learnt:
+    """A row to be trained on and its score in [0, 100]. made: the synthetic example that it is from, None where people
+    rated it."""
+
+    row: Row
+    percent: float
+    made: SyntheticRow | None = None
+
+    @property
+    def item(self) -> Item:
+        return Item(self.row.output, self.row.source, self.row.context, self.row.reference)
+
+
+@dataclass(frozen=True, slots=True)
 class Distillation:
-    """One run, before anything is computed. folder: where weights and checkpoints go. synthetic: rows with their scores
-    in percent, which count less than people's; `prompts` has the messages of those that are of another aspect, by id.
-    teacher: a judge that is measured beside the student."""
+    """One run, before anything is computed. folder: where weights and checkpoints go. synthetic: examples with their
+    rows, which count less than human ratings. teacher: a judge that is measured beside the student."""
 
     judge: DistilledJudge
     split: Split
     lm: LanguageModel
     folder: Path
     options: TrainOptions
-    synthetic: Sequence[Row] = ()
+    synthetic: Sequence[tuple[SyntheticRow, Row]] = ()
     teacher: Judge | None = None
     level: Level = "pooled"
     seed: int = 0
     progress: Telling = field(default_factory=Silent)
-    prompts: Mapping[str, Sequence[Message]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.synthetic and self.options.target != "score":
+            raise OptionError(f"target={self.options.target} needs annotated examples; give --synthetic")
+        if not self.synthetic and not self.options.human_weight:
+            raise OptionError("human_weight=0 leaves nothing to train on; give --synthetic")
+        if self.options.target == "annotation":
+            object.__setattr__(self, "judge", self.judge.copy_for(answer="annotation"))
 
     def run(self) -> tuple[DistilledJudge, DistillReport]:
         """Train, write the weights, measure. Raises OptionError, ModelError, MissingExtraError."""
         started = time.monotonic()
         if self.lm.weights is None:
-            raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME or gguf:PATH")
+            raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
         shape = Shape(self.options.rank, self.options.alpha, self.options.dropout)
+        training_modules()
+        processes = Processes()
         student = Student(
-            self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed
-        )
+            self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed,
+            device=processes.device,
+        )  # fmt: skip
         learnt, stopping, notes = self.rows()
-        examples, left = self._examples(student, learnt, stopping)
-        if left:
-            notes.append(f"{left} prompts have more than {self.options.longest:,} tokens and are left out")
+        examples = self._examples(student, learnt, notes)
         trained = Training(
             student, examples, self.options, seed=self.seed, checkpoint=self.folder / CHECKPOINT,
-            judged=self._judged(student, stopping), progress=self.progress,
+            judged=self._judged(student, stopping), progress=self.progress if processes.main else Silent(),
         ).run()  # fmt: skip
-        made = self._saved(student, shape)
+        if not processes.main:
+            raise SystemExit(0)  # it helped to train; one process writes and measures
+        made = self._saved(student, shape, notes)
         made.decision = self._decision(student)
         report = self._report(made, trained, examples, notes, started)
+        if self.options.merged:
+            student.merge(self.folder / MERGED)
         made.provenance = self._provenance(report)
         made.report = report
         return made, report
 
     # -- rows
 
-    def rows(self) -> tuple[list[tuple[Row, float, bool]], Labels | None, list[str]]:
-        """(row, percent, human) to be trained on, the labels that training stops by, and what is to be said of them.
-        Nothing of a held-out document, and nothing of those that it stops by, is trained on."""
+    def rows(self) -> tuple[list[Learnt], Labels | None, list[str]]:
+        """The rows to be trained on, the labels that training stops by, and what is to be said of them. Nothing of a
+        held-out document, and nothing of those that it stops by, is trained on."""
         train, notes = self.split.train, []
         kept, stopping = train, None
         if self.options.stop_share:
@@ -163,15 +190,16 @@ class Distillation:
             notes.append(f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken")
             kept, stopping = train, None
         scale = Scale(*train.scale)
-        found = [(row, scale.to_percent(s), True) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
+        found = [Learnt(row, scale.to_percent(s)) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
         apart = [*self.split.heldout.rows, *(stopping.rows if stopping is not None else ())]
-        extra = self._apart(self.synthetic, apart)
+        made = {row.id: example for example, row in self.synthetic}
+        extra = self._apart([row for _, row in self.synthetic], apart)
         if len(extra) < len(self.synthetic):
             notes.append(
                 f"{len(self.synthetic) - len(extra)} synthetic rows share a document or a text with rows that are held "
                 "out, or that training stops by, and are left out"
             )
-        found += [(row, next(iter(row.scores.values())), False) for row in extra]
+        found += [Learnt(row, made[row.id].percent, made[row.id]) for row in extra]
         return found, stopping, notes
 
     @staticmethod
@@ -183,54 +211,92 @@ class Distillation:
             left = [row for number, row in enumerate(left) if number not in met]
         return left
 
-    def _examples(
-        self, student: Student, rows: Sequence[tuple[Row, float, bool]], stopping: Labels | None
-    ) -> tuple[list[Example], int]:
-        found = []
-        for row, percent, human in rows:
-            # Rows are compared within a document and an aspect.
-            (aspect,) = ("",) if human else row.scores
-            if human or row.id not in self.prompts:
-                prompt = self._prompt(student, Item(row.output, row.source, row.context, row.reference))
-            else:
-                prompt = tuple(student.tokens(self.prompts[row.id]))
-            if len(prompt) <= self.options.longest:
-                weight = self.options.human_weight if human and self.synthetic else 1.0
-                found.append(Example(prompt, percent, f"{row.doc_id}|{aspect}", weight, human))
+    def _examples(self, student: Student, rows: Sequence[Learnt], notes: list[str]) -> list[Example]:
+        """What is learnt of each row, in one form or in two. What is left out is added to the notes."""
+        found: list[Example] = []
+        forms: tuple[Answered, ...] = ("score", "annotation") if self.options.target == "both" else (self.judge.answer,)
+        spanless = longer = 0
+        for row in rows:
+            for form in forms:
+                if form == "annotation" and row.made is None:
+                    spanless += 1
+                    continue
+                if row.made is None and not self.options.human_weight:
+                    continue
+                example = self._example(student, row, form)
+                if len(example.prompt) > self.options.longest:
+                    longer += 1
+                else:
+                    found.append(example)
+        if spanless and self.options.target == "annotation":
+            notes.append(f"{spanless} human ratings have no error spans and are not trained on")
+        if longer:
+            notes.append(f"{longer} prompts have more than {self.options.longest:,} tokens and are left out")
         if not found:
             raise OptionError(f"every prompt has more than {self.options.longest:,} tokens; raise --longest")
-        return found, len(rows) - len(found)
+        return found
+
+    def _example(self, student: Student, row: Learnt, form: Answered) -> Example:
+        asked = self._asked(row.made)
+        if asked.answer != form:
+            asked = asked.copy_for(answer=form)
+        written = "" if form == "score" or row.made is None else error_text([e.model_dump() for e in row.made.errors])
+        prompt = student.tokens(asked.messages(guarded(row.item)[0]), written)
+        weight = self.options.human_weight if row.made is None and self.synthetic else 1.0
+        # Rows are compared within a document, an aspect and a form.
+        document = f"{row.row.doc_id}|{'' if row.made is None else row.made.aspect}|{form}"
+        return Example(
+            tuple(prompt), row.percent, document, weight, row.made is None, len(student.said(written))
+        )  # fmt: skip
+
+    def _asked(self, made: SyntheticRow | None) -> DistilledJudge:
+        """The judge whose prompt a row has: of another aspect, that aspect's."""
+        if made is None or made.aspect == self.judge.aspect:
+            return self.judge
+        criterion = Criterion(made.aspect[:80], made.definition)
+        return DistilledJudge(made.aspect, task=made.task, criteria=(criterion,))
 
     def _prompt(self, student: Student, item: Item) -> tuple[int, ...]:
         return tuple(student.tokens(self.judge.messages(guarded(item)[0])))
+
+    def _percents(self, student: Student, items: Sequence[Item]) -> list[float]:
+        """The student's scores in percent, NaN where its answer comes to none."""
+        if self.judge.answer == "annotation":
+            return [student.write(self.judge.messages(guarded(item)[0]), MOST_TOKENS)[1] for item in items]
+        return student.percents([self._prompt(student, item) for item in items], self.options.tokens_at_once)
 
     def _judged(self, student: Student, stopping: Labels | None) -> Callable[[Student], float] | None:
         if stopping is None:
             return None
         examples = examples_of(stopping)
-        prompts = [self._prompt(student, item_of(e)) for e in examples]
+        items = [item_of(e) for e in examples]
         measure = CorrelationSum(self.level)
         systems = [e.system for e in examples]
 
         def q(now: Student) -> float:
-            percents = np.array(now.percents(prompts, self.options.tokens_at_once))
+            percents = np.array(self._percents(now, items))
             return measure(percents, humans(examples), documents(examples), systems if all(systems) else None).q
 
         return q
 
     # -- the judge
 
-    def _saved(self, student: Student, shape: Shape) -> DistilledJudge:
-        """The judge, with its weights written in both formats."""
+    def _saved(self, student: Student, shape: Shape, notes: list[str]) -> DistilledJudge:
+        """The judge, with its weights written in both formats; what llama.cpp has no names for, in one."""
         assert self.lm.weights is not None
         adapter = student.save(self.folder, self.lm.name)
-        written = self.folder / GGUF_ADAPTER
-        write_gguf_adapter(written, {n: p.numpy() for n, p in student.weights().items()}, self.lm.weights, shape)
+        written: Path | None = self.folder / GGUF_ADAPTER
+        try:
+            arrays = {name: p.numpy() for name, p in student.weights().items()}
+            write_gguf_adapter(self.folder / GGUF_ADAPTER, arrays, self.lm.weights, shape)
+        except ModelError as error:
+            notes.append(f"no weights for llama.cpp: {error}")
+            written = None
         data = StudentData(
-            base=student.base, adapter=file_sha256(adapter), gguf=file_sha256(written), rank=shape.rank,
-            alpha=shape.alpha,
+            base=student.base, adapter=file_sha256(adapter), gguf=None if written is None else file_sha256(written),
+            rank=shape.rank, alpha=shape.alpha,
         )  # fmt: skip
-        write_serving(self.folder, data, self.lm)
+        write_serving(self.folder, data, self.lm, merged=MERGED if self.options.merged else None)
         made = self.judge.copy_for(scale=Scale(*self.split.train.scale))
         made.take(data)
         made.set_lm(self.lm)
@@ -242,8 +308,7 @@ class Distillation:
         train = self.split.train
         if not train.levels:
             return None
-        prompts = [self._prompt(student, item_of(e)) for e in examples_of(train)]
-        return fit_decision(student.percents(prompts, self.options.tokens_at_once), train)
+        return fit_decision(self._percents(student, [item_of(e) for e in examples_of(train)]), train)
 
     # -- what it is worth
 
@@ -275,7 +340,8 @@ class Distillation:
             "human": sum(e.human for e in examples), "synthetic": sum(not e.human for e in examples),
             "heldout": len(held),
         }  # fmt: skip
-        sizes = {path.name: path.stat().st_size for path in sorted(self.folder.iterdir()) if path.name != CHECKPOINT}
+        files = [path for path in sorted(self.folder.iterdir()) if path.is_file() and path.name != CHECKPOINT]
+        sizes = {path.name: path.stat().st_size for path in files}
         said = (*self.split.train.warnings, *notes, *_worth(contenders))
         return DistillReport(contenders, trained, rows, said, time.monotonic() - started, sizes)
 
@@ -305,7 +371,7 @@ class Distillation:
             "difference": zero.to_dict()["student_less_this"],
             "report": report.to_dict(),
             "notes": list(report.notes),
-            **marks([*train.rows, *self.synthetic]),
+            **marks([*train.rows, *(row for _, row in self.synthetic)]),
         }  # fmt: skip
 
 
@@ -343,13 +409,13 @@ def distill(
 ) -> DistilledJudge:
     """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
 
-    labels: as for `compile`. base: `local/NAME` or `gguf:PATH`. folder: where the weights go; the judge is to be saved
-    beside it. judge: which aspect is judged; by default the labels' own. heldout: a share of the rows, or other labels.
-    synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and teacher, a judge
-    to be measured beside the student.
+    labels: as for `compile`. base: `local/NAME`, `gguf:PATH` or `hf:FOLDER`. folder: where the weights go; the judge is
+    to be saved beside it. judge: which aspect is judged; by default the labels' own. heldout: a share of the rows, or
+    other labels. synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and
+    teacher, a judge to be measured beside the student.
 
     Returns the judge; its `report` says how far it agrees with people, and the plain model and the teacher do. After an
-    interruption the same call goes on where it stopped. Raises LabelsError, LeakError, OptionError, ModelError,
+    interruption the same call resumes where it stopped. Raises LabelsError, LeakError, OptionError, ModelError,
     MissingExtraError.
     """
     labels = labels if isinstance(labels, Labels) else read_labels(labels)
@@ -358,11 +424,11 @@ def distill(
     teacher = options.pop("teacher", None)
     if judge is None:
         judge = DistilledJudge.from_options({}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect)
-    extra, prompts = synthetic_rows(synthetic, judge.aspect)
+    extra = synthetic_rows(synthetic)
     return Distillation(
         judge, split_of(labels, heldout, seed), language_model(base), Path(folder),
         read_options(TrainOptions, options, "distill"), extra, teacher, level, seed,
-        progress or Silent(), prompts,
+        progress or Silent(),
     ).run()[0]  # fmt: skip
 
 
@@ -376,15 +442,11 @@ def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:
     return Split(labels, heldout)
 
 
-def synthetic_rows(path: str | Path | None, aspect: str) -> tuple[list[Row], dict[str, list[Message]]]:
-    """The rows of a synthetic file, without those whose texts address a judge, and the prompts of those that are of
-    another aspect, by their ids. Raises LabelsError."""
-    rows: list[Row] = []
-    prompts: dict[str, list[Message]] = {}
-    for made, row in [] if path is None else read_synthetic(Path(path)):
-        if guarded(Item(row.output, row.source, row.context, row.reference))[1]:
-            continue
-        rows.append(row)
-        if made.aspect != aspect:
-            prompts[row.id] = [{"role": m.role, "content": m.content} for m in made.messages[:-1]]
-    return rows, prompts
+def synthetic_rows(path: str | Path | None) -> list[tuple[SyntheticRow, Row]]:
+    """The examples of a synthetic file, without those whose texts address a judge. Raises LabelsError."""
+    found = [] if path is None else read_synthetic(Path(path))
+    return [
+        (made, row)
+        for made, row in found
+        if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
+    ]  # fmt: skip

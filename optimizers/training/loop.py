@@ -1,4 +1,4 @@
-"""The training loop: batches, losses, early stopping by Q, and checkpoints after which it goes on as if nothing had
+"""The training loop: batches, losses, early stopping by Q, and checkpoints from which it resumes as if nothing had
 happened.
 
 Source: RAFT (Lukasik et al. 2025) and TRACT (Chiang et al. 2025) for the squared error of the expected score under the
@@ -22,6 +22,7 @@ from ...programs.distilled.student import Student, portions, training_modules
 from ...programs.prompting.layouts import DIGITS
 from ..progress import Telling
 from .options import TrainOptions
+from .processes import Processes
 
 __all__ = ["Epoch", "Example", "Trained", "Training"]
 
@@ -29,13 +30,15 @@ __all__ = ["Epoch", "Example", "Trained", "Training"]
 @dataclass(frozen=True, slots=True)
 class Example:
     """A prompt (tokens) and its score in [0, 100]. weight: what it counts in the loss. document: within which rows are
-    compared. human: whether people scored it."""
+    compared. human: whether people scored it. said: how many of the prompt's tokens, before the line with the score,
+    are an annotation that is learnt, too."""
 
     prompt: tuple[int, ...]
     percent: float
     document: str
     weight: float = 1.0
     human: bool = True
+    said: int = 0
 
     @property
     def digit(self) -> float:
@@ -90,6 +93,7 @@ class Training:
         self._torch = torch
         self.student, self.examples, self.options = student, examples, options
         self.seed, self.checkpoint, self._judged, self._progress = seed, checkpoint, judged, progress
+        self._processes = Processes()
         self._parameters = student.parameters()
         self._optimizer = torch.optim.AdamW(
             list(self._parameters.values()), lr=options.learning_rate, weight_decay=options.weight_decay
@@ -143,30 +147,45 @@ class Training:
 
     def _step(self, batch: Sequence[Example]) -> float:
         torch, student, options = self._torch, self.student, self.options
-        torch.manual_seed(self.seed * 1_000_003 + self.done.step)  # dropout is the same after a restart
+        # Dropout is the same after a restart.
+        torch.manual_seed(self.seed * 1_000_003 + self.done.step + 7_919 * self._processes.rank)
         student.model.train()
         for group in self._optimizer.param_groups:
             group["lr"] = options.learning_rate * self._rate()
         self._optimizer.zero_grad(set_to_none=True)
         total, loss_sum = sum(example.weight for example in batch), 0.0
         pull = self._ranking(batch)
-        for part in portions([len(example.prompt) for example in batch], options.tokens_at_once):
-            rows = [batch[i] for i in part]
-            loss = self._loss(rows, [pull[i] for i in part]) / total
+        own = self._processes.own(list(range(len(batch))))
+        for part in portions([len(batch[i].prompt) for i in own], options.tokens_at_once):
+            rows = [own[place] for place in part]
+            loss = self._loss([batch[i] for i in rows], [pull[i] for i in rows]) / total
             loss.backward()
             loss_sum += float(loss.detach())
+        loss_sum = self._summed(loss_sum)
         torch.nn.utils.clip_grad_norm_(list(self._parameters.values()), 1.0)
         self._optimizer.step()
         return loss_sum
 
+    def _summed(self, loss: float) -> float:
+        """Gradients and loss over all processes. Without a row of its own a process has no gradients yet."""
+        if self._processes.count == 1:
+            return loss
+        torch = self._torch
+        both = torch.tensor([loss], device=self.student.device, dtype=torch.float64)
+        for parameter in self._parameters.values():
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        self._processes.sum([both, *(parameter.grad for parameter in self._parameters.values())])
+        return float(both)
+
     def _loss(self, rows: Sequence[Example], pull: Sequence[float]) -> Any:
         """The sum of the rows' losses, each times its weight. pull: what pairs say of each row's expected digit."""
         torch, options = self._torch, self.options
-        digits, opening = self.student.log_answers([row.prompt for row in rows])
+        digits, opening, annotation = self.student.log_answers([row.prompt for row in rows], [row.said for row in rows])
         expected = self.student.expected(digits)
         wanted = torch.tensor([row.digit for row in rows], device=expected.device)
         weight = torch.tensor([row.weight for row in rows], device=expected.device)
-        loss = -opening  # it has to begin as an answer does, whatever is fitted
+        loss = -opening - annotation  # it has to begin as an answer does, whatever is fitted
         if options.loss != "regression":
             # A score between two digits is shared by both.
             places = torch.arange(1.0, digits.shape[1] + 1, device=expected.device)
@@ -209,7 +228,8 @@ class Training:
 
     def _end_epoch(self) -> None:
         self.student.model.eval()
-        q = math.nan if self._judged is None else self._judged(self.student)
+        q = math.nan if self._judged is None or not self._processes.main else self._judged(self.student)
+        q = self._processes.told(q)
         losses = self.done.losses[-self.steps_an_epoch :]
         self.done.epochs.append(Epoch(self.done.ended + 1, sum(losses) / len(losses), q))
         before = [_rank(epoch.q) for epoch in self.done.epochs[:-1]]
@@ -234,13 +254,15 @@ class Training:
     @property
     def _mark(self) -> str:
         """What makes this run itself: another one's checkpoint does not fit."""
-        rows = [(e.prompt, round(e.percent, 9), e.document, e.weight) for e in self.examples]
+        rows = [(e.prompt, round(e.percent, 9), e.document, e.weight, e.said) for e in self.examples]
         told = json.dumps([self.student.base, self.options.settings(), self.seed, rows], sort_keys=True)
         return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _save(self) -> None:
         from safetensors.torch import save_file  # type: ignore[import-not-found,unused-ignore]
 
+        if not self._processes.main:
+            return
         tensors: dict[str, Any] = {}
         for name, parameter in self._parameters.items():
             state = self._optimizer.state[parameter]
@@ -272,7 +294,7 @@ class Training:
         if told["mark"] != self._mark:
             raise OptionError(
                 f"{self.checkpoint.name} is of a run with other labels or other settings; give those, or --overwrite "
-                "to begin anew"
+                "to start over"
             )
         with self._torch.no_grad():
             for name, parameter in self._parameters.items():

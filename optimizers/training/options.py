@@ -20,6 +20,11 @@ class TrainOptions(Options):
     warmup: float = option(0.05, "Share of the steps in which the learning rate rises; then it falls to 0.", ge=0, lt=1)
     epochs: int = option(6, "Passes over the training rows at most.", ge=1)
     batch: int = option(8, "Rows of a step.", ge=1)
+    target: Literal["score", "annotation", "both"] = option(
+        "score",
+        "What the student learns to answer: the score alone; errors with their spans and then the score (synthetic "
+        "examples that have been annotated, as OpeNLGauge does); or both, each under its own prompt.",
+    )
     loss: Literal["both", "regression", "cross-entropy"] = option(
         "both",
         "What is fitted: the squared error of the expected digit (regression), the probability of the score's own "
@@ -29,7 +34,12 @@ class TrainOptions(Options):
     ranking_weight: float = option(
         0.0, "Weight of a loss over pairs of rows of one document in which the worse one scores higher.", ge=0
     )
-    human_weight: float = option(4.0, "What a row that people scored counts, where a synthetic one counts 1.", gt=0)
+    human_weight: float = option(
+        4.0,
+        "What a human rating counts, where a synthetic example counts 1; 0: ratings are not trained on, they only "
+        "decide when to stop.",
+        ge=0,
+    )
     stop_share: float = option(
         0.2,
         "Share of the labels (whole documents) by which the best epoch is chosen; these are trained on no more. 0: the "
@@ -47,5 +57,9 @@ class TrainOptions(Options):
         "float32",
         "Of the base model's weights while training; bfloat16 takes half the memory and is more than twice as fast on "
         "processors that compute with it (avx512_bf16, amx_bf16) and on graphics cards.",
+    )
+    merged: bool = option(
+        False,
+        "Write the whole model with what was learnt added to its weights, too (a folder in Hugging Face's format).",
     )
     threads: int | None = option(None, "Threads that compute; none: as many as there are cores.", ge=1)

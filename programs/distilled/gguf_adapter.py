@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +23,18 @@ Array = NDArray[np.float32]
 
 
 def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, shape: Shape) -> None:
-    """Write peft's weights as an adapter of the model in a GGUF file.
+    """Write peft's weights as an adapter of the model in a GGUF file, or in a folder of Hugging Face's.
 
-    weights: peft's name -> array; A is rank x inputs, B is outputs x rank. Raises ModelError for layers that llama.cpp
-    has no name for.
+    weights: peft's name -> array; A is rank x inputs, B is outputs x rank. Raises ModelError for architectures and
+    layers that llama.cpp has no name for.
     """
     import gguf  # type: ignore[import-untyped,import-not-found,unused-ignore]
 
-    about = _About(gguf.GGUFReader(str(base)))
+    about = _of_folder(base) if base.is_dir() else _of_file(gguf.GGUFReader(str(base)))
     architecture = next((key for key, name in gguf.MODEL_ARCH_NAMES.items() if name == about.architecture), None)
     if architecture is None:
         raise ModelError(f"{base.name}: models of kind {about.architecture!r} cannot be written as an adapter")
-    names = gguf.get_tensor_name_map(architecture, about("block_count"))
+    names = gguf.get_tensor_name_map(architecture, about.blocks)
     writer = gguf.GGUFWriter(str(target), about.architecture)
     writer.add_type("adapter")
     writer.add_string("adapter.type", "lora")
@@ -50,21 +52,44 @@ def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, s
     writer.close()
 
 
+@dataclass(frozen=True)
 class _About:
-    """What a GGUF file says of its model."""
+    """What is known of a model: its architecture by llama.cpp's name, its blocks, and its heads by layer."""
 
-    def __init__(self, reader: Any) -> None:
-        self._fields = reader.fields
-        self.architecture = str(self._fields["general.architecture"].contents())
-
-    def __call__(self, key: str) -> int:
-        return int(self._fields[f"{self.architecture}.{key}"].contents())
+    architecture: str
+    blocks: int
+    heads: Mapping[str, int]
 
     def turned(self, name: str, array: Array) -> Array:
         """In files of the llama family the rows of each attention head stand in another order, for rotary positions
         that take neighbours for a pair."""
-        heads = {"attn_q": "attention.head_count", "attn_k": "attention.head_count_kv"}.get(name.rpartition(".")[2])
+        heads = self.heads.get(name.rpartition(".")[2])
         if self.architecture != "llama" or heads is None:
             return array
-        halves = array.reshape(self(heads), 2, -1, array.shape[1])
+        halves = array.reshape(heads, 2, -1, array.shape[1])
         return halves.swapaxes(1, 2).reshape(array.shape)
+
+
+def _of_file(reader: Any) -> _About:
+    architecture = str(reader.fields["general.architecture"].contents())
+
+    def number(key: str) -> int:
+        return int(reader.fields[f"{architecture}.{key}"].contents())
+
+    heads = {"attn_q": number("attention.head_count"), "attn_k": number("attention.head_count_kv")}
+    return _About(architecture, number("block_count"), heads)
+
+
+#: Hugging Face's names of architectures that llama.cpp calls otherwise.
+_CALLED = {"mistral": "llama"}
+
+
+def _of_folder(folder: Path) -> _About:
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        heads = int(config["num_attention_heads"])
+        kind = str(config["model_type"])
+        both = {"attn_q": heads, "attn_k": int(config.get("num_key_value_heads") or heads)}
+        return _About(_CALLED.get(kind, kind), int(config["num_hidden_layers"]), both)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ModelError(f"{folder.name}/config.json does not say what llama.cpp needs ({error})") from None

@@ -18,7 +18,7 @@ from pydantic import Field
 from ... import parts
 from ...errors import CallError, ModelError, OptionError
 from ...parts import option
-from ...signatures.values import Item, Verdict
+from ...signatures.values import ErrorSpan, Item, Verdict
 from ..active_critic.scoring import Known, OverallScorer, bare_verdict
 from ..aspects import Aspect
 from ..judge import Words
@@ -27,14 +27,19 @@ from ..models.lm import LanguageModel, with_adapter
 from ..models.local import thread_count
 from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
+from ..openlgauge.annotation import Annotator, Focus, error_list
+from ..openlgauge.grounding import ground_errors
+from ..openlgauge.text import Annotation, read_annotation
 from ..registry import judges
 from .gguf_adapter import GGUF_ADAPTER
-from .student import ADAPTER, Shape, Student
+from .marking import MOST_TOKENS, MarkedLayout
+from .student import ADAPTER, Shape, Student, weights_sha256
 
-__all__ = ["DistilledJudge", "StudentData", "served_name"]
+__all__ = ["Answered", "DistilledJudge", "StudentData", "served_name"]
 
 #: Files beside a judge that are looked at for its weights.
 _MOST_FILES = 200
+Answered = Literal["score", "annotation"]
 Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -67,19 +72,31 @@ class DistilledJudge(OneAspectJudge):
         engine: Literal["auto", "llama.cpp", "torch"] = option(
             "auto", "What runs the trained weights in this process; auto: llama.cpp where it can, else torch."
         )
+        answer: Answered = option(
+            "score", "What is asked for: the score alone, or errors with their spans and then the score.", added=True
+        )
 
     class Fitted(OneAspectJudge.Fitted):
         student: StudentData | None = None
 
     def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
         super().__init__(aspect, **given)
-        self.scorer = OverallScorer("none", "expected")
+        self.scorer = self._evaluator()
         self.student: StudentData | None = None
         self.home: Path | None = None
 
     @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         return cls.in_words_or_named(given, words)
+
+    def _evaluator(self) -> OverallScorer | Annotator:
+        return OverallScorer("none", "expected") if self.answer == "score" else Annotator(MarkedLayout())
+
+    def choose(self, **options: Any) -> None:
+        before = self.answer
+        super().choose(**options)
+        if self.answer != before:
+            self.scorer = self._evaluator()
 
     # -- its weights
 
@@ -116,22 +133,26 @@ class DistilledJudge(OneAspectJudge):
         if lm.weights is None:
             self._check_served(lm, student)
             return lm
-        digest = file_sha256(lm.weights)
+        digest = weights_sha256(lm.weights)
         if digest != student.base:
             raise ModelError(
                 f"this judge was trained on another base model (its SHA-256 begins {student.base[:12]}) than {lm.name} "
                 f"({digest[:12]}); give the one it was trained on with --lm, or train again"
             )
-        if self.engine != "torch" and student.gguf is not None:
+        if lm.embedded and self.engine != "torch" and student.gguf is not None:
             file = self._found(GGUF_ADAPTER, student.gguf)
             if file is not None:
                 return _adapted(lm, file, student.gguf)
         if self.engine == "llama.cpp":
-            raise ModelError(self._missing(GGUF_ADAPTER, student.gguf))
+            raise ModelError(
+                self._missing(GGUF_ADAPTER, student.gguf)
+                if lm.embedded
+                else f"{lm.name}: llama.cpp reads GGUF files alone"
+            )
         file = self._found(ADAPTER, student.adapter)
         if file is None:
             raise ModelError(self._missing(ADAPTER, student.adapter))
-        return _student(lm.weights, digest, file, student)
+        return _student(lm.weights, digest, Shape(student.rank, student.alpha), file, student.adapter)
 
     def _missing(self, name: str, digest: str | None) -> str:
         if digest is None:
@@ -153,27 +174,57 @@ class DistilledJudge(OneAspectJudge):
         if self.student is not None:
             await asyncio.to_thread(self._runs, lm, self.student)
 
+    def _focus(self) -> Focus:
+        criterion = self.knowledge.criteria[0] if self.knowledge.criteria else None
+        return Focus(self.aspect, criterion.definition if criterion else "", self.knowledge.description)
+
     def _known(self) -> Known:
         return Known(self.knowledge.description, self.knowledge.criteria, self.aspect)
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        runs = lm if self.student is None else self._runs(lm, self.student)
+        runs: LanguageModel | Student = lm
+        if self.student is not None:
+            runs = self._runs(lm, self.student)
+        elif lm.weights is not None and not lm.embedded:  # new low-rank weights change nothing
+            runs = await asyncio.to_thread(_student, lm.weights, weights_sha256(lm.weights), Shape(1))
         if isinstance(runs, Student):
             return await asyncio.to_thread(self._read, item, runs)
-        answer = await self.scorer.ascore(item, self._known(), runs)
-        return bare_verdict(answer)
+        if isinstance(self.scorer, OverallScorer):
+            return bare_verdict(await self.scorer.ascore(item, self._known(), runs))
+        answer = await self.scorer.annotate(item, self._focus(), runs)
+        errors = self._errors(answer.read.values["annotation"], item)
+        return bare_verdict(answer).model_copy(update={"errors": errors})
 
     def _read(self, item: Item, student: Student) -> Verdict:
+        errors: tuple[ErrorSpan, ...] = ()
         try:
-            percent = student.percent(student.tokens(self.messages(item)))
+            if self.answer == "score":
+                percent = student.percent(student.tokens(self.messages(item)))
+            else:
+                said, percent = student.write(self.messages(item), MOST_TOKENS)
+                errors = self._errors(read_annotation(said, output=item.output), item)
         except (OptionError, RuntimeError) as error:  # a template without such a turn; torch's, of too long a text
             raise CallError(f"the student cannot read this row: {' '.join(str(error).split())[:200]}") from None
-        return Verdict(score=math.nan, percent=percent)
+        if math.isnan(percent):
+            raise CallError(f"the student's answer comes to no score: {' '.join(said.split())[:80]!r}")
+        return Verdict(score=math.nan, percent=percent, errors=errors)
+
+    @staticmethod
+    def _errors(found: Annotation, item: Item) -> tuple[ErrorSpan, ...]:
+        return ground_errors(found.errors, item.output)
 
     def messages(self, item: Item) -> list[Message]:
         """The prompt of a row, demonstrations of its group left out."""
-        inputs: Mapping[str, Any] = self.scorer.inputs(item, self._known())
+        inputs: Mapping[str, Any] = (
+            self.scorer.inputs(item, self._known())
+            if isinstance(self.scorer, OverallScorer)
+            else self.scorer.inputs(item, self._focus())
+        )
         return self.scorer.predict.messages(inputs, group=item.group)
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        demo = super().demonstration(item, verdict)
+        return demo if verdict is None else demo | {"annotation": error_list(verdict.errors) or "No Error"}
 
     def previews(self, item: Item) -> dict[str, list[Message]]:
         return {"scorer": self.messages(item)}
@@ -192,10 +243,9 @@ def _adapted(lm: LanguageModel, file: Path, digest: str) -> LanguageModel:
         return found
 
 
-def _student(base: Path, digest: str, file: Path, data: StudentData) -> Student:
+def _student(base: Path, digest: str, shape: Shape, file: Path | None = None, adapter: str = "") -> Student:
     with _lock:
-        found = _opened.get((digest, data.adapter))
+        found = _opened.get((digest, adapter))
         if not isinstance(found, Student):
-            shape = Shape(data.rank, data.alpha)
-            found = _opened[digest, data.adapter] = Student(base, shape, adapter=file, threads=thread_count())
+            found = _opened[digest, adapter] = Student(base, shape, adapter=file, threads=thread_count())
         return found

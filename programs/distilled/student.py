@@ -6,6 +6,7 @@ The base model's weights stay as they are, at the precision that was asked for; 
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -48,6 +49,7 @@ class Student:
         dtype: of the base model: "float32", or "bfloat16" for half the memory and, where the processor computes with
             it, more than twice the speed.
         threads: that compute; None leaves torch's choice.
+        device: where it computes; None takes a graphics card if there is one.
 
     Raises: MissingExtraError without the extra; ModelError for a file that does not belong to this base and shape, and
     for a model whose answers (`Score: 4`) do not differ in their last token alone.
@@ -62,6 +64,7 @@ class Student:
         dtype: str = "float32",
         threads: int | None = None,
         seed: int = 0,
+        device: Any = None,
     ) -> None:
         torch, peft = training_modules()
         if threads is not None:
@@ -70,7 +73,7 @@ class Student:
         self.shape = shape
         self.base = weights_sha256(base)
         self._weights = open_weights(base, dtype)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
         torch.manual_seed(seed)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", FutureWarning)  # of names inside transformers that peft uses
@@ -100,29 +103,43 @@ class Student:
 
     # -- reading a prompt
 
-    def tokens(self, messages: Sequence[Message]) -> list[int]:
-        """The prompt's tokens and those of the answer, up to its digit."""
-        turns = [Turn(message["role"], (message["content"],)) for message in messages]
-        pieces = rendered(self._weights.chat, turns)
-        return [*itertools.chain.from_iterable(map(self._weights.tokens, pieces)), *self._opening]
+    def tokens(self, messages: Sequence[Message], written: str = "") -> list[int]:
+        """The prompt's tokens and those of the answer, up to its digit. written: what the answer says before the line
+        with the score."""
+        return [*self._asked(messages), *self.said(written), *self._opening]
 
-    def log_answers(self, prompts: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    def said(self, written: str) -> list[int]:
+        """The tokens of what an answer says before the line with the score; nothing in it is a control token."""
+        return self._weights.tokens(Piece(f"{written}\n\n")) if written else []
+
+    def _asked(self, messages: Sequence[Message]) -> list[int]:
+        turns = [Turn(message["role"], (message["content"],)) for message in messages]
+        return [*itertools.chain.from_iterable(map(self._weights.tokens, rendered(self._weights.chat, turns)))]
+
+    def log_answers(self, prompts: Sequence[Sequence[int]], said: Sequence[int] = ()) -> tuple[Any, Any, Any]:
         """Natural logs of probabilities among all tokens, with gradients where these are on: prompts x 5, of each digit
-        at its place; and prompts, of what stands before it in an answer."""
+        at its place; prompts, of the line before it in an answer; prompts, the mean over the tokens before that line,
+        of which `said` tells how many of each prompt belong to the answer (0 by default)."""
         torch, before = self._torch, len(self._opening)
-        states, start = self._states(prompts, before + 1)
+        said = said or [0] * len(prompts)
+        most = before + max(said)
+        states, start = self._states(prompts, most + 1)
         ends = torch.tensor([len(prompt) - 1 - start for prompt in prompts], device=self.device)
-        places = ends[:, None] + torch.arange(-before, 1, device=self.device)
+        places = (ends[:, None] + torch.arange(-most, 1, device=self.device)).clamp(min=0)
         rows = torch.arange(len(prompts), device=self.device)[:, None]
         logp = torch.log_softmax(self._plain.lm_head(states[rows, places]).float(), -1)
-        opening = torch.tensor(self._opening, dtype=torch.long, device=self.device)
-        return logp[:, -1][:, self._digits], logp[:, torch.arange(before), opening].sum(-1)
+        follows = torch.tensor([[*[0] * most, *prompt][-most:] for prompt in prompts], device=self.device)
+        each = logp[:, :-1].gather(-1, follows[..., None])[..., 0]
+        counts = torch.tensor(said, device=self.device)
+        own = torch.arange(most - before, device=self.device) >= (most - before - counts)[:, None]
+        mean = (each[:, : most - before] * own).sum(-1) / counts.clamp(min=1)
+        return logp[:, -1][:, self._digits], each[:, most - before :].sum(-1), mean
 
     def _states(self, prompts: Sequence[Sequence[int]], own: int) -> tuple[Any, int]:
         """The last layer's states, and the place from which on they are given. What all prompts begin with is computed
         once; their `own` last tokens are never taken for a part of that."""
         torch = self._torch
-        shared = 0 if len(prompts) == 1 else min(_common(prompts), min(map(len, prompts)) - own)
+        shared = 0 if len(prompts) == 1 else max(0, min(_common(prompts), min(map(len, prompts)) - own))
         longest = max(map(len, prompts))
         # Filled up on the right: no token sees what comes after it.
         filled = [[*prompt, *[0] * (longest - len(prompt))] for prompt in prompts]
@@ -148,6 +165,30 @@ class Student:
         """The score in [0, 100] of one prompt. One prompt is read at a time, whatever thread asks."""
         with self._lock, self._torch.inference_mode():
             return DIGITS.to_percent(float(self.expected(self.log_answers([prompt])[0])[0]))
+
+    def write(self, messages: Sequence[Message], most: int) -> tuple[str, float]:
+        """An answer that says something before its score: what it wrote, the likeliest token at each place, and the
+        score in [0, 100]; NaN where it came to none within `most` tokens."""
+        torch, asked = self._torch, self._asked(messages)
+        written: list[int] = []
+        with self._lock, torch.inference_mode():
+            cache, new = None, asked
+            while len(written) < most:
+                done = self._plain.base_model(
+                    torch.tensor([new], device=self.device), past_key_values=cache, use_cache=True
+                )
+                cache = done.past_key_values
+                logits = self._plain.lm_head(done.last_hidden_state[0, -1]).float()
+                if written[-len(self._opening) :] == self._opening:
+                    digits = torch.log_softmax(logits, -1)[self._digits]
+                    said = self._weights.tokenizer.decode(written[: -len(self._opening)])
+                    return said.strip(), DIGITS.to_percent(float(self.expected(digits)))
+                token = int(logits.argmax())
+                if token == self._weights.tokenizer.eos_token_id:
+                    break
+                written.append(token)
+                new = [token]
+        return self._weights.tokenizer.decode(written).strip(), math.nan
 
     def percents(self, prompts: Sequence[Sequence[int]], tokens_at_once: int) -> list[float]:
         """The scores of many prompts, as many tokens at a time."""
@@ -179,6 +220,12 @@ class Student:
         self.model.save_pretrained(str(folder), save_embedding_layers=False)
         (folder / "README.md").unlink(missing_ok=True)  # a form to fill in
         return folder / ADAPTER
+
+    def merge(self, folder: Path) -> None:
+        """Write the whole model with the low-rank weights added to its own, as a folder in Hugging Face's format. The
+        student has no low-rank weights afterwards."""
+        self.model.merge_and_unload().save_pretrained(str(folder))
+        self._weights.tokenizer.save_pretrained(str(folder))
 
     def _load(self, file: Path) -> None:
         from peft import set_peft_model_state_dict

@@ -1,4 +1,5 @@
-"""Language models by name: `openai/…` and every other LiteLLM name, `ollama_chat/…`, `local/NAME`, `gguf:PATH`.
+"""Language models by name: `openai/…` and every other LiteLLM name, `ollama_chat/…`, `local/NAME`, `gguf:PATH`, and
+`hf:FOLDER` for what trains.
 
 A `LanguageModel` adds to a transport what every judge needs: a disk cache with single flight, retries that honour
 Retry-After, a limit on calls in flight and per minute, a meter with a budget, and a probe of what the model can do.
@@ -510,7 +511,7 @@ def check_priced(*models: LanguageModel) -> None:
 
 def price(name: str, reply: Reply) -> float | None:
     """Dollars for one call by LiteLLM's price table; 0 for models on this machine; None where the price is unknown."""
-    if is_local(name) or name.startswith(("ollama/", "ollama_chat/")):
+    if is_local(name) or name.startswith(("ollama/", "ollama_chat/", "hf:")):
         return 0.0
     rates = _rates(name)
     if rates is None:
@@ -547,12 +548,17 @@ def is_local(name: str) -> bool:
     return name.startswith(("local/", "gguf:"))
 
 
+def is_folder(name: str) -> bool:
+    return name.startswith("hf:")
+
+
 def language_model(
     lm: str | LanguageModel | Any, *, sampling: Sampling | None = None, connection: Connection | None = None
 ) -> LanguageModel:
     """A LanguageModel from a name, from a `dspy.LM` object, or itself.
 
-    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`. Keys come
+    Names: any DSPy/LiteLLM name (`openai/…`, `anthropic/…`), `ollama_chat/…`, `local/NAME`, `gguf:PATH`, and
+    `hf:FOLDER`, a causal model in Hugging Face's format that is trained and runs as a distilled judge alone. Keys come
     from `connection` or the provider's environment variable. Raises ModelError when the model cannot be used.
     """
     connection = connection or Connection()
@@ -570,6 +576,8 @@ def language_model(
         raise OptionError(f"several addresses (--api-base) go with OpenAI-style servers, not with {name}")
     if is_local(name):
         return _embedded(name, sampling, connection)
+    if is_folder(name):
+        return _of_folder(name, sampling, connection)
     provider, slash, model = name.partition("/")
     if not provider or (slash and not model):
         raise OptionError(
@@ -648,10 +656,36 @@ def _checked(where: str, base: str) -> str:
 def with_adapter(lm: LanguageModel, adapter: Path) -> LanguageModel:
     """The same model inside this process with low-rank weights (LoRA, a GGUF file) added to its own; calls count on the
     same meter. Raises ModelError for a model that does not run in this process, and for weights that do not fit it."""
-    if lm.weights is None:
+    if not lm.embedded or lm.weights is None:
         raise ModelError(f"{lm.name} does not run in this process, so no weights can be added to it here")
     made = _embedded(f"gguf:{lm.weights}", lm.sampling, lm.connection, adapter)
     made.name, made.meter = lm.name, lm.meter
+    return made
+
+
+class _Folder:
+    """The transport of a model that only torch runs: it answers no prompt."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    async def send(self, request: Request) -> Reply:
+        raise ModelError(
+            f"{self.name} runs as a distilled judge alone; for prompts, convert the folder with llama.cpp's "
+            "convert_hf_to_gguf.py and give gguf:PATH"
+        )
+
+    async def close(self) -> None:
+        return None
+
+
+def _of_folder(name: str, sampling: Sampling | None, connection: Connection) -> LanguageModel:
+    folder = Path(name.removeprefix("hf:")).expanduser()
+    if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
+        raise ModelError(f"{name}: no model in Hugging Face's format there; a config.json and *.safetensors are needed")
+    shown = f"hf:{re.sub(r'[^A-Za-z0-9._+-]', '_', folder.resolve().name)}"
+    made = LanguageModel(shown, _Folder(shown), identity=shown, sampling=sampling, connection=connection)
+    made.weights = folder.resolve()
     return made
 
 

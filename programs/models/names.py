@@ -56,7 +56,7 @@ _NEED_ADDRESS = {"hosted_vllm": "HOSTED_VLLM_API_BASE", "lm_studio": "LM_STUDIO_
 _EXAMPLES = "openai/MODEL, ollama_chat/MODEL, local/MODEL and the like"
 _LONGEST = 200
 _SHOWN = r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*"
-_FILE = r"gguf:[A-Za-z0-9][A-Za-z0-9._+-]*"
+_FILE = r"(?:gguf|hf):[A-Za-z0-9][A-Za-z0-9._+-]*"
 
 
 def is_listed(name: str) -> bool:
@@ -77,7 +77,7 @@ def _listed(name: str) -> str:
 def _showable(name: str) -> str:
     if not re.fullmatch(_SHOWN, name) or re.search(r"https?:|//", name, re.IGNORECASE):
         raise ValueError(f"{name[:80]!r} is no model's name")
-    if name.lower().startswith("gguf:") and not re.fullmatch(_FILE, name):
+    if name.lower().startswith(("gguf:", "hf:")) and not re.fullmatch(_FILE, name):
         raise ValueError(f"{name[:80]!r} is a path; only a file's name may stand here")
     return name
 
@@ -116,8 +116,9 @@ def check_chosen(name: str, api_base: str | None) -> None:
     Raises ArtifactError where only the user may choose it, or must say where its server is.
     """
     if not is_listed(name):
-        file = f"the file {name[5:85]!r}" if name.startswith("gguf:") else f"{name[:80]!r}, which no file may choose"
-        wanted = "gguf:PATH" if name.startswith("gguf:") else "MODEL"
+        kind, _, path = name.partition(":")
+        wanted = {"gguf": "gguf:PATH", "hf": "hf:FOLDER"}.get(kind, "MODEL")
+        file = f"{name[:80]!r}, which no file may choose" if wanted == "MODEL" else f"the file {path[:80]!r}"
         raise ArtifactError(f"the judge was compiled with {file}; give it with --lm {wanted}, in Python lm='{wanted}'")
     variable = _NEED_ADDRESS.get(name.partition("/")[0])
     if variable and not (api_base or os.environ.get(variable)):

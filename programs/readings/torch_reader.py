@@ -47,6 +47,9 @@ def open_weights(path: Path, dtype: str = "float32") -> Weights:
     marks = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}
     chat = JinjaChat(tokenizer.chat_template or PLAIN_TURNS, **marks)
     model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **loaded)
+    if extra:  # the weights are plain floats now; what says otherwise keeps transformers from writing them
+        model.hf_quantizer = None
+        model.config.__dict__.pop("quantization_config", None)
     return Weights(model.eval().to(getattr(torch, dtype)), tokenizer, chat)
 
 

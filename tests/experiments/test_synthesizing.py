@@ -60,7 +60,7 @@ def judge_of(make: MakeScripted, aspect: str = "fluency", answer: Any = grade) -
 
 
 def synthesis(rows: Path, *judges: Judge, options: dict[str, Any] | None = None, **given: Any) -> Synthesis:
-    chosen = SynthesisOptions(**{"damaged": 1, "perturbations": ("character",), "most_of_bin": 1} | (options or {}))
+    chosen = SynthesisOptions(**{"perturbed": 1, "perturbations": ("character",), "most_of_bin": 1} | (options or {}))
     return Synthesis(rows=rows, judges=judges, output=rows.with_name("synthetic.jsonl"), options=chosen, **given)
 
 
@@ -69,19 +69,19 @@ def run(one: Synthesis) -> Any:
         return one.run(watch)
 
 
-def test_outputs_are_drawn_damaged_annotated_and_written_as_chats(make: MakeScripted, rows: Path) -> None:
+def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(make: MakeScripted, rows: Path) -> None:
     made = run(synthesis(rows, judge_of(make), judge_of(make, "coherence"), options={"step": 5, "answer": "percent"}))
     found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
     assert len(found) == made.kept == sum(map(sum, made.bins.values()))
     assert {e.aspect for e in found} == {"fluency", "coherence"}
-    damaged = [e for e in found if e.made.startswith("damaged by")]
-    assert damaged and all(e.output not in rows.read_text() for e in damaged)
+    perturbed = [e for e in found if e.made.startswith("perturbed by")]
+    assert perturbed and all(e.output not in rows.read_text() for e in perturbed)
     for e in found:
         assert e.percent % 5 == 0
         assert [m.role for m in e.messages] == ["system", "user", "assistant"]
         assert e.messages[-1].content == f"Score: {e.percent:.0f}" and e.output in e.messages[1].content
     card = rows.with_name("synthetic.card.md").read_text()
-    assert "a model's, not people's" in card and "aspect coherence: judged by direct" in card
+    assert "a model's, not human ratings" in card and "aspect coherence: judged by direct" in card
 
 
 def test_rows_held_apart_are_never_sent_to_a_judge(make: MakeScripted, rows: Path) -> None:
@@ -96,7 +96,7 @@ def test_rows_held_apart_are_never_sent_to_a_judge(make: MakeScripted, rows: Pat
     assert "4 rows share documents or texts" in made.notes[0]
 
 
-def test_a_run_goes_on_where_its_budget_ended(make: MakeScripted, rows: Path) -> None:
+def test_a_run_resumes_where_its_budget_ended(make: MakeScripted, rows: Path) -> None:
     lm, transport = make(grade)
     judge = DirectScorer("fluency", reading="said", lm=lm)
     with pytest.raises(BudgetError):
@@ -117,18 +117,18 @@ def test_what_annotators_disagree_on_or_cannot_score_is_left_out_and_counted(mak
 
     judges = [judge_of(make), judge_of(make, answer=other)]
     judges[1].knowledge.description = "Another annotator."
-    made = run(synthesis(rows, *judges, options={"damaged": 0}))
+    made = run(synthesis(rows, *judges, options={"perturbed": 0}))
     found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
     assert made.left["annotators disagree"] == sum("grade 5" in line for line in rows.read_text().splitlines())
     assert not any("grade 5" in e.output for e in found)
     silent = judge_of(make, answer=lambda r: "?" if "story 2 by" in str(r.messages) else grade(r))
     silent.knowledge.description = "A silent one."
-    assert run(synthesis(rows, silent, options={"damaged": 0})).left["no score"] == 2
+    assert run(synthesis(rows, silent, options={"perturbed": 0})).left["no score"] == 2
 
 
 def test_the_scale_is_balanced_where_asked(make: MakeScripted, rows: Path) -> None:
     judge = judge_of(make, answer=lambda r: "Score: 95" if "by 0" in str(r.messages) else grade(r))
-    made = run(synthesis(rows, judge, options={"most_of_bin": 0.4, "damaged": 0}))
+    made = run(synthesis(rows, judge, options={"most_of_bin": 0.4, "perturbed": 0}))
     counts = made.bins["fluency"]
     assert max(counts) <= 0.4 * sum(counts) and made.left["more of one fifth of the scale than asked for"] > 0
 

@@ -37,13 +37,17 @@ def distill(
         Path, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME")
     ],
     base: Annotated[
-        str, typer.Option(help="The model that is trained: local/NAME (`judgesmith models list`), or gguf:PATH.")
+        str,
+        typer.Option(
+            help="The model that is trained: local/NAME (`judgesmith models list`), gguf:PATH, or hf:FOLDER for a "
+            "causal model in Hugging Face's format."
+        ),
     ] = "local/qwen2.5-0.5b",
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Where the judge is saved; its weights go into NAME.student beside.")
     ] = Path("judge.json"),
     synthetic: Annotated[
-        Path | None, typer.Option(help="Examples that `judgesmith synthesize` wrote; people's scores count more.")
+        Path | None, typer.Option(help="Examples that `judgesmith synthesize` wrote; human ratings count more.")
     ] = None,
     aspect: Annotated[str | None, typer.Option(help="Which score, where rows have several.")] = None,
     scale: Annotated[
@@ -60,14 +64,14 @@ def distill(
     config: Config = None,
     seed: Annotated[int, typer.Option(help="Decides splits, batches and first weights.")] = 0,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Train anew instead of going on from a checkpoint.")
+        bool, typer.Option("--overwrite", help="Start over instead of resuming from a checkpoint.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, train nothing.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Train a small model to judge, from people's scores and synthetic examples.
+    """Train a small model to judge, from human ratings and synthetic examples.
 
-    After Ctrl-C, a crash or a kill the same command goes on from its last checkpoint. The report compares the student
+    After Ctrl-C, a crash or a kill the same command resumes from its last checkpoint. The report compares the student
     with the plain model (and a teacher) on rows that it never saw. Needs: pip install 'judgesmith[local,train]'.
     """
     from ..experiments.console import print_json
@@ -111,8 +115,9 @@ def _show(report: DistillReport, output: Path) -> None:
     wide().print(table)
     rows = report.rows
     plain.print(
-        f"{rows['heldout']} held-out rows; trained on {rows['human']} of people's rows and {rows['synthetic']} "
-        f"synthetic ones, {report.trained.ended} epochs, the best was {report.trained.best}; {duration(report.seconds)}"
+        f"{rows['heldout']} held-out rows; trained on {rows['human']} human ratings and {rows['synthetic']} "
+        f"synthetic examples, {report.trained.ended} epochs, the best was {report.trained.best}; "
+        f"{duration(report.seconds)}"
     )
     for note in report.notes:
         plain.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)

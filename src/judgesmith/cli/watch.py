@@ -25,7 +25,9 @@ def register(app: typer.Typer) -> None:
 
 
 def watch(
-    rows: Annotated[Path, typer.Argument(help="Sentinel rows: the same ones each time, with people's scores or not.")],
+    rows: Annotated[
+        Path, typer.Argument(help="Sentinel rows: the same ones each time, with or without human ratings.")
+    ],
     judge: Annotated[Path, typer.Option(help="A judge that `compile` saved.")],
     history: Annotated[
         Path | None, typer.Option(help="Where each run is appended; default ROWS.watch.jsonl", show_default=False)
@@ -53,7 +55,7 @@ def watch(
 ) -> None:
     """Score sentinel rows again and alarm if the judge's answers have changed.
 
-    Every call is asked anew, never taken from the disk. The first command scores the rows --baseline times: how these
+    Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: how these
     differ is noise. Later ones compare scores, failures and the length of explanations, row by row; with
     --scored also the scores, lengths and failures of new rows with those of the first such file. Exit code 0: quiet; 1:
     an alarm; 2: an error.
@@ -76,7 +78,7 @@ def watch(
         made = open_judge(judge, lm, connection(api_base, timeout, concurrency, rpm, no_cache=True))
         traffic = None if scored is None else read_traffic(scored, fingerprint(made), roles)
         with Watch("watching") as progress:
-            found = look(made, sentinels, kept, options, traffic=traffic, anew=rebase, watch=progress)
+            found = look(made, sentinels, kept, options, traffic=traffic, restart=rebase, watch=progress)
     if output is not None:
         try:
             write_whole(output, render(found, judge.name).encode("utf-8", "backslashreplace"))

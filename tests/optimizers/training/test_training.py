@@ -1,11 +1,12 @@
 """Training a student: a tiny model with random weights learns a rule. Needs the extra `train`."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra train")
+import safetensors.torch  # noqa: E402
+
 pytest.importorskip("peft", reason="needs the extra train")
 pytest.importorskip("xllamacpp", reason="needs the extra local")
 
@@ -20,14 +23,17 @@ from tiny_model import write_tiny_model  # noqa: E402
 
 import judgesmith as js  # noqa: E402
 from judgesmith.datasets.splits import Split, holdout_split  # noqa: E402
+from judgesmith.datasets.synthetic import SyntheticError, SyntheticRow  # noqa: E402
 from judgesmith.errors import ModelError, OptionError  # noqa: E402
 from judgesmith.optimizers.progress import Silent  # noqa: E402
 from judgesmith.optimizers.training.distilling import Distillation  # noqa: E402
 from judgesmith.optimizers.training.loop import Example, Training  # noqa: E402
 from judgesmith.optimizers.training.options import TrainOptions  # noqa: E402
+from judgesmith.programs.distilled.gguf_adapter import GGUF_ADAPTER  # noqa: E402
 from judgesmith.programs.distilled.judge import DistilledJudge, served_name  # noqa: E402
 from judgesmith.programs.distilled.student import ADAPTER, Shape, Student  # noqa: E402
-from judgesmith.programs.models.lm import LanguageModel, language_model  # noqa: E402
+from judgesmith.programs.models.lm import LanguageModel, language_model, with_adapter  # noqa: E402
+from judgesmith.programs.readings.torch_reader import open_weights  # noqa: E402
 from judgesmith.signatures.values import Item  # noqa: E402
 
 SUPPORT = Path(__file__).parents[2] / "support"
@@ -122,7 +128,7 @@ def test_no_held_out_row_nor_one_that_training_stops_by_reaches_a_batch(trained:
         return {tuple(student.tokens(trained.judge.messages(Item(r.output, r.source)))) for r in several}
 
     batched = set(trained.prompts)
-    assert batched == prompts(row for row, _, _ in learnt)
+    assert batched == prompts(one.row for one in learnt)
     for apart in (trained.split.heldout.rows, stopping.rows):
         assert apart and batched.isdisjoint(prompts(apart))
 
@@ -141,11 +147,84 @@ def test_a_student_that_learnt_nothing_is_said_not_to_be_worth_it(trained: Train
 def test_synthetic_rows_of_held_out_documents_are_left_out(trained: Trained) -> None:
     held = trained.split.heldout.rows[0]
     fresh = js.read_labels(rows(8, 5), scale=(1, 5)).rows
-    extra = [held, *fresh]
+    extra = [(synthetic(row), row) for row in (held, *fresh)]
     run = Distillation(trained.judge, trained.split, trained.lm, trained.folder, TrainOptions(**SMALL), extra)
     learnt, _, notes = run.rows()
-    assert {row.id for row, _, human in learnt if not human} <= {row.id for row in fresh}
+    assert {one.row.id for one in learnt if one.made} <= {row.id for row in fresh}
     assert "share a document or a text" in notes[-1]
+
+
+def synthetic(row: Any, errors: Any = ()) -> SyntheticRow:
+    (score,) = row.scores.values()
+    return SyntheticRow(
+        id=row.id, source=row.source, output=row.output, doc_id=row.doc_id, aspect="fluency", percent=25 * (score - 1),
+        judge="rule", errors=list(errors), messages=[{"role": "user", "content": "Rate."}] * 2,
+    )  # fmt: skip
+
+
+def test_it_learns_to_mark_errors_which_llama_and_torch_write_alike(
+    trained: Trained, labels: js.Labels, tmp_path: Path
+) -> None:
+    bad = {"dreadful": 5.0, "poor": 3.0}
+
+    def errors(text: str) -> list[SyntheticError]:
+        return [
+            SyntheticError(text=word, explanation="It is bad.", severity=severity, how="exact")
+            for word, severity in bad.items()
+            if word in text
+        ]
+
+    few = js.read_labels(rows(24, 8), scale=(1, 5))
+    extra = [(synthetic(row, errors(row.output)), row) for row in labels.rows]
+    options = TrainOptions(**SMALL, target="annotation", epochs=20, stop_share=0)
+    run = Distillation(
+        DistilledJudge("fluency"),
+        holdout_split(few, share=0.5, seed=0),
+        trained.lm,
+        tmp_path / "m.student",
+        options,
+        extra,
+    )
+    made, report = run.run()
+    assert report.rows["human"] == 0 and made.answer == "annotation"
+    new = rows(12, 9)
+    by_llama = list(made.score_many(new))
+    by_torch = list(made.copy_for(engine="torch").score_many(new))
+    for row, one, other in zip(new, by_llama, by_torch, strict=True):
+        assert one.failure is None and other.failure is None
+        assert one.percent == pytest.approx(other.percent, abs=1.0)
+        for verdict in (one, other):
+            assert {e.text for e in verdict.errors} == {word for word in bad if word in row["output"]}
+            assert all(row["output"][e.start : e.end] == e.text and e.severity == bad[e.text] for e in verdict.errors)
+    assert np.corrcoef([v.percent for v in by_llama], [row["score"] for row in new])[0, 1] > 0.9
+
+
+def test_a_folder_is_a_base_and_merged_weights_give_the_same_scores(
+    trained: Trained, home: Path, tmp_path: Path
+) -> None:
+    assert trained.lm.weights is not None
+    weights = open_weights(trained.lm.weights)
+    weights.model.save_pretrained(tmp_path / "base")
+    weights.tokenizer.save_pretrained(tmp_path / "base")
+    lm = language_model(f"hf:{tmp_path / 'base'}")
+    options = TrainOptions(**SMALL, epochs=2, stop_share=0, merged=True)
+    made, report = Distillation(DistilledJudge("fluency"), trained.split, lm, tmp_path / "f.student", options).run()
+    made.save(tmp_path / "f.json")
+    assert not any("llama.cpp" in note for note in report.notes)
+    new = rows(6, 10)
+    loaded = js.load(tmp_path / "f.json", lm=f"hf:{tmp_path / 'base'}")
+    scores = [v.percent for v in loaded.score_many(new)]
+    plain = DistilledJudge("fluency", lm=language_model(f"hf:{tmp_path / 'f.student' / 'merged'}"))
+    assert scores == pytest.approx([v.percent for v in plain.score_many(new)], abs=1e-2)
+    # llama.cpp takes the same adapter over the same model in a GGUF file.
+    twin = with_adapter(trained.lm, tmp_path / "f.student" / GGUF_ADAPTER)
+    by_llama = list(DistilledJudge("fluency", lm=twin).score_many(new))
+    assert scores == pytest.approx([v.percent for v in by_llama], abs=1.0)
+    assert str(tmp_path) not in (tmp_path / "f.json").read_text()
+    with pytest.raises(ModelError, match="another base model"):
+        list(js.load(tmp_path / "f.json", lm=f"hf:{tmp_path / 'f.student' / 'merged'}").score_many(new))
+    with pytest.raises(ModelError, match="runs as a distilled judge alone"):
+        list(js.GEval("fluency", lm=lm).score_many(new))
 
 
 def test_the_weights_survive_gguf(trained: Trained) -> None:
@@ -220,13 +299,43 @@ def test_after_a_kill_it_ends_with_the_weights_of_an_uninterrupted_run(after: in
     killed = subprocess.run(
         [sys.executable, "-c", KILLED, str(base), broken, str(after)],
         env={
-            **__import__("os").environ,
-            "PYTHONPATH": f"{Path(__file__).parent}:{Path(__file__).parents[2] / 'support'}",
+            **os.environ,
+            "PYTHONPATH": f"{Path(__file__).parent}:{SUPPORT}",
         },
     )
     assert killed.returncode == -signal.SIGKILL
     again = checkpointed(str(base), broken)
     assert whole.keys() == again.keys() and all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+TOGETHER = """
+import sys
+from safetensors.torch import save_file
+from test_training import checkpointed
+from accelerate import PartialState
+weights = checkpointed(sys.argv[1], sys.argv[2], dropout=0.0, batch=3)
+if PartialState().is_main_process:
+    save_file(weights, sys.argv[3])
+"""
+
+
+def test_two_processes_come_to_the_weights_of_one(base: Path, tmp_path: Path) -> None:
+    alone = checkpointed(str(base), str(tmp_path / "alone.safetensors"), dropout=0.0, batch=3)
+    (tmp_path / "together.py").write_text(TOGETHER)
+    files = [str(tmp_path / name) for name in ("shared.safetensors", "found.safetensors")]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "127.0.0.1"]
+    done = subprocess.run(
+        [*command, "--nproc-per-node", "2", str(tmp_path / "together.py"), str(base), *files],
+        env={
+            **os.environ, "PYTHONPATH": f"{Path(__file__).parent}:{SUPPORT}", "ACCELERATE_USE_CPU": "true",
+            "CUDA_VISIBLE_DEVICES": "",
+        },
+        capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    together = safetensors.torch.load_file(files[1])
+    assert alone.keys() == together.keys()
+    assert all(torch.allclose(alone[name], together[name], atol=1e-4) for name in alone)
 
 
 def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> None:
@@ -259,7 +368,7 @@ def test_the_regression_loss_is_the_squared_error_of_the_expected_digit(base: Pa
     plain, _ = losses(base, tmp_path, loss="cross-entropy")
     row = examples[2:3]  # 40 percent is 2.6 of 1 to 5
     with torch.inference_mode():
-        digits, opening = both.student.log_answers([row[0].prompt])
+        digits, opening, _ = both.student.log_answers([row[0].prompt])
         expected = float(both.student.expected(digits)[0])
         gap = float(both._loss(row, [0.0])) - float(plain._loss(row, [0.0]))
         entropy = -(0.4 * float(digits[0, 1]) + 0.6 * float(digits[0, 2])) - float(opening[0])
@@ -272,6 +381,22 @@ def test_the_ranking_loss_pulls_the_rows_of_a_document_apart(base: Path, tmp_pat
     worse, better, *level = pairs._ranking(examples)
     assert worse > 0 > better and worse == pytest.approx(-better) and level == [0.0, 0.0]
     assert losses(base, tmp_path)[0]._ranking(examples) == [0.0] * 4
+
+
+def test_an_annotation_adds_its_mean_log_probability_a_token(base: Path, tmp_path: Path) -> None:
+    training, (first, second, *_) = losses(base, tmp_path)
+    student = training.student
+    said = student.said("No Error")
+    longer = replace(first, prompt=(*first.prompt[: -len(student._opening)], *said, *student._opening), said=len(said))
+    with torch.inference_mode():
+        _, opening, mean = student.log_answers([longer.prompt, second.prompt], [longer.said, 0])
+        alone = torch.log_softmax(student._plain(torch.tensor([longer.prompt])).logits[0].float(), -1)
+    start = len(longer.prompt) - len(student._opening) - len(said)
+    by_hand = [float(alone[start + i - 1, token]) for i, token in enumerate(said)]
+    assert float(mean[0]) == pytest.approx(sum(by_hand) / len(by_hand), abs=1e-4) and float(mean[1]) == 0.0
+    assert float(opening[0]) == pytest.approx(
+        sum(float(alone[start + len(said) + i - 1, t]) for i, t in enumerate(student._opening)), abs=1e-4
+    )
 
 
 def test_prompts_that_share_a_beginning_read_as_they_do_alone(base: Path, tmp_path: Path) -> None:
