@@ -57,9 +57,9 @@ class Found(_Part):
 
 
 class Run(_Part):
-    """One scoring of the sentinel rows. judge: its fingerprint; rows: that of the sentinel rows; restart: a new baseline
-    begins here; baseline: later runs are compared with it. scores: None for a row without a score; words: of what the
-    judge wrote on a row; failures: reasons by id, the first ones."""
+    """One scoring of the sentinel rows. judge: its fingerprint; rows: that of the sentinel rows; restart: a new
+    baseline begins here; baseline: later runs are compared with it. scores: None for a row without a score; words: of
+    what the judge wrote on a row; failures: reasons by id, the first ones."""
 
     format: Literal["judgesmith.watch/1"] = FORMAT
     time: Short

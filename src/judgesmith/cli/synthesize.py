@@ -78,7 +78,8 @@ def synthesize(
     """Make examples for `judgesmith distill`: outputs of several qualities, annotated by judges.
 
     Outputs are the rows' own, written by models (`--writer`), and perturbed copies. The file is JSON lines in the chat
-    form that other trainers read, too, with a card beside it. After Ctrl-C or at the end of a budget the same command resumes.
+    form that other trainers read, too, with a card beside it. After Ctrl-C or at the end of a budget the same command
+    resumes.
     """
     from ..datasets.loading import iter_rows
     from ..experiments.console import Watch, out, print_json

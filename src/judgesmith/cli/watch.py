@@ -55,8 +55,8 @@ def watch(
 ) -> None:
     """Score sentinel rows again and alarm if the judge's answers have changed.
 
-    Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: how these
-    differ is noise. Later ones compare scores, failures and the length of explanations, row by row; with
+    Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: how
+    these differ is noise. Later ones compare scores, failures and the length of explanations, row by row; with
     --scored also the scores, lengths and failures of new rows with those of the first such file. Exit code 0: quiet; 1:
     an alarm; 2: an error.
     """
