@@ -1,7 +1,7 @@
 """Draws the figures of the README and the results from what stands in files.
 
 python docs/figures.py                    # experiments/figures/readings.svg, from the study's table
-python docs/figures.py demo-judge.json    # and docs/assets/demo.svg, from the judge that `judgesmith demo` saved
+python docs/figures.py demo-judge.json    # and docs/pages/assets/demo.svg, from the judge that `judgesmith demo` saved
 """
 
 import json
@@ -68,7 +68,7 @@ def demo(judge: Path) -> None:
     axes.set_xlabel(
         f"Q with human ratings on {told['heldout']['n']} held-out rows, 95 % interval (3: perfect agreement)"
     )
-    written(figure, ROOT / "docs/assets/demo.svg")
+    written(figure, ROOT / "docs/pages/assets/demo.svg")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,97 @@
+"""Builds the site from pages where they stand in the repository, so that each text exists once.
+
+`PAGES` says where a file outside docs/pages is in the site. Links in any page are relative to the file itself, as GitHub
+follows them; here they are turned into links of the site. Notebooks become pages with the outputs that are saved in them.
+"""
+
+import json
+import posixpath
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from mkdocs.plugins import event_priority
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).resolve().parents[1]
+OWN = "docs/pages/"
+#: File in the repository -> file in the site.
+PAGES = {
+    "programs/DSPY.md": "tutorials/dspy.md",
+    "optimizers/TRAINING.md": "tutorials/train.md",
+    "experiments/PRODUCTION.md": "tutorials/production.md",
+    "experiments/OPTIMIZERS.md": "howto/optimizers.md",
+    "experiments/READINGS.md": "concepts/readings.md",
+    "experiments/RESULTS.md": "results/index.md",
+    "SECURITY.md": "concepts/security.md",
+    "CONTRIBUTING.md": "project/contributing.md",
+    "CHANGELOG.md": "project/changelog.md",
+} | {
+    f"experiments/{folder}/{path.name}": f"{folder}/{path.name}"
+    for folder in ("results", "figures")
+    for path in sorted((ROOT / "experiments" / folder).iterdir())
+}
+SITE_OF = PAGES | {
+    (OWN + path): path.removesuffix(".ipynb") + ".md" if path.endswith(".ipynb") else path
+    for path in (found.relative_to(ROOT / OWN).as_posix() for found in sorted((ROOT / OWN).rglob("*.*")))
+}
+FROM = {site: path for path, site in SITE_OF.items()}
+LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(\))")
+
+
+def notebook(path: Path) -> str:
+    """The notebook as markdown: its texts, its code, and what each cell printed."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        parts.append(text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```")
+        for output in cell.get("outputs", []):
+            shown = output.get("text") or output.get("data", {}).get("text/plain") or []
+            if shown:
+                parts.append(f"```text\n{''.join(shown).rstrip()}\n```")
+    return "\n\n".join(parts) + "\n"
+
+
+@event_priority(100)
+def on_config(config: Any) -> Any:
+    """Shows the API reference a tree in which the rooms are packages of judgesmith, as they are once installed."""
+    tree = Path(tempfile.mkdtemp(prefix="judgesmith-docs-"))
+    package = tree / "judgesmith"
+    package.mkdir()
+    for path in [ROOT / room for room in ("signatures", "programs", "optimizers", "datasets", "experiments")]:
+        (package / path.name).symlink_to(path)
+    for path in (ROOT / "src/judgesmith").iterdir():
+        (package / path.name).symlink_to(path)
+    config.plugins["mkdocstrings"].config.handlers["python"]["paths"] = [str(tree)]
+    config.extra["tree"] = str(tree)
+    return config
+
+
+def on_post_build(config: Any) -> None:
+    shutil.rmtree(config.extra["tree"])
+
+
+def on_files(files: Files, config: Any) -> Files:
+    for path, site in SITE_OF.items():
+        if path in PAGES:
+            files.append(File.generated(config, site, abs_src_path=str(ROOT / path)))
+        elif path.endswith(".ipynb"):
+            files.remove(files.src_uris[path.removeprefix(OWN)])
+            files.append(File.generated(config, site, content=notebook(ROOT / path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    here, place = posixpath.dirname(FROM[page.file.src_uri]), posixpath.dirname(page.file.src_uri)
+
+    def linked(found: re.Match[str]) -> str:
+        path = posixpath.normpath(posixpath.join(here, found[2]))
+        if path == "README.md":
+            path = OWN + "index.md"
+        if path not in SITE_OF:
+            raise ValueError(f"{FROM[page.file.src_uri]}: the site has no page for the link to {found[2]}")
+        return f"{found[1]}{posixpath.relpath(SITE_OF[path], place or '.')}{found[3] or ''}{found[4]}"
+
+    return LINK.sub(linked, markdown)
