@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-train lint bench clean
+.PHONY: demo test test-train lint docs bench clean
 
 $(BIN)/judgesmith: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,10 +30,17 @@ test-train: $(BIN)/judgesmith
 lint: $(BIN)/judgesmith
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/python docs/words.py
 	@rm -rf $(VENV)/typing && mkdir -p $(VENV)/typing/judgesmith
 	@for room in signatures programs optimizers datasets experiments; do ln -s "$(CURDIR)/$$room" $(VENV)/typing/judgesmith/; done
 	@ln -s "$(CURDIR)"/src/judgesmith/* $(VENV)/typing/judgesmith/
 	cd $(VENV)/typing && MYPYPATH=. "$(abspath $(BIN))/mypy" --cache-dir "$(CURDIR)/.mypy_cache" --config-file "$(CURDIR)/pyproject.toml" -p judgesmith
+
+# The site, into build/site; a link that leads nowhere is an error.
+docs: $(BIN)/judgesmith
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f docs/mkdocs.yml
 
 bench: $(BIN)/judgesmith
 	$(BIN)/python experiments/bench/scoring.py

@@ -1,7 +1,7 @@
 """Builds the site from pages where they stand in the repository, so that each text exists once.
 
-`PAGES` says where a file outside docs/pages is in the site. Links in any page are relative to the file itself, as GitHub
-follows them; here they are turned into links of the site. Notebooks become pages with the outputs that are saved in them.
+`PAGES` says where a file outside docs/pages is in the site. Links in any page are relative to the file itself, as
+GitHub follows them; here they are turned into links of the site. Notebooks become pages with their saved outputs.
 """
 
 import json

@@ -1,0 +1,131 @@
+"""README, site and results as text: lengths, links, names, prompts and words. `make docs` builds the site itself."""
+
+import ast
+import importlib.util
+import re
+import tomllib
+import unicodedata
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[1]
+SITE = ROOT / "docs/pages"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
+
+
+def script(name: str) -> ModuleType:
+    """A script of docs/, which is no package."""
+    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / f"docs/{name}.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+words = script("words")
+PAGES = words.pages()
+NOTEBOOKS = sorted(SITE.rglob("*.ipynb"))
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+
+
+def anchors(path: Path) -> set[str]:
+    """The names of a page's headings as MkDocs and GitHub make them."""
+    found = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL), re.M)
+    plain = (unicodedata.normalize("NFKD", re.sub(r"[`*]", "", title)).lower() for title in found)
+    return {re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip()) for title in plain}
+
+
+def nav(entries: list[object]) -> list[str]:
+    found = []
+    for entry in entries:
+        value = next(iter(entry.values())) if isinstance(entry, dict) else entry
+        found += nav(value) if isinstance(value, list) else [str(value)]
+    return found
+
+
+def test_the_readme_is_read_in_a_few_minutes() -> None:
+    assert len(README.split()) <= 700
+    assert len(re.findall(r"!\[", README)) == 2
+
+
+def test_the_readmes_commands_are_there() -> None:
+    make = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^\$ make (\w+)", README, re.MULTILINE)
+    assert {"test", "demo", "docs"} <= set(targets)
+    assert all(re.search(rf"^{target}:", make, re.MULTILINE) for target in targets)
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    (installed,) = re.findall(r"^\$ pip install -e '\.\[(\w+)\]'", README, re.MULTILINE)
+    assert installed in extras
+    run = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert re.search(r"^make .*\btest$", run, re.MULTILINE)
+    assert re.search(r"^make .*\bdocs$", run, re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *NOTEBOOKS], ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for path, anchor in LINK.findall(without_code(page.read_text(encoding="utf-8"))):
+        target = (page.parent / path).resolve() if path else page
+        assert target.is_file(), f"{path} is not there"
+        assert not anchor or anchor in anchors(target), f"{path} has no heading #{anchor}"
+
+
+def test_a_link_that_leads_nowhere_would_be_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n\n[there](page.md#a-page) [not there](other.md)\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match=r"other\.md is not there"):
+        test_every_link_leads_somewhere(page)
+
+
+def test_the_site_has_every_page_once() -> None:
+    listed = nav(yaml.safe_load((ROOT / "docs/mkdocs.yml").read_text(encoding="utf-8"))["nav"])
+    (table,) = re.findall(
+        r"^PAGES = (\{.*?^\})", (ROOT / "docs/hooks.py").read_text(encoding="utf-8"), re.M | re.DOTALL
+    )
+    elsewhere = ast.literal_eval(table)
+    assert all((ROOT / path).is_file() for path in elsewhere)
+    own = {path.relative_to(SITE).with_suffix(".md").as_posix() for path in [*SITE.rglob("*.md"), *NOTEBOOKS]}
+    studies = {f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")}
+    assert sorted(listed) == sorted(own | studies | set(elsewhere.values()))
+
+
+def test_the_reference_has_every_public_name() -> None:
+    stub = (ROOT / "src/judgesmith/__init__.pyi").read_text(encoding="utf-8")
+    public = {f"judgesmith.{module}.{name}" for module, name in re.findall(r"^from \.(\S+) import (\w+)", stub, re.M)}
+    text = "".join(path.read_text(encoding="utf-8") for path in (SITE / "reference").glob("*.md"))
+    shown = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
+    assert {name for name in public if not name.startswith("judgesmith.errors.")} <= shown
+    assert "judgesmith.errors" in shown
+
+
+def test_every_study_is_on_the_page_of_results() -> None:
+    linked = {path for path, _ in LINK.findall((ROOT / "experiments/RESULTS.md").read_text(encoding="utf-8"))}
+    assert {f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")} <= linked
+
+
+@pytest.mark.parametrize("page", sorted((SITE / "methods").glob("*.md")), ids=lambda path: path.stem)
+def test_the_prompts_shown_are_those_that_are_sent(page: Path) -> None:
+    """`python docs/prompts.py` writes them."""
+    text = page.read_text(encoding="utf-8")
+    assert script("prompts").with_prompts(text) == text
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_page_has_a_phrase_that_reviews_refused(page: Path) -> None:
+    assert list(words.wrong(page.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("text", ["It fails and says so.", "so\nmany rows", "asked ANEW", "people's scores"])
+def test_such_a_phrase_would_be_found(text: str) -> None:
+    assert len(list(words.wrong(f"A line.\n\n{text}\n"))) == 1
+
+
+@pytest.mark.parametrize("text", ['"asked anew"', "`--perturb damage`", "```\nanew\n```", "renewed"])
+def test_quotations_and_code_are_left_alone(text: str) -> None:
+    assert list(words.wrong(text)) == []

@@ -1,0 +1,172 @@
+"""The tutorials of docs/pages/tutorials are run as they stand there, in their order, in an empty folder; a server on
+loopback stands for the model. Commands of all other pages are read by the command line, without being run."""
+
+import contextlib
+import io
+import json
+import os
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from command_line import cli, own_cache, server
+
+from judgesmith.cli import main as command_line
+from judgesmith.errors import JudgesmithError
+from judgesmith.experiments.labelling.app import Desk, Event
+from judgesmith.experiments.labelling.run import Wanted, open_store
+from judgesmith.testing.server import Server, judging
+
+__all__ = ["cli", "own_cache", "server"]
+pytestmark = pytest.mark.xdist_group("tutorials")
+ROOT = Path(__file__).resolve().parents[1]
+TUTORIALS = ROOT / "docs/pages/tutorials"
+FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
+#: Pages with commands that need a model, a machine or a data set which is not here.
+READ = sorted(
+    path
+    for path in [*(ROOT / "docs/pages").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("[peo]*/*.md")]
+    if "$ judgesmith " in path.read_text(encoding="utf-8")
+)
+
+
+def commands(block: str) -> Iterator[tuple[list[str], int]]:
+    """The words of each `$ …` line, and the exit code that its comment names."""
+    for line in re.sub(r"\\\n\s*", " ", block).splitlines():
+        if line.startswith("$ "):
+            code = re.search(r"# exit code (\d+)", line)
+            yield shlex.split(line[2:], comments=True), int(code[1]) if code else 0
+
+
+def rated(server: Server) -> None:
+    """The model of these tests: of the demo's rows it says about what people say, of others something."""
+    text = files("judgesmith.datasets.demo").joinpath("labels.jsonl").read_text(encoding="utf-8")
+    human = {row["output"]: row["score"] for row in map(json.loads, text.splitlines())}
+    server.answer = judging(lambda ask: human.get(ask.judged, 3) * 16 + len(ask.judged) % 20)
+
+
+@pytest.fixture
+def place(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder; the model's address and key come from the environment, as a reader's do."""
+    rated(server)
+    folder = tmp_path / "tutorial"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    return folder
+
+
+def person(rows: str, n: int, **options: Any) -> None:
+    """Somebody answers every row on the page of `judgesmith label`, which needs a browser."""
+    opened = open_store(Wanted(rows, n=n, **options))
+    desk = Desk(opened.store, opened.task)
+    for i in range(100):
+        if (unit := desk.next("Ada")["unit"]) is None:
+            break
+        desk.take(Event(action="answer", rater="Ada", unit=unit["key"], turn=unit["turn"],
+                        request=f"{unit['key']}-{unit['turn']}".ljust(16), answer={"score": 1 + i % 4}))  # fmt: skip
+    opened.store.close()
+
+
+def run(words: list[str], cli: Any) -> tuple[int, str]:
+    match words:
+        case ["judgesmith", "label", rows, *options]:
+            given = dict(zip(options[::2], options[1::2], strict=True))
+            person(rows, int(given["--n"]), repeats=float(given.get("--repeats", 0)) or None,
+                   guidelines=Path(given["--guidelines"]) if "--guidelines" in given else None,
+                   order=given.get("--order", "file"))  # fmt: skip
+            done = cli("label", rows, "--export-only", "--export", given["--export"])
+        case ["judgesmith", *arguments]:
+            done = cli(*arguments)
+        case ["python", "-m", "pytest", *arguments]:
+            process = subprocess.run(
+                [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-n0", *arguments],
+                capture_output=True, text=True, timeout=300,
+                env=os.environ | {"PYTHONPATH": os.pathsep.join([".", os.environ.get("PYTHONPATH", "")])},
+            )  # fmt: skip
+            return process.returncode, process.stdout + process.stderr
+        case ["python", script]:
+            runpy.run_path(script, run_name="__main__")
+            return 0, ""
+        case ["pip", "install", name]:
+            wanted = set(re.findall(r"\[(.*)\]", name)[0].split(","))
+            return int(not wanted <= EXTRAS), f"no such extra: {wanted - EXTRAS}"
+        case _:
+            raise AssertionError(f"the tests do not know how to run {shlex.join(words)}")
+    return done.code, done.out + done.err
+
+
+@pytest.mark.parametrize("name", ["spreadsheet", "fastapi", "ci", "label"])
+def test_a_tutorial_runs_as_it_stands(name: str, place: Path, cli: Any) -> None:
+    if name == "fastapi":
+        pytest.importorskip("fastapi")
+    text = (TUTORIALS / f"{name}.md").read_text(encoding="utf-8")
+    ran = 0
+    for language, title, block in FENCE.findall(text):
+        if title:
+            Path(title).parent.mkdir(parents=True, exist_ok=True)
+            Path(title).write_text(block, encoding="utf-8")
+        elif language == "console":
+            for words, expected in commands(block):
+                code, said = run(words, cli)
+                assert code == expected, f"{shlex.join(words)}: exit code {code}\n{said[-3000:]}"
+                ran += 1
+    assert ran >= 3
+
+
+@pytest.mark.parametrize("name", ["compile", "estimate"])
+def test_a_notebook_runs_and_shows_what_it_printed(name: str, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGESMITH_LM", "openai/gpt-4o-mini")
+    cells = [c for c in json.loads((TUTORIALS / f"{name}.ipynb").read_text())["cells"] if c["cell_type"] == "code"]
+    names: dict[str, Any] = {}
+    for number, cell in enumerate(cells, start=1):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
+        saved = "".join(line for output in cell["outputs"] for line in output.get("text", []))
+        # The saved outputs are of a real model, so that only a notebook that asks none has the same numbers.
+        assert len(printed.getvalue().splitlines()) == len(saved.splitlines()), f"cell {number}"
+        if name == "estimate":
+            assert printed.getvalue() == saved, f"cell {number}"
+
+
+def parsed(arguments: list[str]) -> str:
+    """The command that these words name, once all of its options were read; nothing is run."""
+    command: Any = typer.main.get_command(command_line.app)
+    context: Any = None
+    while hasattr(command, "resolve_command"):
+        context = context or command.make_context("judgesmith", list(arguments))
+        name, command, arguments = command.resolve_command(context, arguments)
+        if hasattr(command, "resolve_command"):
+            context = command.make_context(name, list(arguments), parent=context)
+    return str(command.make_context(name, list(arguments), parent=context).info_name)
+
+
+@pytest.mark.parametrize("page", READ, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_command_of_a_page_is_one_that_the_command_line_takes(page: Path) -> None:
+    """Options of judges and searches (--set, or by their own names) are checked where the command is run."""
+    text = page.read_text(encoding="utf-8")
+    blocks = [block for language, _, block in FENCE.findall(text) if language == "console"]
+    for words in (words for block in blocks for words, _ in commands(block)):
+        if words[:1] == ["judgesmith"] and words[1:2] != ["--install-completion"]:
+            words = words[: words.index("&")] if "&" in words else words
+            try:
+                parsed(words[1:])
+            except (command_line.UsageError, JudgesmithError) as error:
+                raise AssertionError(f"{shlex.join(words)}: {error}") from error
+
+
+def test_an_option_that_is_none_would_be_found() -> None:
+    with pytest.raises(command_line.UsageError, match="--jugde"):
+        parsed(["score", "rows.jsonl", "--jugde", "judge.json"])
