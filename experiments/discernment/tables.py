@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -19,7 +20,6 @@ from .comparison import Comparison
 from .run import JudgeResult, Line
 
 SEES = {"yes": "yes", "alone": "doubtful", "no": "NO", "unknown": "too few"}
-_TALLEST = 8.0  # of a figure's axis: D of 100 texts reaches 13, and what is below 1 has to be seen
 
 
 def show(result: JudgeResult, *, rounds: int) -> None:
@@ -186,13 +186,22 @@ def check_plot(path: Path) -> None:
 
 
 def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
-    """Bars of D by perturbation, judges side by side, with the line at 1 (DHP, Figure 4). Bars above the axis are cut
-    and their D is written in them. Raises OptionError where the file cannot be written."""
-    from matplotlib.figure import Figure
-
-    from ..reports.page import write_figure
+    """Bars of D by perturbation, judges side by side, with the line at 1 (DHP, Figure 4). Raises OptionError where the
+    file cannot be written."""
+    from ..reports.page import plot_style, write_figure
 
     check_plot(path)
+    with plot_style():
+        figure = _figure(results, origin)
+        try:
+            write_figure(path, figure)
+        except OSError as error:
+            raise OptionError(f"--plot {path} cannot be written: {error.strerror or error}") from None
+
+
+def _figure(results: Sequence[JudgeResult], origin: str) -> Any:
+    from matplotlib.figure import Figure
+
     first = [line for result in results for line in result.of("damage") if line.enough]
     order = {"character": 0, "word": 1, "sentence": 2}
     names = list(dict.fromkeys(line.name for line in sorted(first, key=lambda line: order[line.level])))
@@ -200,31 +209,29 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     figure = Figure(figsize=(max(6.0, 0.2 * len(names) * max(len(results), 2) + 2.0), 4.2), layout="constrained")
     axes: Any = figure.subplots()
     width = 0.8 / max(len(results), 1)
-    top = max([min(line.test.d, _TALLEST) for line in first if not math.isnan(line.test.d)], default=1.0)
+    top = max([line.test.d for line in first if not math.isnan(line.test.d)], default=1.0)
     for j, result in enumerate(results):
         found = {line.name: line.test.d for line in result.of("damage") if line.enough}
         heights = [found.get(name, math.nan) for name in names]
         places = [i + (j - (len(results) - 1) / 2) * width for i in range(len(names))]
-        drawn = [0.0 if math.isnan(d) else min(d, _TALLEST) for d in heights]
+        drawn = [0.0 if math.isnan(d) else d for d in heights]
         axes.bar(places, drawn, width, label=_literal(f"{result.judge} (avg {result.summary.d_avg:.2f})"))
         for place, d in zip(places, heights, strict=True):
-            if d > _TALLEST:
-                axes.text(place, _TALLEST * 0.97, f"{d:.1f}", rotation=90, ha="center", va="top", fontsize=7)
-            elif math.isnan(d):
+            if math.isnan(d):
                 axes.text(place, 0.05, "–", ha="center", va="bottom", fontsize=8)
-    axes.axhline(1.0, color="firebrick", linewidth=1.2)
+    axes.axhline(1.0, color="#1a1a1a", linewidth=1.0, linestyle="--")
     for i in range(1, len(names)):
         if levels[names[i]] != levels[names[i - 1]]:
             axes.axvline(i - 0.5, color="0.8", linewidth=0.8)
     axes.set_xticks(range(len(names)), [_literal(name) for name in names], rotation=60, ha="right", fontsize=8)
-    axes.set_ylabel("D = log$_{0.05}$ p")
-    axes.set_ylim(0, max(top * 1.05, 1.3))
+    # A root: nothing is cut off, and D = 1 stays in sight beside D = 50.
+    axes.set_yscale("function", functions=(lambda d: np.sqrt(np.maximum(d, 0.0)), np.square))
+    axes.set_ylabel("D = log$_{0.05}$ p (root scale)")
+    axes.set_ylim(0, max(top * 1.1, 1.3))
+    axes.set_yticks([tick for tick in (0, 1, 2, 5, 10, 20, 50, 100, 200) if tick <= max(top * 1.1, 1.3)])
     axes.set_title(_literal(f"Discernment of perturbations, {origin}"), fontsize=10)
     figure.legend(fontsize=8, loc="outside lower center", ncols=4, frameon=False)  # beside the bars, never over them
-    try:
-        write_figure(path, figure)
-    except OSError as error:
-        raise OptionError(f"--plot {path} cannot be written: {error.strerror or error}") from None
+    return figure
 
 
 def _literal(text: str) -> str:

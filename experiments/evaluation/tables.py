@@ -1,4 +1,4 @@
-"""The agreement as a terminal table, CSV, LaTeX and markdown."""
+"""The agreement in a terminal, as CSV, LaTeX and markdown."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import Any
 from rich import box
 from rich.markup import escape as _escape
 from rich.table import Table
+from rich.text import Text
 
 from ...datasets.spreadsheets import guarded
 from ...optimizers.agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..console import wide
 from ..plain import clean, one_line
+from .pivot import ALPHA, BEHIND, BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, pivots, plain_number
 
 
 def escape(words: str) -> str:
@@ -39,10 +41,6 @@ def table_rows(result: MetaEvaluation) -> tuple[list[str], list[dict[str, Any]]]
     return names, list(rows.values())
 
 
-def plain_number(value: Any, digits: int = 3) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
-
-
 def p_value(value: float) -> str:
     return "<0.0001" if value < 0.0001 else plain_number(value, 4)
 
@@ -55,19 +53,6 @@ def cell_text(cell: Mapping[str, Any] | None, line: str = " ") -> str:
     if math.isnan(cell["low"]):
         return value
     return f"{value}{line}[{plain_number(cell['low'])}, {plain_number(cell['high'])}]"
-
-
-TITLES = {
-    "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "kendall_c": "Kendall τ-c", "q": "Q",
-    "accuracy": "acc_eq", "accuracy_cross": "acc_eq cross-fitted", "kappa": "kappa", "auc": "AUC",
-    "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
-}  # fmt: skip
-UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
-
-
-def count(n: int, level: str) -> str:
-    """`98 documents`: what a value of this level rests on."""
-    return f"{n} {UNITS[level]}" if n != 1 else f"1 {UNITS[level][:-1]}"
 
 
 def agreement_csv(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
@@ -98,36 +83,58 @@ def tex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in clean(text))
 
 
+_TEX_TITLES = {
+    "pearson": "$r$", "spearman": r"$\rho$", "kendall": r"$\tau_b$", "kendall_c": r"$\tau_c$", "q": "$Q$",
+    "accuracy": r"acc$_{eq}$", "accuracy_cross": r"acc$_{eq}$ cross-fitted", "kappa": r"$\kappa_w$", "auc": "AUC",
+    "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
+}  # fmt: skip
+
+
 def agreement_latex(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
-    r"""A booktabs table; intervals stand small behind the values."""
-    names, rows = table_rows(result)
-    titles = {
-        "pearson": "$r$", "spearman": r"$\rho$", "kendall": r"$\tau_b$", "kendall_c": r"$\tau_c$", "q": "$Q$",
-        "accuracy": r"acc$_{eq}$", "accuracy_cross": r"acc$_{eq}$ cross-fitted", "kappa": r"$\kappa_w$", "auc": "AUC",
-        "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
-    }  # fmt: skip
+    r"""A booktabs table: judges against aspects, a panel for each level and coefficient, intervals small below the
+    values; of one aspect, judges against coefficients. The best of a column is bold, a dagger is explained below."""
+    made = pivots(result)
+    wide_columns = max((pivot.columns for pivot in made), key=len, default=())
+    by_aspect = any(pivot.coefficient for pivot in made)
     lines = [
         r"% \usepackage{booktabs}",
-        rf"\begin{{tabular}}{{lllr{'l' * len(names)}}}",
+        rf"\begin{{tabular}}{{l{'r' * (not by_aspect)}{'c' * len(wide_columns)}}}",
         r"\toprule",
-        " & ".join(["judge", "aspect", "level", "$n$", *(titles[n] for n in names)]) + r" \\",
-        r"\midrule",
     ]
-    for row in rows:
-        cells = []
-        for name in names:
-            cell = row["cells"].get(name)
-            if cell is None or math.isnan(cell["value"]):
-                cells.append("--")
-            elif math.isnan(cell["low"]):
-                cells.append(f"${cell['value']:.3f}$")
-            else:
-                cells.append(rf"${cell['value']:.3f}$ {{\scriptsize$[{cell['low']:.3f}, {cell['high']:.3f}]$}}")
-        lines.append(
-            " & ".join([tex(row["judge"]), tex(row["aspect"]), tex(levels[row["level"]]), str(row["n"]), *cells])
-            + r" \\"
-        )
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+    if by_aspect:
+        for i, pivot in enumerate(made):
+            lines += [r"\midrule"] * bool(i)
+            title = f"{_TEX_TITLES[pivot.coefficient]}, {tex(levels[pivot.level])}"
+            lines += [" & ".join([title, *map(tex, pivot.columns)]) + r" \\", r"\midrule"]
+            for line in pivot.lines:
+                values, limits = (map(part, line.entries) for part in (_tex_value, _tex_limits))
+                lines.append(" & ".join([tex(line.name), *values]) + r" \\[-2pt]")
+                lines.append(" & ".join(["", *limits]) + r" \\")
+    else:
+        symbols = {title: _TEX_TITLES[name] for name, title in TITLES.items()}
+        lines += [" & ".join(["judge", "$n$", *(symbols[name] for name in wide_columns)]) + r" \\", r"\midrule"]
+        for pivot in made:
+            for line in pivot.lines:
+                cells = [f"{_tex_value(entry)} {_tex_limits(entry)}".rstrip() for entry in line.entries]
+                name = f"{line.name} ({levels[pivot.level]})" if len(made) > 1 else line.name
+                lines.append(" & ".join([tex(name), tex(line.rests), *cells]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    if any(pivot.marked for pivot in made):
+        lines.append(rf"% {BEHIND_MEANS.replace(BEHIND, chr(92) + 'dagger:')}")
+    return "\n".join([*lines, ""])
+
+
+def _tex_value(entry: Entry | None) -> str:
+    if entry is None or math.isnan(entry.value):
+        return "--"
+    value = rf"\mathbf{{{entry.value:.3f}}}" if entry.best else f"{entry.value:.3f}"
+    return f"${value}{'^{' + chr(92) + 'dagger}' if entry.behind else ''}$"
+
+
+def _tex_limits(entry: Entry | None) -> str:
+    if entry is None or math.isnan(entry.low):
+        return ""
+    return rf"{{\scriptsize$[{entry.low:.3f}, {entry.high:.3f}]$}}"
 
 
 def md(text: str) -> str:
@@ -141,7 +148,7 @@ def agreement_markdown(
     """A comment for a pull request: whether the gate passed, if there was one, why not, and the table."""
     names, rows = table_rows(result)
     how = result.settings
-    lines = ["### Agreement with people", ""]
+    lines = ["### Agreement with the human ratings", ""]
     if gate is not None:
         lines += [f"**{'failed' if reasons else 'passed'}** {md(gate)}", "", *(f"- {md(reason)}" for reason in reasons)]
         lines += [""] if reasons else []
@@ -152,40 +159,29 @@ def agreement_markdown(
         cells = (cell_text(row["cells"].get(name)) for name in names)
         lines.append(f"| {' | '.join((*known, str(row['failed']), *cells))} |")
     about = f"{how['confidence']:.0%} intervals over {how['over']}, seed {how['seed']}" if how["rounds"] else ""
-    return "\n".join([*lines, *(["", about] if about else []), ""])
+    told = headline(result, levels) + (f" {about}." if about else "")
+    return "\n".join([*lines, "", md(told), ""])
 
 
 def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], levels: Mapping[str, str]) -> None:
-    names, entries = table_rows(result)
-    out = wide()
-    narrow = out.width < 60 + 24 * len(names)
+    """On standard output: the result in a sentence, the pivots, tests of the best against the others, the rest."""
+    out, made = wide(), pivots(result)
     how = result.settings
     about = (
         f"{how['confidence']:.0%} intervals over {how['over']}, seed {how['seed']}" if how["rounds"] else "no intervals"
     )
-    table = Table(title=f"Agreement with people on {rows} rows of {escape(origin)} ({about})", box=box.SIMPLE_HEAD)
-    for title in ("judge", "aspect", "level"):
-        table.add_column(title, overflow="fold")
-    table.add_column("rests on", justify="right")
-    table.add_column("failed", justify="right")
-    for name in names:
-        table.add_column(TITLES[name], justify="right", no_wrap=True)
-    previous: tuple[str, str] = ("", "")
-    for entry in entries:
-        judge, aspect = entry["judge"], entry["aspect"]
-        if previous[0] not in ("", judge):
-            table.add_section()
-        rests = count(entry["n"], entry["level"])
-        if entry["level"] == "sample" and entry["skipped"]:
-            rests += f", {entry['skipped']} skipped"
-        table.add_row(
-            escape(judge) if judge != previous[0] else "", escape(aspect) if (judge, aspect) != previous else "",
-            escape(levels[entry["level"]]), rests, str(entry["failed"]),
-            *(escape(cell_text(entry["cells"].get(name), line="\n" if narrow else " ")) for name in names),
-        )  # fmt: skip
-        previous = (judge, aspect)
-    _ceiling_rows(table, result, names, levels, "\n" if narrow else " ")
-    out.print(table)
+    out.print(clean(headline(result, levels)), markup=False, style="bold")
+    out.print(f"{rows} rows of {one_line(origin)}; {about}", markup=False, style="dim")
+    first = made[0].coefficient
+    for pivot in made:
+        # Of several aspects one coefficient is enough to read; the files and the page have the others.
+        if pivot.coefficient == first:
+            _show_pivot(pivot, levels)
+    if any(pivot.marked for pivot in made):
+        out.print(f"Bold: best. {BEHIND_MEANS}.", markup=False, style="dim")
+    others = [TITLES[name] for name in dict.fromkeys(pivot.coefficient for pivot in made) if name != first]
+    if others:
+        out.print(f"{', '.join(others)}: in --json, --csv, --latex and the page (-o report.html).", style="dim")
     _show_reasons(result, levels)
     _show_comparisons(result, levels)
     _show_others(result)
@@ -193,20 +189,58 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], l
         out.print(f"note: {clean(note)}", style="yellow", markup=False)
 
 
-def _ceiling_rows(
-    table: Table, result: MetaEvaluation, names: Sequence[str], levels: Mapping[str, str], line: str
-) -> None:
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in rows_of(result.ceiling):
-        found.setdefault((row["aspect"], row["level"]), {"row": row})[row["coefficient"]] = row
-    if found:
-        table.add_section()
-    for (aspect, level), entry in found.items():
-        table.add_row(
-            "a person (with the others' mean)", escape(aspect), escape(levels[level]),
-            f"{entry['row']['raters']} raters, α {plain_number(entry['row']['alpha'], 2)}", "",
-            *(escape(cell_text(entry.get(name), line)) for name in names),
-        )  # fmt: skip
+_NAME = 24  # characters of a judge's or an aspect's name on a line
+
+
+def _show_pivot(pivot: Pivot, levels: Mapping[str, str]) -> None:
+    """In as many blocks of columns as the terminal needs; no word and no number is broken but over-long names."""
+    out = wide()
+    failed = any(line.failed for line in pivot.lines)
+    name = min(_NAME, max(len(one_line(line.name)) for line in pivot.lines))
+    rests = max(len(line.rests) for line in pivot.lines)
+    widths = [
+        max(
+            min(_NAME, len(one_line(title))),
+            *(len(_lines_of(line.entries[k])[i]) for line in pivot.lines for i in (0, 1)),
+        )
+        for k, title in enumerate(pivot.columns)
+    ]
+    start, title = 0, pivot.title(levels)
+    while start < len(widths):
+        whole = start == 0
+        room = out.width - 4 - name - (rests + 2 + 8 * failed if whole else 0)
+        stop = start + 1
+        while stop < len(widths) and sum(widths[start : stop + 1]) + 2 * (stop + 1 - start) <= room:
+            stop += 1
+        table = Table(title=title if whole else f"{title}, continued", box=box.SIMPLE_HEAD, title_justify="left",
+                      padding=(0, 1, 0, 1), collapse_padding=True, pad_edge=False)  # fmt: skip
+        table.add_column("judge", overflow="fold", min_width=name, max_width=name)
+        if whole:
+            table.add_column("rests on", justify="right", no_wrap=True)
+            if failed:
+                table.add_column("failed", justify="right", no_wrap=True)
+        for k in range(start, stop):
+            table.add_column(
+                escape(pivot.columns[k]), justify="right", overflow="fold", min_width=widths[k], max_width=widths[k]
+            )
+        for line in pivot.lines:
+            if line.human:
+                table.add_section()
+            beside = [line.rests, *([str(line.failed) if not line.human else ""] if failed else [])] if whole else []
+            cells = [_cell_of(line.entries[k]) for k in range(start, stop)]
+            table.add_row(escape(line.name), *beside, *cells)
+        out.print(table)
+        start = stop
+
+
+def _lines_of(entry: Entry | None) -> tuple[str, str]:
+    return ("–", "") if entry is None else (entry.shown, entry.interval(2))
+
+
+def _cell_of(entry: Entry | None) -> Text:
+    value, limits = _lines_of(entry)
+    made = Text(value, style="bold" if entry is not None and entry.best else "")
+    return made.append(f"\n{limits}", style="dim not bold") if limits else made
 
 
 def _show_reasons(result: MetaEvaluation, levels: Mapping[str, str]) -> None:
@@ -222,22 +256,51 @@ def _show_reasons(result: MetaEvaluation, levels: Mapping[str, str]) -> None:
 
 
 def _show_comparisons(result: MetaEvaluation, levels: Mapping[str, str]) -> None:
+    """The first judge of each pair against the others at the first level; the other pairs are in the files."""
     if not len(result.comparisons):
         return
-    by = TITLES[str(result.comparisons["coefficient"].iloc[0])]
-    title = f"Is one judge better? Differences of {by}; p corrected by Holm over the judges' pairs"
-    table = Table(title=title, box=box.SIMPLE_HEAD)
-    for title in ("judge", "less judge", "aspect", "level"):
-        table.add_column(title, overflow="fold")
-    for title in ("difference", "p permutation", "p bootstrap", "p Williams (r)"):
-        table.add_column(title, justify="right")
-    for row in rows_of(result.comparisons):
+    rows = rows_of(result.comparisons)
+    level, by = rows[0]["level"], TITLES[str(rows[0]["coefficient"])]
+    at = [row for row in rows if row["level"] == level]
+    lead = _leader(at)
+    shown = [row for row in at if lead in (row["a"], row["b"])]
+    table = Table(
+        title=f"{escape(lead)} less the others: {by}, {levels[level]}; p < {ALPHA:g} after Holm is beyond chance",
+        box=box.SIMPLE_HEAD, title_justify="left", padding=(0, 1, 0, 1), collapse_padding=True, pad_edge=False,
+    )  # fmt: skip
+    table.add_column("less judge", overflow="fold", max_width=_NAME)
+    table.add_column("aspect", overflow="fold", max_width=_NAME)
+    for title in ("difference", "p perm.", "p boot.", "p Williams"):
+        table.add_column(title, justify="right", no_wrap=True)
+    previous = ""
+    for row in sorted(shown, key=lambda row: _other(row, lead)):
+        sign, other = (1 if row["a"] == lead else -1), _other(row, lead)
+        low, high = sorted((sign * row["low"], sign * row["high"]))
+        limits = Entry(0.0, low, high).interval(2)
         table.add_row(
-            escape(row["a"]), escape(row["b"]), escape(row["aspect"]), escape(levels[row["level"]]),
-            escape(cell_text(row | {"value": row["difference"]})),
+            escape(other) if other != previous else "", escape(row["aspect"]),
+            escape(f"{plain_number(sign * row['difference'], 2)} {limits}".rstrip()),
             *(p_value(row[f"p_{test}_holm"]) for test in ("permutation", "bootstrap", "williams")),
         )  # fmt: skip
-    wide().print(table)
+        previous = other
+    out = wide()
+    out.print(table)
+    if len(rows) > len(shown):
+        out.print(f"{len(rows) - len(shown)} more comparisons: in --json and the page (-o report.html).", style="dim")
+
+
+def _leader(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The judge that is ahead in most pairs."""
+    ahead: dict[str, float] = {}
+    for row in rows:
+        if not math.isnan(row["difference"]):
+            ahead[row["a"]] = ahead.get(row["a"], 0.0) + row["difference"]
+            ahead[row["b"]] = ahead.get(row["b"], 0.0) - row["difference"]
+    return max(ahead, key=lambda name: ahead[name], default=str(rows[0]["a"]))
+
+
+def _other(row: Mapping[str, Any], lead: str) -> str:
+    return str(row["b"] if row["a"] == lead else row["a"])
 
 
 def _show_others(result: MetaEvaluation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,15 +13,17 @@ from markupsafe import Markup
 
 from ...optimizers.agreement.correlation import Vector
 from ...optimizers.agreement.meta.evaluation import MetaEvaluation, rows_of, text
+from ..evaluation.pivot import BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, pivots, plain_number
 from ..evaluation.sources import Judged
-from ..evaluation.tables import TITLES, cell_text, count, order_lines, p_value, plain_number, table_rows
-from ..plain import clean
-from .page import INK, JUDGE, LINE, PEOPLE, environment, inline_svg, own_ids
+from ..evaluation.tables import cell_text, order_lines, p_value, table_rows
+from .charts import Axis, Point, Series, plot
+from .page import environment
 
 FIGURES = 24  # of a kind in one report
 CASES = 12
-_STEPS = 40  # distinct values on an axis of a scatter; finer scores share bins, so that ties show
-_BIGGEST = 140.0  # points², the area of the largest dot
+SYSTEMS = 40  # in one figure
+_STEPS = 20  # distinct values on an axis of a scatter; finer scores share bins, so that ties show
+_BIGGEST = 7.0  # pixels, the radius of the largest dot
 _LONG = 1_200  # characters of a text
 
 
@@ -29,7 +32,7 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: M
     from ... import __version__
 
     names, entries = table_rows(result)
-    how = result.settings
+    how, made = result.settings, pivots(result)
     method = (
         f"{how['confidence']:.0%} intervals ({how['interval']}) over resampled {how['over']}, {how['rounds']} rounds, "
         f"seed {how['seed']}"
@@ -51,6 +54,11 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: M
                 for i, entry in enumerate(entries)
             ],
             ceiling=_ceiling(result, names, levels),
+            headline=headline(result, levels),
+            pivots=[_pivot(pivot, levels) for pivot in made],
+            main=sum(pivot.coefficient == made[0].coefficient for pivot in made) if made[0].coefficient else len(made),
+            behind=BEHIND_MEANS if any(pivot.marked for pivot in made) else "",
+            forest=_forest(made[0]),
             notes=notes,
             reasons=_reasons(result, levels),
             tables=_tables(result, levels),
@@ -59,6 +67,59 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: M
             version=__version__,
         )
     )
+
+
+def _pivot(pivot: Pivot, levels: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "title": pivot.title(levels), "columns": pivot.columns, "failed": any(line.failed for line in pivot.lines),
+        "lines": [
+            {
+                "name": line.name, "rests": line.rests, "failed": "" if line.human else line.failed,
+                "human": line.human,
+                "cells": [
+                    {"value": entry.shown, "interval": entry.interval(2), "best": entry.best} if entry is not None
+                    else {"value": "–", "interval": "", "best": False}
+                    for entry in line.entries
+                ],
+            }
+            for line in pivot.lines
+        ],
+    }  # fmt: skip
+
+
+def _forest(pivot: Pivot) -> dict[str, Any]:
+    """The first pivot as intervals on one axis for each column: places in percent of the axis."""
+    shown = [entry for line in pivot.lines for entry in line.entries if entry is not None]
+    ends = [v for entry in shown for v in (entry.value, entry.low, entry.high) if not np.isnan(v)]
+    axis = Axis.of("", [0.0, *ends])
+
+    def at(value: float) -> float:
+        return round(100 * axis.place(value), 2)
+
+    def place(entry: Entry, ceiling: Entry | None) -> dict[str, Any]:
+        whole = not np.isnan(entry.low)
+        return {
+            "at": at(entry.value), "low": at(entry.low) if whole else 0,
+            "width": round(at(entry.high) - at(entry.low), 2) if whole else 0, "best": entry.best,
+            "told": f"{entry.shown} {entry.interval(2)}".rstrip(),
+            "ceiling": at(ceiling.value) if ceiling is not None and not np.isnan(ceiling.value) else None,
+        }  # fmt: skip
+
+    people = next((line.entries for line in pivot.lines if line.human), (None,) * len(pivot.columns))
+    judges = [line for line in pivot.lines if not line.human]
+    groups = []
+    for k, column in enumerate(pivot.columns):
+        rows = [(line.name, line.entries[k]) for line in judges]
+        ceiling = people[k]
+        groups.append(
+            {
+                "title": column,
+                "ceiling": f"{ceiling.shown} {ceiling.interval(2)}".rstrip() if ceiling is not None else "",
+                "rows": [(name, place(entry, ceiling)) for name, entry in rows if entry and not np.isnan(entry.value)],
+            }
+        )
+    ticks = [(f"{tick:.4g}" if abs(tick) > 1e-12 else "0", at(tick)) for tick in axis.ticks()]
+    return {"groups": [group for group in groups if group["rows"]], "ticks": ticks, "zero": at(0.0)}
 
 
 def _entry(entry: Mapping[str, Any], names: Sequence[str], levels: Mapping[str, str]) -> dict[str, Any]:
@@ -230,42 +291,46 @@ def _estimate(row: Mapping[str, Any], name: str) -> str:
 
 
 def _charts(data: Judged, result: MetaEvaluation, levels: Mapping[str, str]) -> list[Any]:
+    """(title, introduction, [{caption, svg}], whether it is folded away)."""
     pairs = [(judge, aspect) for judge in data.judges for aspect in data.human if aspect in data.judges[judge]]
-    charts = []
-    scatters = [_scatter(data, judge, aspect) for judge, aspect in pairs[:FIGURES]]
+    charts: list[tuple[str, str, list[tuple[str, Markup]], bool]] = []
+    if len(result.calibration):
+        charts.append(
+            (
+                "Calibration",
+                "Mean human rating of rows with like scores, in bins of equally many rows where scores allow; vertical "
+                "lines: 95 % intervals of that mean. On the dotted line the judge's score is people's mean. "
+                "A dot's area is its number of rows.",
+                [_calibration(data, result, judge, aspect) for judge, aspect in pairs[:FIGURES]],
+                False,
+            )
+        )
     charts.append(
         (
             "Judge against people",
             "A dot's area is the number of rows that share the pair of scores; the smallest stand for one or a few. "
             f"Where a side has more than {_STEPS} different scores, they are put into {_STEPS} bins.",
-            scatters,
+            [_scatter(data, judge, aspect) for judge, aspect in pairs[:FIGURES]],
+            True,
         )
     )
-    if len(result.calibration):
-        curves = [(f"{j}, {a}", _calibration(data, result, j, a)) for j, a in pairs[:FIGURES]]
+    if data.systems is not None and len(set(data.systems)) > 1:
         charts.append(
             (
-                "Calibration",
-                "Mean human score of rows with like predictions; on the line where both share a scale.",
-                curves,
+                "Systems",
+                "Each dot is a system: its mean human rating and its mean score by the judge, both as standard scores. "
+                "Above the dotted line the judge favours the system; below, people do.",
+                [_systems(data, judge, aspect) for judge, aspect in pairs[:FIGURES]],
+                True,
             )
         )
-    if data.systems is not None and len(set(data.systems)) > 1:
-        bars = [(f"{j}, {a}", _systems(data, j, a)) for j, a in pairs[:FIGURES]]
-        charts.append(
-            ("Systems", "Means of people and judge with 95 % intervals over rows, both as standard scores.", bars)
-        )
-    shown, number = [], 0
-    for title, intro, figures in charts:
+    shown = []
+    for title, intro, figures, folded in charts:
         if len(pairs) > FIGURES:
             intro += f" The first {FIGURES} of {len(pairs)} pairs of judge and aspect are drawn."
-        drawn = []
-        for caption, svg in figures:
-            if svg:
-                number += 1
-                drawn.append({"caption": caption, "svg": Markup(own_ids(svg, number))})  # noqa: S704  # our own figure, whose texts are outlines
+        drawn = [{"caption": caption, "svg": svg} for caption, svg in figures if svg]
         if drawn:
-            shown.append((title, intro, drawn))
+            shown.append((title, intro, drawn, folded))
     return shown
 
 
@@ -275,24 +340,20 @@ def _both(data: Judged, judge: str, aspect: str) -> tuple[Vector, Vector, Any]:
     return x[there], y[there], there
 
 
-def _scatter(data: Judged, judge: str, aspect: str) -> tuple[str, str]:
-    """(caption, figure), the figure "" where there is no pair."""
+def _scatter(data: Judged, judge: str, aspect: str) -> tuple[str, Markup]:
+    """(caption, figure), the figure empty where there is no pair."""
     x, y, _ = _both(data, judge, aspect)
     if not len(x):
-        return f"{judge}, {aspect}", ""
+        return f"{judge}, {aspect}", Markup()
     points, counts = np.unique(np.stack([_steps(y), _steps(x)], axis=1), axis=0, return_counts=True)
-    # Neighbours may touch, not hide each other: about 190 points of an axis for its distinct values.
-    room = min(_BIGGEST, max(12.0, (1.5 * 190 / max(len(np.unique(points[:, 1])), len(np.unique(points[:, 0])))) ** 2))
-    areas = np.maximum(room * counts / counts.max(), 5.0)
-
-    def draw(axes: Any) -> None:
-        axes.margins(0.09)
-        axes.scatter(points[:, 0], points[:, 1], s=areas, alpha=0.7, linewidths=0, color=JUDGE)
-        axes.set_xlabel("people")
-        axes.set_ylabel("judge")
-
+    # Neighbours may touch, not hide each other: about 240 pixels of an axis for its distinct values.
+    room = min(_BIGGEST, max(2.0, 150 / max(len(np.unique(points[:, 1])), len(np.unique(points[:, 0])))))
+    radii = np.maximum(room * np.sqrt(counts / counts.max()), 1.2)
+    dots = [Point(float(a), float(b), radius=float(r)) for (a, b), r in zip(points, radii, strict=True)]
     biggest = int(counts.max())
-    return f"{judge}, {aspect}: {len(x)} rows, largest dot {biggest} row{'s'[: biggest != 1]}", inline_svg(draw)
+    axes = (Axis.of("people", points[:, 0]), Axis.of("judge", points[:, 1]))
+    caption = f"{judge}, {aspect}: {len(x)} rows, largest dot {biggest} row{'s'[: biggest != 1]}"
+    return caption, plot([Series(dots, faint=True)], *axes, height=270)
 
 
 def _steps(values: Vector) -> Vector:
@@ -303,55 +364,57 @@ def _steps(values: Vector) -> Vector:
     return np.asarray(low + (np.minimum(np.floor((values - low) / width), _STEPS - 1) + 0.5) * width)
 
 
-def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) -> str:
+def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) -> tuple[str, Markup]:
     table = result.calibration
     table = table[(table["judge"] == judge) & (table["aspect"] == aspect)]
     if not len(table):
-        return ""
+        return "", Markup()
+    x, y, _ = _both(data, judge, aspect)
+    lines, told = [], list[int]()
+    most = table["n"].max()
+    for stage, group in table.groupby("stage", sort=False):
+        before = stage == "uncalibrated"
+        dots = []
+        for row in rows_of(group):
+            inside = y[(x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)] if not before else y[:0]
+            half = _half(inside) if len(inside) == row["n"] else math.nan
+            radius = max(2.0, 6.0 * math.sqrt(row["n"] / most))
+            dots.append(
+                Point(
+                    row["predicted"], row["human"], row["human"] - half, row["human"] + half, radius, f"n = {row['n']}"
+                )
+            )
+        colour = "var(--people)" if before else "var(--accent)"
+        lines.append(Series(dots, colour, joined=True, dashed=before))
+        if not before:
+            told = [int(row["n"]) for row in rows_of(group)]
+    ends = [v for one in lines for p in one.points for v in (p.y, p.low, p.high)]
+    axes = (
+        Axis.of("judge, mean of the bin", [p.x for one in lines for p in one.points]),
+        Axis.of("people, mean of the bin", ends),
+    )
+    sizes = told[0] if len(told) == 1 else f"{min(told)} to {max(told)}" if min(told) < max(told) else f"{told[0]} each"
+    caption = f"{judge}, {aspect}: {len(told)} bin{'s'[: len(told) != 1]}, n = {sizes}"
+    caption += "; dashed: before calibration" if len(lines) > 1 else ""
+    return caption, plot(lines, *axes, line="diagonal")
 
-    def draw(axes: Any) -> None:
-        limits = data.scales.get(aspect)
-        if limits and table["low"].min() >= limits[0] - 1e-9 and table["high"].max() <= limits[1] + 1e-9:
-            axes.plot(limits, limits, color=LINE, linewidth=0.8)
-        for stage, group in table.groupby("stage", sort=False):
-            dashed = stage == "uncalibrated"
-            axes.plot(
-                group["predicted"], group["human"], marker="o", markersize=3, color=PEOPLE if dashed else JUDGE,
-                linestyle="--" if dashed else "-", label="before calibration" if dashed else "judge",
-            )  # fmt: skip
-        axes.set_xlabel("judge, mean of the bin")
-        axes.set_ylabel("people, mean of the bin")
-        if table["stage"].nunique() > 1:
-            axes.legend()
 
-    return inline_svg(draw)
-
-
-def _systems(data: Judged, judge: str, aspect: str) -> str:
+def _systems(data: Judged, judge: str, aspect: str) -> tuple[str, Markup]:
     x, y, there = _both(data, judge, aspect)
     if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return ""
+        return "", Markup()
     names = np.array(data.systems, dtype=object)[there]
     x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
-    systems = sorted(set(names), key=lambda name: float(y[names == name].mean()))[-30:]
-
-    def draw(axes: Any) -> None:
-        for shift, values, label, colour in ((0.19, y, "people", PEOPLE), (-0.19, x, "judge", JUDGE)):
-            means = [values[names == name].mean() for name in systems]
-            halves = [_half(values[names == name]) for name in systems]
-            axes.barh(
-                np.arange(len(systems)) + shift, means, height=0.34, xerr=halves, label=label, color=colour,
-                error_kw={"linewidth": 0.9, "ecolor": INK},
-            )  # fmt: skip
-        axes.set_yticks(range(len(systems)), [clean(name)[:28] for name in systems])
-        axes.set_xlabel("mean, in standard deviations")
-        axes.axvline(0, color=LINE, linewidth=0.6)
-        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-
-    return inline_svg(draw, 4.6, 1.2 + 0.24 * len(systems))
+    dots = []
+    for name in sorted(set(names), key=lambda name: float(y[names == name].mean()))[-SYSTEMS:]:
+        mean, half = float(x[names == name].mean()), _half(x[names == name])
+        dots.append(Point(float(y[names == name].mean()), mean, mean - half, mean + half, 4.0, str(name)))
+    axes = (Axis.of("people", [p.x for p in dots]), Axis.of("judge", [v for p in dots for v in (p.y, p.low, p.high)]))
+    return f"{judge}, {aspect}: {len(dots)} systems", plot([Series(dots)], *axes, line="diagonal")
 
 
 def _half(values: Vector) -> float:
+    """Half of a 95 % interval of the mean, 0 for a single value."""
     n = len(values)
     return float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
 
@@ -360,9 +423,10 @@ def _half(values: Vector) -> float:
 
 
 def _cases(data: Judged) -> list[dict[str, Any]]:
-    """The rows of the first judge on which its place differs most from people's."""
-    judge = next(iter(data.judges))
-    others = list(data.judges)[1:]
+    """The rows of one judge on which its place differs most from people's: of the first that explains, else the
+    first."""
+    judge = next((name for name in data.judges if data.explanations.get(name)), next(iter(data.judges)))
+    others = [name for name in data.judges if name != judge]
     found = []
     for aspect in data.human:
         if aspect not in data.judges[judge]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,20 +32,43 @@ def _clean(value: Any) -> Any:
     return clean(value) if type(value) is str else value
 
 
+#: Colours that people who cannot tell red from green tell apart, also in grey; `--judge1` to `--judge6` of the page.
+SERIES = ("#0067a3", "#c4520a", "#00755a", "#a3447b", "#806000", "#5b5b66")
+
+
+@contextmanager
+def plot_style(more: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """The one style of all figures, for the time of drawing them. more: settings of matplotlib beside it."""
+    from matplotlib import rc_context
+    from matplotlib.rcsetup import cycler
+
+    settings: dict[str, Any] = {
+        "axes.prop_cycle": cycler(color=SERIES), "axes.spines.top": False, "axes.spines.right": False,
+        "axes.edgecolor": "#565656", "axes.labelcolor": "#1a1a1a", "text.color": "#1a1a1a", "xtick.color": "#565656",
+        "ytick.color": "#565656", "xtick.labelcolor": "#1a1a1a", "ytick.labelcolor": "#1a1a1a",
+        "axes.grid": True, "axes.axisbelow": True, "grid.color": "#d5d5d5", "grid.linewidth": 0.6,
+        "axes.titlelocation": "left", "axes.titlesize": 9, "font.size": 9, "legend.frameon": False,
+        "legend.fontsize": 8, "lines.linewidth": 1.6, "lines.markersize": 4.5, "errorbar.capsize": 2,
+        "svg.hashsalt": "judgesmith", "text.usetex": False, "text.parse_math": True, "figure.facecolor": "white",
+        "savefig.facecolor": "white", "figure.constrained_layout.use": True,
+    }  # fmt: skip
+    with rc_context(cast(Any, settings | dict(more or {}))):
+        yield
+
+
 def inline_svg(draw: Any, width: float = 3.6, height: float = 3.0, colours: Mapping[str, str] | None = None) -> str:
     """A figure as inline SVG in the page's own colours. Texts are outlines, so nothing of a name can become markup.
     colours: further stand-ins and what they are in the page."""
-    from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
-    settings: dict[str, Any] = {
-        "svg.fonttype": "path", "svg.hashsalt": "judgesmith", "font.size": 8, "text.usetex": False,
-        "text.parse_math": False, "text.color": INK, "axes.edgecolor": LINE, "axes.labelcolor": INK,
-        "xtick.color": LINE, "ytick.color": LINE, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
-        "legend.frameon": False, "axes.spines.top": False, "axes.spines.right": False,
-    }  # fmt: skip
-    with rc_context(cast(Any, settings)):
+    with plot_style(
+        {
+            "svg.fonttype": "path", "font.size": 8, "text.color": INK, "axes.edgecolor": LINE, "axes.labelcolor": INK,
+            "xtick.color": LINE, "ytick.color": LINE, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+            "axes.grid": False, "text.parse_math": False,
+        }
+    ):  # fmt: skip
         figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasSVG(figure)
         draw(figure.add_subplot())
@@ -64,11 +88,9 @@ _NUMBER = re.compile(r"(\.\d\d)\d+")  # a hundredth of a point is finer than any
 def write_figure(path: Path, figure: Any) -> None:
     """A figure of matplotlib in the format that the file's name says: the same numbers give the same file, whole or
     not at all. Raises OSError."""
-    from matplotlib import rc_context
-
     kind = path.suffix.lower().lstrip(".") or "png"
     buffer = io.BytesIO()
-    with rc_context({"svg.hashsalt": "judgesmith"}):
+    with plot_style():
         figure.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
     write_whole(path, buffer.getvalue())
 

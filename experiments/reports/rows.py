@@ -59,11 +59,22 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Readings:
+    """What readings add to a score. base: the mean training row's score. added: by group of readings, in points of the
+    scale, most first. improbable: the words that the model expected least, with their surprise in nats."""
+
+    base: float
+    added: Mapping[str, float]
+    improbable: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """A row with its verdict. score: NaN where `failure` says why. anchor: its place in the page, unique.
     aspect: what the score is of, where the row says so. aspects: of a judge of several, score and words for each, which
     are the reason where the score is NaN. human, criteria: by aspect, NaN where there is none. interval: low and high
-    end, NaN where there is none. deferred: left to a person."""
+    end, NaN where there is none. readings: how the score came about, where a judge weighs readings. suspicious: what in
+    the output addresses a judge. deferred: left to a person."""
 
     row: Row
     anchor: str
@@ -79,6 +90,8 @@ class Shown:
     notes: tuple[str, ...] = ()
     human: Mapping[str, float] = field(default_factory=dict)
     interval: tuple[float, float] = (math.nan, math.nan)
+    readings: Readings | None = None
+    suspicious: str = ""
     deferred: bool = False
     seen: bool = False
     judge: str = ""
@@ -245,6 +258,8 @@ def _shown(
         spread=_number(verdict.get("spread")),
         notes=_several(verdict.get("notes")),
         interval=_interval(verdict),
+        readings=_readings(verdict.get("details")),
+        suspicious=_words(verdict.get("suspicious")),
         deferred=record.get("defer") is True,
         seen=record.get("seen") is True,
         judge=_words(record.get("judge")),
@@ -264,6 +279,23 @@ def _interval(verdict: Mapping[str, Any]) -> tuple[float, float]:
     said = verdict.get("interval")
     low, high = (_number(said.get(end)) for end in ("low", "high")) if isinstance(said, Mapping) else (math.nan,) * 2
     return (low, high) if low <= high else (math.nan, math.nan)
+
+
+def _readings(details: Any) -> Readings | None:
+    """Of a judge of readings; None for details of another shape."""
+    if not isinstance(details, Mapping) or not isinstance(details.get("readings"), Mapping):
+        return None
+    added = {str(name): _number(value) for name, value in details["readings"].items()}
+    added = {name: value for name, value in added.items() if not math.isnan(value)}
+    base, words = _number(details.get("base")), details.get("improbable")
+    improbable = tuple(
+        (_words(pair[0]), _number(pair[1]))
+        for pair in (words if isinstance(words, list) else ())
+        if isinstance(pair, list) and len(pair) == 2 and not math.isnan(_number(pair[1]))
+    )
+    if math.isnan(base) or not added:
+        return None
+    return Readings(base, dict(sorted(added.items(), key=lambda pair: -abs(pair[1]))), improbable)
 
 
 def _words(value: Any) -> str:
@@ -440,6 +472,7 @@ def summarise(data: Scored) -> dict[str, Any]:
         "scored": score.n,
         "failures": len(rows) - len(judged),
         "deferred": sum(row.deferred for row in rows),
+        "suspicious": sum(bool(row.suspicious) for row in rows),
         "mean_score": dict(zip(("value", "low", "high"), plain, strict=True)) | {"n": score.n},
         "errors": len(errors),
         "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,

@@ -11,8 +11,9 @@ import hashlib
 import itertools
 import json
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -28,6 +29,7 @@ from .rows import GROUNDED, Found, Mean, Piece, Scored, Shown, Side, mean_of, pi
 
 PAGE = 25  # rows on a page, and rows that are there without scripts
 _NAMED = 3  # numbers of errors at one piece of text
+_HEADING = 60  # characters of an id that may be a heading
 _QUOTED = 160  # characters of a quotation beside the text
 _BINS = 10
 _PLACES = {
@@ -55,25 +57,64 @@ def render(data: Scored, title: str = "") -> str:
     script = pages.get_template("spans.js.j2").render()
     texts: dict[str, int] = {}
     named = {side.name for side in data.sides[1:]}
-    shown = [_row(data, i, texts, named) for i in range(len(data.rows))]
-    first = [Markup(card.render(row=row, inline=True)) for row in shown[:PAGE]]  # noqa: S704  # from a template that escapes
-    html = [card.render(row=row, inline=False) for row in shown]
+    axis = _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
+    shown = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
+    start = next((k for k, side in enumerate(data.sides) if not np.isnan(side.gap).all()), 0)
+    order = _worst_first(data.sides[start].gap)[:PAGE]
+    first = [Markup(card.render(row=shown[i], inline=True)) for i in order]  # noqa: S704  # from a template that escapes
+    signs = dict(zip(_SIGNS, (*PIECES, str(escape(clean(f"{data.origin}, line ")))), strict=False))
+    html = [_shortened(card.render(row=row, inline=False), signs) for row in shown]
     return pages.get_template("spans.html.j2").render(
         title=title or f"Judged texts: {data.origin}",
         origin=data.origin,
         about=summarise(data),
-        score=mean_of(data.sides[0].score, [row.document for row in data.rows]),
+        score=_cell(mean_of(data.sides[0].score, [row.document for row in data.rows]), *_axis(data.sides[0].score)),
+        people=plain_number(_mean(data.sides[0].human), 2),
         gaps=any(not np.isnan(side.gap).all() for side in data.sides),
+        start=start,
+        flags=[(name, bit) for bit, (name, there) in {
+            1: ("left to a person", any(row.deferred for row in data.rows)),
+            2: ("suspicious", any(row.suspicious for row in data.rows)),
+            4: ("used to compile the judge", any(row.seen for row in data.rows)),
+        }.items() if there],
         tables=[table for table in _tables(data) if table["rows"]],
         sides=[side.name for side in data.sides],
         systems=_systems(data.rows),
         first=first,
         page_size=PAGE,
-        data=Markup(as_script(_columns(data, html, list(texts)))),  # noqa: S704  # as_script escapes
+        data=Markup(as_script(_columns(data, html, list(texts), signs))),  # noqa: S704  # as_script escapes
         script=Markup(script),  # noqa: S704  # our own script
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         version=__version__,
     )
+
+
+def _worst_first(gap: Vector) -> list[int]:
+    """Rows in the order in which the page shows them at first: those furthest from people first, if people scored
+    any; the others in the order of the file."""
+    return [int(i) for i in np.argsort(-np.nan_to_num(gap, nan=-1.0), kind="stable")]
+
+
+#: Pieces of markup that every row repeats; in the page's data a control character, of which `clean` leaves none in any
+#: text, stands for each. The page's script puts them back.
+PIECES = (
+    '<article class="row" tabindex="-1">\n<h3><a><bdi>', '</bdi></a></h3>\n<p class="facts">score <strong>',
+    '</p>\n<div class="cols">\n<div class="text output" dir="auto" tabindex="0" role="group" aria-label="Judged text">',
+    '</div>\n</div>\n<div class="text why" dir="auto">', '</div>\n</div>\n', '<details data-t="', '"><summary>',
+    '</summary><div class="text" dir="auto"></div></details>\n', '</article>', '</strong> <span class="ci">',
+    '</strong>', '<strong>', '</bdi> · ', '<bdi>', '</bdi>', ' <span class="track free" aria-hidden="true">',
+    '<b style="left:', '%;width:', '%"></b>', '<u class="hollow" style="left:', '%"></u><u style="left:', '%"></u></span>',
+    ' places of 100 apart', '</span>', '<span class="', '<mark class="g', '" tabindex="0" data-e="', '</mark>',
+    '<li class="g', ' · system ',
+)  # fmt: skip
+#: U+0085 ends a line for some readers.
+_SIGNS = [chr(k) for k in range(0x80, 0xA0) if k != 0x85]
+
+
+def _shortened(html: str, pieces: Mapping[str, str]) -> str:
+    for sign, piece in pieces.items():
+        html = html.replace(piece, sign)
+    return html
 
 
 def number(value: float) -> str:
@@ -98,7 +139,7 @@ def _fragment(anchor: str) -> str:
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
-def _row(data: Scored, i: int, texts: dict[str, int], named: set[str]) -> dict[str, Any]:
+def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Span) -> dict[str, Any]:
     """What the template of a row needs. `texts` collects what is folded away: rows of a document share their source."""
     row = data.rows[i]
     folded = [
@@ -109,6 +150,10 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str]) -> dict[s
     gap, human = float(data.sides[0].gap[i]), float(data.sides[0].human[i])
     return {
         "it": row,
+        "title": _title(data.origin, row),
+        "track": _track(row, human, axis),
+        "readings": _bars(row, axis),
+        "told": row.readings is not None and row.explanation.startswith(f"{row.readings.base:.2f} on average"),
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
         "human": "" if math.isnan(human) else number(human),
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
@@ -116,6 +161,50 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str]) -> dict[s
         "groups": [group for group in _groups(row.errors) if group[2]],
         "folded": folded,
     }
+
+
+_HASH = re.compile(r"[0-9a-f]{12,}")
+Span = tuple[float, float]
+
+
+def _title(origin: str, row: Shown) -> str:
+    """The row's id where it says something to a reader; for hashes the file and the line."""
+    if _HASH.search(row.row.id) is None and len(row.row.id) <= _HEADING:
+        return row.row.id
+    return f"{origin}, line {row.row.line}" if row.row.line else origin
+
+
+def _within(value: float, axis: Span) -> float:
+    """In percent of the axis, at its end for what is beyond."""
+    low, high = axis
+    return round(min(100.0, max(0.0, (value - low) / (high - low) * 100)), 1)
+
+
+def _track(row: Shown, human: float, axis: Span) -> dict[str, Any] | None:
+    """The score, its interval and people's score on the scale; None without a score."""
+    if row.failure or math.isnan(row.score):
+        return None
+    low, high = (min(max(end, axis[0]), axis[1]) for end in row.interval)
+    whole = not math.isnan(row.interval[0])
+    return {
+        "at": _within(row.score, axis),
+        "low": _within(low, axis) if whole else 0.0,
+        "width": round(_within(high, axis) - _within(low, axis), 1) if whole else 0.0,
+        "people": None if math.isnan(human) else _within(human, axis),
+        "interval": f"[{number(low)}, {number(high)}]" if whole else "",
+    }
+
+
+def _bars(row: Shown, axis: Span) -> list[dict[str, Any]]:
+    """What each group of readings adds, as bars from the middle; half of the scale is half of the bar's room."""
+    if row.readings is None:
+        return []
+    made = []
+    for name, value in row.readings.added.items():
+        share = min(50.0, abs(value) / (axis[1] - axis[0]) * 50)
+        made.append({"name": name, "value": f"{value:+.2f}", "left": round(50 - share * (value < 0), 1),
+                     "width": round(share, 1)})  # fmt: skip
+    return made
 
 
 def _piece(piece: Piece) -> dict[str, Any]:
@@ -147,20 +236,23 @@ def _systems(rows: Sequence[Shown]) -> list[str]:
     return sorted({row.row.system for row in rows if row.row.system})
 
 
-def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
+def _columns(data: Scored, html: list[str], texts: list[str], signs: Mapping[str, str]) -> dict[str, Any]:
     """What the page's script filters and sorts by, a list of one value a row each."""
     systems = _systems(data.rows)
     places = {name: k for k, name in enumerate(systems)}
     return {
         "html": html,
         "texts": [clean(words) for words in texts],
-        "anchor": [clean(row.anchor) for row in data.rows],
+        # Mostly "row-" and the id: then nothing.
+        "anchor": ["" if row.anchor == f"row-{row.row.id}" else clean(row.anchor) for row in data.rows],
+        "pieces": signs,
         "id": [clean(row.row.id) for row in data.rows],
         "system": [places.get(row.row.system or "", -1) for row in data.rows],
         "errors": [len(row.errors) for row in data.rows],
         # A bit for each grade that a row has, bit 0 for errors without severity.
         "grades": [sum({1 << error.grade for error in row.errors}) for row in data.rows],
         "failed": [int(bool(row.failure)) for row in data.rows],
+        "flags": [row.deferred + 2 * bool(row.suspicious) + 4 * row.seen for row in data.rows],
         "score": [_plain(side.score) for side in data.sides],
         "gap": [_plain(side.gap, 1) for side in data.sides],
     }
@@ -243,16 +335,17 @@ def _histogram(scores: Vector) -> dict[str, Any]:
     if len(distinct) > _BINS:
         counts, edges = np.histogram(known, _BINS, _axis(known))
         names = [f"{number(float(a))} to {number(float(b))}" for a, b in itertools.pairwise(edges)]
-    most = max(counts, default=1)
     return {
         "title": "Scores",
         "intro": "How many rows have which score.",
         "names": ["score", "rows", "share"],
-        "rows": [[name, str(n), _share(int(n), len(known), int(most))] for name, n in zip(names, counts, strict=True)],
+        "rows": [[name, str(n), _share(int(n), len(known))] for name, n in zip(names, counts, strict=True)],
     }
 
 
 def _cell(mean: Mean, low: float, high: float) -> dict[str, Any]:
+    """A mean on an axis. Student's t knows no end of a scale: an interval is cut there."""
+
     def at(value: float) -> float:
         return round(min(100.0, max(0.0, (value - low) / (high - low) * 100)), 2)
 
@@ -260,16 +353,16 @@ def _cell(mean: Mean, low: float, high: float) -> dict[str, Any]:
     digits = 3 if high - low <= 2 else 2 if high - low <= 20 else 1
     return {
         "value": plain_number(mean.value, digits),
-        "interval": f"[{plain_number(mean.low, digits)}, {plain_number(mean.high, digits)}]" if whole else "",
+        "interval": f"[{plain_number(max(mean.low, low), digits)}, {plain_number(min(mean.high, high), digits)}]" if whole else "",
         "bar": at(mean.value) if mean.n else None,
         "low": at(mean.low) if whole else 0,
         "width": round(at(mean.high) - at(mean.low), 2) if whole else 0,
     }
 
 
-def _share(part: int, whole: int, most: int | None = None) -> dict[str, Any]:
-    """The share as text, and a bar in percent of the largest (of the whole if not given)."""
-    bar = round(100 * part / (most or whole or 1), 2)
+def _share(part: int, whole: int) -> dict[str, Any]:
+    """The share as text and as a bar."""
+    bar = round(100 * part / (whole or 1), 2)
     return {"value": f"{part / whole:.0%}" if whole else "–", "interval": "", "bar": bar, "low": 0, "width": 0}
 
 

@@ -309,20 +309,23 @@ def _short(value: float) -> float | None:
 def _draw(sets: Sequence[SetFound], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from ..reports.page import write_figure
+    from ..reports.page import plot_style, write_figure
     from .tables import literal
 
     shown = [(one, main) for one in sets if (main := one.at(40) or (one.draws[-1] if one.draws else None))]
-    figure = Figure(figsize=(7, 1.2 + 0.45 * max(1, len(shown))), layout="constrained")
-    axes = figure.subplots()
-    for place, (_, found) in enumerate(shown):
-        axes.plot([found.zero_shot.mean(), found.chosen.mean()], [place, place], color="0.7", zorder=1)
-        axes.errorbar(found.chosen.mean(), place, xerr=found.chosen.std(), fmt="o", color="C0", capsize=3)
-        axes.plot(found.zero_shot.mean(), place, "o", mfc="white", color="0.3")
-    axes.set_yticks(range(len(shown)), [literal(one.name) for one, _ in shown])
-    axes.invert_yaxis()
-    axes.set_xlabel("Q on rows left over: zero-shot (open), readings weighed by 40 labels (filled, ± sd over draws)")
-    write_figure(path, figure)
+    with plot_style():
+        figure = Figure(figsize=(7, 1.2 + 0.45 * max(1, len(shown))))
+        axes = figure.subplots()
+        for place, (_, found) in enumerate(shown):
+            axes.plot([found.zero_shot.mean(), found.chosen.mean()], [place, place], color="0.7", zorder=1)
+            axes.errorbar(found.chosen.mean(), place, xerr=found.chosen.std(), fmt="o")
+            axes.plot(found.zero_shot.mean(), place, "o", mfc="white", color="0.3")
+        axes.set_yticks(range(len(shown)), [literal(one.name) for one, _ in shown])
+        axes.invert_yaxis()
+        axes.set_xlabel(
+            "Q on rows left over: zero-shot (open), readings weighed by 40 labels (filled, ± sd over draws)"
+        )
+        write_figure(path, figure)
 
 
 def gather(

@@ -268,9 +268,18 @@ def write(found: Analysis, folder: Path) -> list[Path]:
 
 def draw(found: Analysis, folder: Path) -> list[Path]:
     """A curve over the number of labels with its bands; Q against calls for optimizers; else Q of each line."""
-    from matplotlib.figure import Figure
+    from ..reports.page import plot_style, write_figure
 
-    from ..reports.page import write_figure
+    with plot_style():
+        figure = _figure(found)
+        paths = [folder / "figure.png", folder / "figure.svg"]
+        for path in paths:
+            write_figure(path, figure)
+    return paths
+
+
+def _figure(found: Analysis) -> Any:
+    from matplotlib.figure import Figure
 
     several = len(found.sizes()) > 1
     count = len(found.names())
@@ -283,10 +292,7 @@ def draw(found: Analysis, folder: Path) -> list[Path]:
     else:
         _dots(axes, found)
     axes.set_title(literal(heading(found)), fontsize=8, wrap=True)
-    paths = [folder / "figure.png", folder / "figure.svg"]
-    for path in paths:
-        write_figure(path, figure)
-    return paths
+    return figure
 
 
 def _curve(axes: Any, found: Analysis) -> None:

@@ -385,6 +385,81 @@ def test_colours_can_be_read_in_light_and_dark(tmp_path: Path) -> None:
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
 
 
+def test_the_worst_disagreement_comes_first_without_scripts_too(tmp_path: Path) -> None:
+    made = [row(f"r{k}", score=k % 5 + 1) | {"score": k % 5 + 1} for k in range(40)]
+    made[33]["verdict"]["score"], made[33]["score"] = 1, 5
+    text = page_of(tmp_path, made)
+    assert re.findall(r'<article class="row" id="([^"]*)"', text)[0] == "row-r33"
+    assert text.index("worst disagreement first") < text.index("of the file")
+
+
+def test_readings_are_bars_in_proportion_and_their_words_escaped(tmp_path: Path) -> None:
+    details = {"base": 3.4, "readings": {HOSTILE: -1.0, "likelihood": 2.0}, "improbable": [[HOSTILE, 8.5], ["x"], 7]}
+    made = [row(str(k), score=k, details=details, explanation="3.40 on average; …") for k in (1, 5)]
+    text = page_of(tmp_path, made).split("<script")[0]
+    bars = re.findall(r'<i class="(\w*)" style="left:([\d.]+)%;width:([\d.]+)%">', text)
+    # From the middle: 2 and 1 points of a scale of 4 are a half and a quarter of the half of the bar's room.
+    assert bars[:2] == [("", "50.0", "25.0"), ("down", "37.5", "12.5")]
+    assert "the mean of the training rows" in text and "8.5 nats" in text and "window.broken=2>" not in text
+    assert "3.40 on average; …" not in text  # what the bars say is not said twice
+
+
+@pytest.mark.parametrize("details", [[], {"readings": 3}, {"base": "x", "readings": {"a": 1}}, {"base": 1, "readings": {}}])
+def test_details_of_another_shape_are_no_readings(tmp_path: Path, details: Any) -> None:
+    text = page_of(tmp_path, [row("a", details=details, explanation="said")]).split("<script")[0]
+    assert "training rows" not in text and "said" in text
+
+
+def test_a_suspicious_output_is_flagged_and_can_be_filtered(tmp_path: Path) -> None:
+    made = [row("a", suspicious=HOSTILE), row("b") | {"defer": True}, row("c")]
+    text = page_of(tmp_path, made)
+    assert "<strong>Suspicious:</strong>" in text and "1 suspicious" in text
+    assert re.findall(r'<option value="(\d)">(left to a person|suspicious|used to compile the judge)<', text) == [
+        ("1", "left to a person"), ("2", "suspicious"),
+    ]  # fmt: skip
+    assert json.loads(Page(text).scripts[0][1])["flags"] == [2, 1, 0]
+
+
+def test_intervals_end_where_the_scale_ends_and_bars_are_in_proportion(tmp_path: Path) -> None:
+    made = [row(f"{k}", score=5 if k else 4, interval={"low": 3.0, "high": 5.8}) for k in range(5)]
+    text = page_of(tmp_path, made)
+    page = text.split("<script")[0]
+    assert "[3, 5]" in page and "5.8" not in page
+    assert not [end for end in re.findall(r", (\d\.\d+)\]", page) if float(end) > 5]
+    assert '80%<span class="track" aria-hidden="true"><i style="width:80.0%">' in page  # four of five rows
+
+
+def test_a_hash_is_no_heading(tmp_path: Path) -> None:
+    page = Page(page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]))
+    text = page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]).split("<script")[0]
+    assert re.findall(r"<h3><a [^>]*><bdi>([^<]*)</bdi>", text) == ["x.jsonl, line 1", "short"]
+    assert "id 8764fb95bfad8ee849274873a92fb8d6b400eee2#M1" in page.text
+
+
+def test_sixteen_hundred_rows_are_a_page_of_less_than_a_megabyte_and_a_half(tmp_path: Path) -> None:
+    """As SummEval: 100 sources of 2,200 characters, 16 summaries of 340 each, ids of 48."""
+    made = [
+        row(f"dm-test-{k:040x}", f"{k} " + "word " * 67, explanation="It says what the source says.")
+        | {"source": f"{k // 16} " + "text " * 440, "reference": f"{k // 16} " + "short " * 50, "score": k % 5 + 1}
+        | {"system": f"M{k % 16}", "aspect": "consistency"}
+        for k in range(1600)
+    ]
+    assert len(page_of(tmp_path, made).encode()) < 1_500_000
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
+def test_rows_are_reached_by_keys(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    path.write_text(page_of(tmp_path, [row(f"r{k}") for k in range(PAGE + 2)]), encoding="utf-8")
+    key = """(() => { const on = document.activeElement ?? document.body;
+      on.dispatchEvent(new KeyboardEvent("keydown", { key: %r, bubbles: true, cancelable: true }));
+      return document.activeElement.id || document.activeElement.name || ""; })()"""
+    keys = ["j", "j", "k", "n", "k", "/", "j"]
+    found = in_browser(path, tmp_path / "profile", *(key % k for k in keys))
+    assert found[:6] == ["row-r0", "row-r1", "row-r0", f"row-r{PAGE}", f"row-r{PAGE - 1}", "text"]
+    assert found[6] == "text"  # a letter that is typed is no command
+
+
 # The command ---------------------------------------------------------------------------------------------------------
 
 
@@ -567,8 +642,8 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: P
     def asked(**controls: Any) -> str:
         return _SET % json.dumps(controls)
 
-    first, failed, words, system, severe, low, apart, fluent, gap, next_page, fold, tip, gone = in_browser(
-        path, tmp_path / "profile", _IDS, asked(failed=True), asked(text="REASON 44"), asked(system="1", sort="id"),
+    first, worst, failed, words, system, severe, low, apart, fluent, gap, next_page, fold, tip, gone = in_browser(
+        path, tmp_path / "profile", _IDS, asked(), asked(failed=True), asked(text="REASON 44"), asked(system="1", sort="id"),
         asked(severity="5"), asked(low="7", high="7"), asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
         asked(sort="errors"), f"document.querySelectorAll('[data-step]')[1].click(), {_IDS}",
         """(() => { const fold = document.querySelector("details[data-t]"); fold.open = true;
@@ -579,7 +654,8 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: P
           return document.getElementById("tip").hidden; })()""",
         fragment="#row-id_60",
     )  # fmt: skip
-    assert first == [f"id {k}" for k in range(50, 70)]  # the link's row stands on the third page
+    assert len(first) == 25 and "id 60" in first  # the page on which the link's row stands
+    assert worst[:2] == ["id 0", "id 69"]  # people's best, the judge's worst; and the other way round
     assert failed == ["id 5"] and words == ["id 44"]
     assert system == [f"id {k}" for k in range(1, 51, 2)]  # 25 of the 35 odd ones
     assert severe == [f"id {k}" for k in range(70) if k % 5 == 4 and k % 3]
