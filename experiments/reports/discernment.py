@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
 
 from ...datasets.perturbations.registry import Pair
 from ...errors import OptionError
@@ -21,11 +20,9 @@ from ..discernment.pairs import Book, Contender, ask_key
 from ..discernment.run import JudgeResult, Line, metric_values
 from ..discernment.tables import SEES, difference_in_words, p_text, share_text
 from ..evaluation.tables import plain_number
-from ..plain import clean
-from .page import INK, LINE, environment, inline_svg, own_ids
+from .page import environment
 
 EXAMPLES = 3  # of a perturbation
-_TALLEST = 8.0  # of the figure's axis, as in the figure of --plot
 _LONG = 20_000  # characters of a text that are looked at
 _MANY = 1_000  # words and spaces
 _EDGE = 140  # characters of an unchanged stretch that stand beside a change
@@ -66,7 +63,6 @@ def render(
     """The page."""
     from ... import __version__
 
-    drawn = _figure(results)
     return (
         environment()
         .get_template("discern.html.j2")
@@ -79,8 +75,8 @@ def render(
             notes=notes,
             judges=[_judge(result, i) for i, result in enumerate(results)],
             comparisons=[_comparison(one) for one in comparisons],
-            figure=Markup(drawn) if drawn else None,  # noqa: S704  # our own figure, whose texts are outlines
-            colours=_JUDGES,
+            heat=_heat(results),
+            counted=[_counted(result) for result in results],
             examples=_examples(contenders, results, book, how),
             version=__version__,
         )
@@ -155,44 +151,63 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     }  # fmt: skip
 
 
-# The figure ----------------------------------------------------------------------------------------------------------
+# The heat map --------------------------------------------------------------------------------------------------------
+
+_KINDS = {
+    "damage": "", "invariance": "changes without harm: a good judge does not react",
+    "attack": "attacks: a good judge does not give in",
+}  # fmt: skip
+_SIGNS = {"yes": "✓", "alone": "?", "no": "✗", "unknown": "–"}
 
 
-def _figure(results: Sequence[JudgeResult]) -> str:
-    """Bars of D by perturbation with intervals, the judges of each side by side; "" where there is nothing to draw."""
-    lines = sorted((x for r in results for x in r.of("damage") if x.enough), key=lambda x: _LEVELS.index(x.level))
-    names = list(dict.fromkeys(line.name for line in lines))
-    if not names:
-        return ""
-    levels = {line.name: line.level for line in lines}
-    # Stand-ins for the page's colours, which matplotlib writes as they are.
-    marks = [f"#0a0b{i + 1:02x}" for i in range(_JUDGES)]
-    height = 0.8 / len(results)
+def _heat(results: Sequence[JudgeResult]) -> list[dict[str, Any]]:
+    """Groups of perturbations with a cell for each judge: the effect in words and in colour."""
+    lines = [line for result in results for line in result.lines if line.test.n]
+    groups: dict[tuple[int, int], dict[str, Any]] = {}
+    for line in lines:
+        place = (list(_KINDS).index(line.kind), _LEVELS.index(line.level) if line.kind == "damage" else 0)
+        title = _KINDS[line.kind] or f"{line.level}s"
+        groups.setdefault(place, {"title": title, "kind": line.kind, "names": {}})["names"].setdefault(line.name)
+    found = {(line.judge, line.name): line for line in lines}
+    made = []
+    for _, group in sorted(groups.items()):
+        rows = [
+            {"name": name, "cells": [_heat_cell(found.get((result.judge, name))) for result in results]}
+            for name in group["names"]
+        ]
+        made.append({"title": group["title"], "kind": group["kind"], "rows": rows})
+    return made
 
-    def draw(axes: Any) -> None:
-        for j, result in enumerate(results):
-            found = {line.name: line.test for line in result.of("damage") if line.enough}
-            for i, name in enumerate(names):
-                if name not in found or math.isnan(found[name].d):
-                    continue
-                t, y = found[name], i - 0.4 + (j + 0.5) * height
-                length = min(t.d, _TALLEST)
-                axes.barh(y, length, height * 0.92, color=marks[j % _JUDGES])
-                if t.d > _TALLEST:
-                    axes.text(_TALLEST * 1.01, y, f"{t.d:.1f}", va="center", fontsize=6.5)
-                elif not math.isnan(t.low):
-                    axes.plot([min(t.low, _TALLEST), min(t.high, _TALLEST)], [y, y], color=INK, linewidth=0.8)
-        axes.axvline(1.0, color=INK, linewidth=1.0, linestyle="--")
-        for i in range(1, len(names)):
-            if levels[names[i]] != levels[names[i - 1]]:
-                axes.axhline(i - 0.5, color=LINE, linewidth=0.6)
-        axes.set_yticks(range(len(names)), [clean(name)[:28] for name in names])
-        axes.set_ylim(len(names) - 0.4, -0.6)
-        axes.set_xlim(0, max(1.3, min(_TALLEST, max(x.test.d for x in lines if not math.isnan(x.test.d))) * 1.1))
-        axes.set_xlabel("D = log p to the base 0.05; dashed: D = 1, p = 0.05")
 
-    colours = {mark: f"var(--judge{i + 1})" for i, mark in enumerate(marks)}
-    return own_ids(inline_svg(draw, 4.8, 0.9 + len(names) * max(0.2, 0.09 * len(results)), colours), 1)
+def _heat_cell(line: Line | None) -> dict[str, Any]:
+    if line is None or math.isnan(line.test.effect):
+        return {"sign": "–", "effect": "", "d": "", "heat": 0, "told": "no scores", "sees": "unknown"}
+    return {
+        "sign": _SIGNS[line.sees], "effect": plain_number(line.test.effect, 2), "d": plain_number(line.test.d, 1),
+        "heat": round(max(0.0, min(1.0, line.test.effect)), 2), "told": _reaction(line), "sees": line.sees,
+    }  # fmt: skip
+
+
+def _reaction(line: Line) -> str:
+    if line.kind == "damage":
+        return {"yes": "seen", "alone": "doubtful", "no": "not seen", "unknown": "too few texts"}[line.sees]
+    return {"yes": "reacts", "alone": "doubtful", "no": "does not react", "unknown": "too few texts"}[line.sees]
+
+
+def _counted(result: JudgeResult) -> dict[str, Any]:
+    """What a judge sees, counted, and the names behind each number."""
+    harmful = [line for line in result.of("damage") if line.test.n]
+    parts = [
+        ("not seen", [line.name for line in harmful if line.sees == "no"]),
+        ("doubtful", [line.name for line in harmful if line.sees == "alone"]),
+        ("too few texts to tell", [line.name for line in harmful if line.sees == "unknown"]),
+        ("lowers its score without need for", [x.name for x in result.of("invariance") if x.sees == "yes"]),
+        ("gives in to", [x.name for x in result.of("attack") if x.sees == "yes"]),
+    ]
+    return {
+        "judge": result.judge, "seen": sum(line.sees == "yes" for line in harmful), "of": len(harmful),
+        "parts": [(title, names) for title, names in parts if names],
+    }  # fmt: skip
 
 
 # Examples ------------------------------------------------------------------------------------------------------------

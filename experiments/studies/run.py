@@ -40,7 +40,8 @@ from .config import Given, Size, StudyConfig, changes
 
 #: What a study leaves in its folder.
 FILES = (
-    "config.yaml", "results.jsonl", "predictions.jsonl", "tables.md", "tables.tex", "figure.png", "figure.svg",
+    "config.yaml", "results.jsonl", "predictions.jsonl", "study.html", "tables.md", "tables.tex", "figure.png",
+    "figure.svg",
 )  # fmt: skip
 DEFAULT_SIZES = (10, 2)  # of `study labels`: the first, then twice as many
 

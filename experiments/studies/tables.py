@@ -251,10 +251,13 @@ def _signs(cell: str) -> str:
 
 
 def write(found: Analysis, folder: Path) -> list[Path]:
-    """tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
-    made = [folder / "tables.md", folder / "tables.tex"]
+    """study.html, tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
+    from ..reports.study import render
+
+    made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
+    texts = (render(found, heading(found), WHAT[found.config.study]), markdown(found), latex(found))
     try:
-        for path, text in zip(made, (markdown(found), latex(found)), strict=True):
+        for path, text in zip(made, texts, strict=True):
             write_whole(path, text)
         if any(line.records for line in found.lines):
             made += draw(found, folder)

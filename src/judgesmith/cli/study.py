@@ -38,7 +38,7 @@ MORE = (
     "Every seed draws held-out rows (whole documents), which no arm learns from, then an order of the labels. All is "
     "kept in the folder -o: config.yaml, results.jsonl (with every candidate of a search) and predictions.jsonl "
     "(written as cells finish; the same command goes on where it stopped, and more arms, models or seeds are added), "
-    "tables.md, tables.tex, figure.png and .svg.",
+    "study.html (a page to look at), tables.md, tables.tex, figure.png and .svg.",
     "A --config file has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith compile`); "
     "flags win. A --preset has the arms of a paper's table, or what it sets for a set of data; both can be given. Exit "
     "code 0: all cells are there; 1: some failed, with their reasons; 2: an error.",

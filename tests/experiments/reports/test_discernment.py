@@ -144,6 +144,23 @@ def test_tables_say_what_the_judges_see(text: str) -> None:
     assert f"knows discerns more than {HOSTILE}" in html.unescape(text)
 
 
+def test_the_heat_map_has_a_cell_for_each_perturbation_and_judge(text: str) -> None:
+    page = Page(text)
+    (start,) = [k for k, row in enumerate(page.rows) if row[:2] == ["perturbation", "knows"]]
+    cells = {row[0]: row[1:] for row in page.rows[start + 1 :] if len(row) == 4 and row[0] not in ("judge",)}
+    # 12 texts that all lose score: effect 1, D = 12 ln 2 / ln 20 = 2.78; the blind judge's scores never move
+    assert cells["typos:minor"][:2] == ["✓ 1.00 D 2.8", "✗ 0.00 D 0.0"]
+    heats = [float(value) for value in re.findall(r'style="--h:([\d.]+)"', text)]
+    assert len(heats) >= 3 * 20 and min(heats) == 0 and max(heats) == 1
+
+
+def test_what_is_not_seen_is_counted_and_listed_not_run_on(text: str) -> None:
+    summaries = re.findall(r'<details class="counted"><summary><bdi>(.*?)</bdi>: ([^<]*)</summary>', text)
+    assert [html.unescape(name) for name, _ in summaries] == ["knows", HOSTILE, "counts"]
+    assert re.fullmatch(r"sees 0 of (\d+) perturbations; not seen \1", summaries[1][1])
+    assert "blind to" not in text
+
+
 def test_what_was_missed_comes_first_with_its_scores() -> None:
     # the judge notices no perturbation of the first half of the texts
     half = Scores(lambda text: 50.0 if any(town in text for town in TOWNS[:6]) else KNOWS.rule(text))

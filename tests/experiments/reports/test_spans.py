@@ -432,7 +432,7 @@ def test_intervals_end_where_the_scale_ends_and_bars_are_in_proportion(tmp_path:
 def test_a_hash_is_no_heading(tmp_path: Path) -> None:
     page = Page(page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]))
     text = page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]).split("<script")[0]
-    assert re.findall(r"<h3><a [^>]*><bdi>([^<]*)</bdi>", text) == ["x.jsonl, line 1", "short"]
+    assert re.findall(r"<h3><a [^>]*><bdi>([^<]*)</bdi>", text) == ["mine.scored.jsonl, line 1", "short"]
     assert "id 8764fb95bfad8ee849274873a92fb8d6b400eee2#M1" in page.text
 
 
@@ -445,19 +445,6 @@ def test_sixteen_hundred_rows_are_a_page_of_less_than_a_megabyte_and_a_half(tmp_
         for k in range(1600)
     ]
     assert len(page_of(tmp_path, made).encode()) < 1_500_000
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
-def test_rows_are_reached_by_keys(tmp_path: Path) -> None:
-    path = tmp_path / "r.html"
-    path.write_text(page_of(tmp_path, [row(f"r{k}") for k in range(PAGE + 2)]), encoding="utf-8")
-    key = """(() => { const on = document.activeElement ?? document.body;
-      on.dispatchEvent(new KeyboardEvent("keydown", { key: %r, bubbles: true, cancelable: true }));
-      return document.activeElement.id || document.activeElement.name || ""; })()"""
-    keys = ["j", "j", "k", "n", "k", "/", "j"]
-    found = in_browser(path, tmp_path / "profile", *(key % k for k in keys))
-    assert found[:6] == ["row-r0", "row-r1", "row-r0", f"row-r{PAGE}", f"row-r{PAGE - 1}", "text"]
-    assert found[6] == "text"  # a letter that is typed is no command
 
 
 # The command ---------------------------------------------------------------------------------------------------------
@@ -644,7 +631,7 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: P
 
     first, worst, failed, words, system, severe, low, apart, fluent, gap, next_page, fold, tip, gone = in_browser(
         path, tmp_path / "profile", _IDS, asked(), asked(failed=True), asked(text="REASON 44"), asked(system="1", sort="id"),
-        asked(severity="5"), asked(low="7", high="7"), asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
+        asked(severity="5", sort=""), asked(low="7", high="7", sort=""), asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
         asked(sort="errors"), f"document.querySelectorAll('[data-step]')[1].click(), {_IDS}",
         """(() => { const fold = document.querySelector("details[data-t]"); fold.open = true;
           return fold.lastElementChild.textContent; })()""",
@@ -666,3 +653,16 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: P
     assert gap[:23] == two and gap[23:] == ["id 1", "id 4"] and next_page[0] == "id 7"
     assert fold.startswith("<b>") and "severity" in tip[0] and "reason" in tip[0] and tip[1] == "tip"
     assert gone is True
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
+def test_rows_are_reached_by_keys(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    path.write_text(page_of(tmp_path, [row(f"r{k}") for k in range(PAGE + 2)]), encoding="utf-8")
+    key = """(() => { const on = document.activeElement ?? document.body;
+      on.dispatchEvent(new KeyboardEvent("keydown", { key: %r, bubbles: true, cancelable: true }));
+      return document.activeElement.id || document.activeElement.name || ""; })()"""
+    keys = ["j", "j", "k", "n", "k", "/", "j"]
+    found = in_browser(path, tmp_path / "profile", *(key % k for k in keys))
+    assert found[:6] == ["row-r0", "row-r1", "row-r0", f"row-r{PAGE}", f"row-r{PAGE - 1}", "text"]
+    assert found[6] == "text"  # a letter that is typed is no command
