@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Self
+from typing import Any, Self
 
 import dspy
 import numpy as np
@@ -19,6 +19,7 @@ from ..datasets.records import Labels, Row
 from ..errors import LeakError
 from ..programs.judge import Judge
 from ..programs.models import engine
+from ..signatures.notebook import facts
 from ..signatures.values import Item, Scale, Verdict
 from .agreement.correlation import Objective as Correlated
 from .agreement.objectives import Objective, Reached, Rows
@@ -148,7 +149,7 @@ def score_together(judges: Sequence[Judge], examples: Sequence[dspy.Example], pr
             yield Scored.of(said)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Agreement:
     """How far some scores agree with people's, by an objective, with a 95 % interval over documents (groups); and Q and
     its parts on the same rows, whatever the objective."""
@@ -175,6 +176,18 @@ class Agreement:
 
     def __str__(self) -> str:
         return self.by.signature(self.reached, self.low, self.high, self.seed)
+
+    def __repr__(self) -> str:
+        return f"Agreement({self})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the objective with its interval, and what Q is made of."""
+        o = self.objective
+        rows: list[tuple[str, Any]] = [(self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")]
+        rows += [("Pearson r", f"{o.pearson:.2f}"), ("Spearman ρ", f"{o.spearman:.2f}"), ("Kendall τ", f"{o.kendall:.2f}")]
+        rows += [("rows", self.reached.n), ("failed", self.reached.failed)]
+        rows += [("undefined", self.reason)] if self.reason else []
+        return facts(rows)
 
     def to_dict(self) -> dict[str, float | int | str | None]:
         """The interval is that of `value`."""

@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import OptionError
 from ..programs.active_critic.task import Inference
 from ..programs.judge import Form, Judge
+from ..signatures.notebook import facts, table
 from ..signatures.values import Usage
 from .agreement.objectives import Objective
 from .augmentation import AugmentationTrial
@@ -102,7 +103,7 @@ class Fitted:
         return said
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CompileReport:
     """What `compile` found. heldout and zero_shot are by the run's objective on the same rows, which the search never
     saw; difference is compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups).
@@ -132,6 +133,28 @@ class CompileReport:
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     record: SearchRecord | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        value, low, high, _ = self.difference
+        return (
+            f"CompileReport({self.heldout}; {value:+.2f} [{low:.2f}, {high:.2f}] against zero-shot; "
+            f"{self.usage.calls:,} calls)"
+        )
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the compiled judge beside zero-shot and the baseline without a model, and the notes."""
+        value, low, high, p = self.difference
+        lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
+        how = f"{self.folds}-fold cross-validation" if self.folds else "held out, never seen by the search"
+        rows = [
+            (name, f"{found.value:.2f}", f"[{found.low:.2f}, {found.high:.2f}]", found.reached.n, found.reached.failed)
+            for name, found in lines
+        ]
+        head = ("judge", self.heldout.by.label, "95 % interval", "rows", "failed")
+        beside = [("compiled less zero-shot", f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}")]
+        beside += [("chosen", self.selected.get("candidate")), ("calls", f"{self.usage.calls:,}")]
+        beside += [("note", note) for note in self.notes]
+        return table(head, rows, f"Agreement with people on {self.heldout_rows} rows ({how})") + facts(beside)
 
     def to_dict(self) -> dict[str, Any]:
         value, low, high, p = self.difference

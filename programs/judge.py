@@ -16,6 +16,7 @@ from dspy.predict.parameter import Parameter
 
 from .. import parts
 from ..errors import ArtifactError, CallError, OptionError
+from ..signatures.notebook import facts, shortened
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from . import artifact
 from .active_critic.task import Inference, Labelled, TaskInference, TaskKnowledge
@@ -151,6 +152,34 @@ class Judge(Quiet):
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         """Judge one output: a Verdict whose `percent` is set; `score` is filled in by the base. Raises CallError."""
         raise NotImplementedError
+
+    # -- what a person sees of it
+
+    def __repr__(self) -> str:
+        """On one line: method, scale, model, and how far it agrees with people. `judgesmith show` has everything."""
+        model = self._model_name()
+        told = [f"scale={self.scale}", *([f"lm={model!r}"] if model else [])]
+        if agreed := self._agreed():
+            told.append(f"held out: {agreed}")
+        return shortened(f"{type(self).__name__}({', '.join(told)})", 240)
+
+    def _repr_html_(self) -> str:
+        """For notebooks. Nothing that a file or a model says is markup."""
+        rows: list[tuple[str, Any]] = [("judge", type(self).__name__), ("scale", self.scale)]
+        rows += [("model", self._model_name() or "none yet")]
+        rows += [("held-out agreement", agreed)] if (agreed := self._agreed()) else []
+        rows += [("task", shortened(self.knowledge.description, 300))] if self.knowledge.description else []
+        rows += [(f"criterion: {one.name}", shortened(one.definition, 300)) for one in self.knowledge.criteria]
+        rows += list(self.facts().items())
+        return facts(rows)
+
+    def _model_name(self) -> str:
+        return "" if self._language_model is None else str(self._language_model.name)
+
+    def _agreed(self) -> str:
+        """The signature of its agreement on held-out rows, "" for a judge that was not compiled. From a file, perhaps."""
+        heldout = self.provenance.get("heldout")
+        return str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""
 
     # -- options
 

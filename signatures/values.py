@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 import re
@@ -14,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
 
 from ..conversation import judged, passages, rendered
 from ..errors import OptionError
+from .notebook import facts, shortened
 
 
 def _number(value: float) -> float | None:
@@ -275,14 +275,29 @@ class Verdict(BaseModel):
     def _repr_html_(self) -> str:
         """For notebooks: score, explanation, criteria and errors. Nothing that a model or a row says is markup."""
         rows = [("score", self._told())]
+        if self.interval is not None:
+            rows.append((f"{self.interval.coverage:.0%} interval", f"[{self.interval.low:g}, {self.interval.high:g}]"))
         rows += [(name, verdict._told()) for name, verdict in self.aspects.items()]
         rows += [(name, f"{_shown(c.score)} {c.explanation}") for name, c in self.criteria.items()]
         rows += [(f"error, severity {_shown(e.severity)}", f"{e.text!r}: {e.explanation}") for e in self.errors]
         rows += [("explanation", self.explanation)] if self.explanation else []
         rows += [("suspicious", self.suspicious)] if self.suspicious else []
         rows += [("note", note) for note in self.notes]
-        cells = "".join(f"<tr><th>{html.escape(name)}</th><td>{html.escape(told)}</td></tr>" for name, told in rows)
-        return f"<table>{cells}</table>"
+        return facts(rows)
+
+    def __repr__(self) -> str:
+        """On one line; `to_dict()` has everything."""
+        told = f"score={self._told()}"
+        if self.interval is not None:
+            told += f" [{self.interval.low:g}, {self.interval.high:g}]"
+        told += f", category={self.category!r}" if self.category is not None else ""
+        told += f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}" if self.errors else ""
+        told += f", aspects: {', '.join(self.aspects)}" if self.aspects else ""
+        told += f", suspicious={shortened(self.suspicious)!r}" if self.suspicious else ""
+        told += f", {shortened(self.explanation)!r}" if self.explanation else ""
+        return shortened(f"Verdict({told})", 240)
+
+    __str__ = __repr__
 
 
 def _shown(value: float) -> str:

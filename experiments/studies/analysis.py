@@ -13,6 +13,7 @@ from ...optimizers.agreement.correlation import Vector
 from ...optimizers.agreement.resampling import Agreement, Measure
 from ...optimizers.agreement.significance import Difference, difference_of, holm
 from ...optimizers.report import json_number
+from ...signatures.notebook import facts, table
 from .config import Size, StudyConfig
 from .run import PEER, Cell, Journal
 
@@ -122,7 +123,7 @@ def _number(value: Any) -> float:
     return math.nan if value is None else float(value)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class Analysis:
     """The lines in the study's order, and what a reader should know. failures: cell and reason."""
 
@@ -131,6 +132,21 @@ class Analysis:
     failures: list[tuple[Cell, str]]
     missing: int = 0
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        done = sum(len(line.records) for line in self.lines)
+        return f"Analysis({self.config.study} study, {len(self.lines)} lines, {done} cells done, {self.missing} missing)"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: Q of every line with its interval, and what it is ahead of the baseline."""
+        rows = []
+        for line in self.lines:
+            interval = "" if math.isnan(line.low) else f" [{line.low:.2f}, {line.high:.2f}]"
+            ahead = "–" if line.baseline is None else f"{line.baseline.difference.value:+.2f}"
+            p = "–" if line.baseline is None else f"{line.baseline.p_holm:.3f}"
+            rows.append((line.name, line.train, f"{line.q:.2f}{interval}", ahead, p, f"{line.mean('calls'):,.0f}"))
+        head = ("line", "labels", "Q", f"less {self.config.baseline}", "p (Holm)", "calls")
+        return table(head, rows, f"Study of {self.config.study}") + facts(("note", note) for note in self.notes)
 
     def sizes(self) -> list[Size]:
         return list(self.config.train)

@@ -17,6 +17,7 @@ import pandas as pd
 
 from ....errors import OptionError
 from ....parts import read_options
+from ....signatures.notebook import facts, shortened, table
 from .agreement import agreements
 from .comparisons import comparisons
 from .decided import measures
@@ -76,7 +77,7 @@ SYSTEM_NOTE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class MetaEvaluation:
     """Data frames; a frame is empty where there was nothing to compute it from.
 
@@ -115,6 +116,24 @@ class MetaEvaluation:
     widths: pd.DataFrame
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        a = self.agreement
+        judges, aspects = (", ".join(map(str, dict.fromkeys(a[name]))) for name in ("judge", "aspect"))
+        return shortened(f"MetaEvaluation(judges: {judges}; aspects: {aspects}; {len(a)} values)", 240)
+
+    def _repr_html_(self) -> str:
+        """For notebooks: judge, aspect and level against coefficients, with intervals."""
+        names = list(dict.fromkeys(self.agreement["coefficient"]))
+        cells: dict[tuple[str, str, str], dict[str, str]] = {}
+        for row in rows_of(self.agreement):
+            interval = "" if math.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
+            value = "–" if math.isnan(row["value"]) else f"{row['value']:.2f}{interval}"
+            cells.setdefault((row["judge"], row["aspect"], row["level"]), {})[row["coefficient"]] = value
+        rows = [(*key, *(found.get(name, "–") for name in names)) for key, found in cells.items()]
+        return table(("judge", "aspect", "level", *names), rows, "Agreement with people") + facts(
+            ("note", note) for note in self.notes
+        )
 
     def cell(self, judge: str, aspect: str, level: str, coefficient: str) -> Mapping[str, Any]:
         """One row of `agreement` as a mapping. Raises OptionError if it was not computed."""

@@ -13,6 +13,7 @@ from ..errors import JudgesmithError, LabelsError
 from ..experiments.plain import one_line, shown_streams
 from . import (
     aspects,
+    browse,
     compile,
     data,
     demo,
@@ -50,7 +51,7 @@ app = typer.Typer(
 # In the order of --help.
 for command in (
     label, compile, synthesize, distill, new, score, serve, watch, show, diff, evaluate, estimate, suggest, spans,
-    report, discern, study, demo, parts, aspects, references, data, models,
+    report, browse, discern, study, demo, parts, aspects, references, data, models,
 ):  # fmt: skip
     command.register(app)
 

@@ -1,0 +1,181 @@
+"""What `judgesmith browse` finds in a folder: saved judges, scored files, studies, and files that cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..errors import JudgesmithError, OptionError
+from ..programs import artifact
+from ..programs.versions import Version
+from .drift.judges import JudgeDiff, compare_judges
+from .reports.rows import Scored, read_scored, summarise
+
+#: Files that are looked at, and characters of one by which it is told what it is.
+MOST_FILES, PEEKED = 20_000, 65_536
+#: Pairs of judges whose differences are shown.
+MOST_DIFFS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class SavedJudge:
+    """A judge's file. path: relative to the folder. data: what the file says, of which the provenance may hold
+    anything."""
+
+    path: str
+    read: artifact.Artifact
+    version: Version
+    data: Mapping[str, Any]
+
+    def said(self, *path: str) -> Any:
+        """A value of the file by its keys, None where there is none."""
+        found: Any = self.data
+        for key in path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    def agreement(self, which: str = "heldout") -> tuple[float, float, float]:
+        """Value, low and high end on held-out rows, NaN where nothing is said."""
+        of = self.said("provenance", which)
+        read = [of.get(key) if isinstance(of, Mapping) else None for key in ("value", "low", "high")]
+        if read[0] is None and isinstance(of, Mapping):
+            read[0] = of.get("q")
+        value, low, high = (float(v) if isinstance(v, int | float) else math.nan for v in read)
+        return value, low, high
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredFile:
+    """A scored file. judges: fingerprints of those that judged its rows. spearman: with people's scores over `both`
+    rows, NaN where there are none or they do not vary."""
+
+    path: str
+    judges: tuple[str, ...]
+    summary: Mapping[str, Any]
+    spearman: float
+    both: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFolder:
+    """A study. arms: name -> (mean Q over its cells, cells, mean calls)."""
+
+    path: str
+    page: str | None
+    arms: Mapping[str, tuple[float, int, float]]
+    failed: int
+
+
+@dataclass(slots=True)
+class Browsed:
+    """What is in a folder, by path. damaged: path and reason. notes: what was left out."""
+
+    folder: Path
+    judges: list[SavedJudge] = field(default_factory=list)
+    scored: list[ScoredFile] = field(default_factory=list)
+    studies: list[StudyFolder] = field(default_factory=list)
+    damaged: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def diffs(self) -> Iterator[tuple[SavedJudge, SavedJudge, JudgeDiff]]:
+        """Each judge against the one before it of the same labels and aspect, in the order in which they were made."""
+        groups: dict[tuple[str, str], list[SavedJudge]] = {}
+        for judge in self.judges:
+            labels = (str(judge.said("provenance", "labels", key)) for key in ("fingerprint", "aspect"))
+            groups.setdefault(tuple(labels), []).append(judge)  # type: ignore[arg-type]
+        shown = 0
+        for several in groups.values():
+            several.sort(key=lambda one: (str(one.said("provenance", "created") or ""), one.path))
+            for one, other in zip(several, several[1:], strict=False):
+                if shown < MOST_DIFFS:
+                    shown += 1
+                    yield one, other, compare_judges(one.read, other.read)
+
+
+def browse(folder: Path) -> Browsed:
+    """Everything in a folder and the folders in it but hidden ones; links to folders are not followed. Nothing is run,
+    and no model is called. Raises OptionError for what is no folder."""
+    if not folder.is_dir():
+        raise OptionError(f"{folder} is not a folder; name one with saved judges, scored files or studies")
+    found = Browsed(folder)
+    for number, path in enumerate(_files(folder)):
+        if number >= MOST_FILES:
+            found.notes.append(f"only the first {MOST_FILES:,} files were looked at")
+            break
+        name = path.relative_to(folder).as_posix()
+        try:
+            _take(found, path, name)
+        except (JudgesmithError, OSError, ValueError, RecursionError) as error:
+            found.damaged.append((name, " ".join(str(error).split())[:500] or type(error).__name__))
+    return found
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(here) / name for name in sorted(names) if not name.startswith("."))
+
+
+def _take(found: Browsed, path: Path, name: str) -> None:
+    kind = path.suffix.lower()
+    if kind not in (".json", ".jsonl", ".csv") or not path.is_file():
+        return
+    start = _start(path)
+    if kind == ".json" and "judgesmith.judge" in start:
+        read = artifact.read(path)
+        found.judges.append(SavedJudge(name, read, Version.of(read), read.model_dump(mode="json")))
+    elif path.name == "results.jsonl" and (path.parent / "config.yaml").exists():
+        found.studies.append(_study(path, name))
+    elif (kind == ".jsonl" and '"verdict"' in start) or (kind == ".csv" and _scored_csv(start)):
+        found.scored.append(_scored(read_scored(path), name))
+
+
+def _start(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(PEEKED).decode("utf-8", "replace")
+
+
+def _scored_csv(start: str) -> bool:
+    return "judge_score" in next(csv.reader(start.splitlines()[:1]), [])
+
+
+def _scored(data: Scored, name: str) -> ScoredFile:
+    side = data.sides[0]
+    both = ~(np.isnan(side.score) | np.isnan(side.human))
+    x, y = side.score[both], side.human[both]
+    varies = len(x) > 3 and np.ptp(x) > 0 and np.ptp(y) > 0
+    spearman = float(scipy.stats.spearmanr(x, y).statistic) if varies else math.nan
+    judges = tuple(dict.fromkeys(row.judge for row in data.rows if row.judge))
+    return ScoredFile(name, judges, summarise(data), spearman, int(both.sum()))
+
+
+def _study(path: Path, name: str) -> StudyFolder:
+    arms: dict[str, list[tuple[float, float]]] = {}
+    failed = 0
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                raise OptionError(f"line {number} is no JSON") from None
+            if not isinstance(record, Mapping) or record.get("status") != "done":
+                failed += 1
+                continue
+            q, calls = (float(v) if isinstance(v, int | float) else math.nan for v in map(record.get, ("q", "calls")))
+            title = " · ".join(str(record[key]) for key in ("arm", "model", "train") if key in record)
+            arms.setdefault(title, []).append((q, calls))
+    page = path.parent / "study.html"
+    means = {title: tuple(np.mean(of, axis=0).tolist()) for title, of in arms.items()}
+    return StudyFolder(
+        Path(name).parent.as_posix(), f"{Path(name).parent.as_posix()}/study.html" if page.exists() else None,
+        {title: (means[title][0], len(of), means[title][1]) for title, of in arms.items()}, failed,
+    )  # fmt: skip

@@ -1,0 +1,97 @@
+"""A folder's judges, scored files and studies as one HTML page: no network, no scripts, every text escaped."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from ..browsing import Browsed, SavedJudge
+from ..evaluation.pivot import plain_number
+from .charts import Axis
+from .page import environment
+
+_LONG = 300  # characters of a value that changed
+
+
+def render(found: Browsed, target: Path) -> str:
+    """The page. target: where it will stand, which its links to other pages start from."""
+    from ... import __version__
+
+    ends = [v for one in found.judges for v in one.agreement() if not math.isnan(v)]
+    axis = Axis.of("", [0.0, *ends])
+    base = Path(os.path.relpath(found.folder.resolve(), target.resolve().parent))
+    by_mark = {one.version.fingerprint: k for k, one in enumerate(found.judges, 1)}
+    return (
+        environment()
+        .get_template("browse.html.j2")
+        .render(
+            folder=found.folder.resolve().name or "/",
+            judges=[_judge(one, axis, found) for one in found.judges],
+            ticks=[(f"{tick:.4g}", _place(axis, tick)) for tick in axis.ticks()] if ends else [],
+            scored=[
+                {"path": one.path, "rows": one.summary["rows"], "failed": one.summary["failures"],
+                 "mean": plain_number(one.summary["mean_score"]["value"], 2),
+                 "spearman": plain_number(one.spearman, 2), "both": one.both or "–",
+                 "judges": [(mark, by_mark.get(mark)) for mark in one.judges[:5]]}
+                for one in found.scored
+            ],
+            studies=[
+                {"path": one.path, "href": quote((base / one.page).as_posix()) if one.page else "", "failed": one.failed,
+                 "arms": [(title, plain_number(q, 2), cells, plain_number(calls, 0))
+                          for title, (q, cells, calls) in sorted(one.arms.items(), key=lambda a: -_last(a[1][0]))]}
+                for one in found.studies
+            ],
+            diffs=[
+                {"a": one.path, "b": other.path, "same": diff.same, "why": diff.comparable.why,
+                 "scores": diff.comparable.scores, "changes": [
+                     {"part": change.part, "name": change.name, "before": _told(change.before),
+                      "after": _told(change.after)} for change in diff.changes]}
+                for one, other, diff in found.diffs()
+            ],
+            damaged=found.damaged, notes=found.notes, version=__version__,
+        )
+    )  # fmt: skip
+
+
+def _last(value: float) -> float:
+    return -math.inf if math.isnan(value) else value
+
+
+def _place(axis: Axis, value: float) -> float:
+    return 0.0 if math.isnan(value) else round(100 * axis.place(value), 1)
+
+
+def _judge(one: SavedJudge, axis: Axis, found: Browsed) -> dict[str, Any]:
+    value, low, high = one.agreement()
+    zero = one.agreement("zero_shot")[0]
+    cost = one.said("provenance", "cost")
+    labels = one.said("provenance", "labels")
+    labels = labels if isinstance(labels, Mapping) else {}
+    whole = not math.isnan(low)
+    return {
+        "path": one.path, "kind": _told(one.said("program", "kind") or "several aspects"),
+        "model": _told(one.said("lm", "model") or "–"), "mark": one.version.fingerprint,
+        "aspect": _told(labels.get("aspect") or labels.get("aspects") or "–"),
+        "value": plain_number(value, 2), "known": not math.isnan(value),
+        "interval": f"[{plain_number(low, 2)}, {plain_number(high, 2)}]" if whole else "",
+        "at": _place(axis, value), "low": _place(axis, low), "width": round(_place(axis, high) - _place(axis, low), 1),
+        "zero": plain_number(zero, 2), "zero_at": None if math.isnan(zero) else _place(axis, zero),
+        "signature": _told(one.said("provenance", "heldout", "signature") or ""),
+        "calls": _told(cost.get("calls", "–")) if isinstance(cost, Mapping) else "–",
+        "tokens": " + ".join(_told(cost.get(key, "–")) for key in ("prompt_tokens", "completion_tokens"))
+        if isinstance(cost, Mapping) else "–",
+        "created": _told(one.said("provenance", "created") or "–"),
+        "optimizer": _told(one.said("provenance", "optimizer") or "–"),
+        "labels": f"{_told(labels.get('rows', '–'))} rows of {_told(labels.get('origin', '–'))}" if labels else "–",
+        "scored": [file.path for file in found.scored if one.version.fingerprint in file.judges],
+    }  # fmt: skip
+
+
+def _told(value: Any) -> str:
+    text = value if isinstance(value, str) else "–" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
