@@ -131,7 +131,10 @@ def listeners(instance: Any) -> bool:
 class Quiet(dspy.Module):  # type: ignore[misc]
     """A module whose `acall` is DSPy's, without its cost where nobody hears callbacks or counts usage: a judge's row is
     three or four such calls, and DSPy's context manager and wrapper took a fifth of a row's time. Histories are kept
-    all the same."""
+    all the same. Attributes are looked up as of any object: DSPy's look-up, which warns of `forward` called directly,
+    took a tenth."""
+
+    __getattribute__ = object.__getattribute__
 
     async def acall(self, *args: Any, **named: Any) -> dspy.Prediction:
         settings = dspy.settings

@@ -81,10 +81,16 @@ def disarm(text: str) -> str:
     """Text from outside, unable to close its tags or to speak a chat template's control tokens, also in disguise: no
     folding of case, compatibility forms or invisible characters brings one back. Same length, so that places hold."""
     before = ""
-    while before != text and _OPENING.search(text):  # most texts have none; many times faster than the pattern
+    while before != text and _has_opening(text):  # most texts have none; many times faster than the pattern
         # Once more where something was disarmed: "<0<think>" becomes "<0‹think>", which is tight brackets again.
         before, text = text, _disarmed(text)
     return text
+
+
+def _has_opening(text: str) -> bool:
+    if text.isascii():  # many times faster again
+        return "<" in text or "[" in text
+    return _OPENING.search(text) is not None
 
 
 def _disarmed(text: str) -> str:

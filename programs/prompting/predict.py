@@ -261,7 +261,7 @@ def answer_of(prediction: dspy.Prediction) -> Any:
 
 def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
     """Whether a demonstration shows the judged row, or its output as another text."""
-    others = (demo.get(name) or "" for name in ("reference", "other"))
+    others = (text for name in ("reference", "other") if (text := demo.get(name)))
     return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or any(
         same_output(text, output) for text in others
     )

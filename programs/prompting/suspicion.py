@@ -88,6 +88,7 @@ _PHRASES = tuple(
         (("分", "満点"), r"(?:给|打|評価|評分)[^。！？]{0,10}(?:满分|滿分|満点|最高分)"),
     )
 )
+_NEEDED = tuple(dict.fromkeys(word for needed, _ in _PHRASES for word in needed))
 _SCORE_LINE = re.compile(
     r"^[\s*_#>-]{0,8}(?:overall )?(?:score|rating)[*_]{0,2}\s?[:=]\s?[*_]{0,2}\d+(?: ?(?:/|out of) ?\d+)?[.*_ ]{0,4}$",
     re.MULTILINE,
@@ -102,18 +103,19 @@ _UNSEEN = re.compile(
 
 def suspicion(text: str) -> str | None:
     """What in a text addresses a judge, as a clause that quotes it; None where nothing does."""
-    usual = not HIDDEN.search(text) if text.isascii() else False
+    usual = text.isascii() and (text.isprintable() or not HIDDEN.search(text))
     if not usual and _UNSEEN.search(text):
         return "holds writing that people do not see"
     plain = text if usual else unicodedata.normalize("NFKC", HIDDEN.sub("", text))
     lines = [" ".join(line.split()) for line in plain.casefold().splitlines()]
-    if _SCORE_LINE.search("\n".join(lines)):
-        return "holds a line that gives a score"
     plain = " ".join(filter(None, lines))
-    if found := _TOKENS.search(plain):
+    words = {word for word in _NEEDED if word in plain}
+    if ("score" in words or "rating" in words) and _SCORE_LINE.search("\n".join(lines)):
+        return "holds a line that gives a score"
+    if ("<" in plain or "[" in plain) and (found := _TOKENS.search(plain)):
         return f"holds a prompt's tag or control token ({found[0][:40]!r})"
     for needed, phrase in _PHRASES:
-        if any(word in plain for word in needed) and (found := phrase.search(plain)):
+        if not words.isdisjoint(needed) and (found := phrase.search(plain)):
             return f"addresses a judge ({found[0][:80]!r})"
     return None
 
