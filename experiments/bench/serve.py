@@ -1,11 +1,13 @@
 """What a server of judges costs against calling the model's server directly, and whether a burst loses a row.
 
     python experiments/bench/serve.py [--json] [--requests 3000] [--in-flight 64] [--latency-ms 50] [--burst 2000]
+                                      [--workers 1]
 
 In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the
 same rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache
 of calls. serve_vs_direct: requests per second of the one by those of the other; p99_ms: of a row through the server;
-peak_mb: of the server's process; lost: rows of the burst, all sent at once, that got no score.
+peak_mb: of the server's processes together; cpu_ms: their computing time a row; lost: rows of the burst, all sent at
+once, that got no score.
 """
 
 from __future__ import annotations
@@ -35,11 +37,11 @@ from judgesmith.experiments.serving.run import many_files
 
 
 @contextmanager
-def server(base: str, judge: Path, in_flight: int) -> Iterator[tuple[str, int]]:
+def server(base: str, judge: Path, in_flight: int, workers: int = 1) -> Iterator[tuple[str, int]]:
     """(address, process id) of `judgesmith serve` in a process of its own."""
     command = [
         sys.executable, "-m", "judgesmith.cli.main", "serve", str(judge), "--port", "0", "--api-base", base,
-        "--concurrency", str(in_flight), "--no-cache", "--no-log",
+        "--concurrency", str(in_flight), "--no-cache", "--no-log", "--workers", str(workers),
     ]  # fmt: skip
     with subprocess.Popen(
         command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OPENAI_API_KEY": "none"}
@@ -96,14 +98,37 @@ async def ready(address: str) -> None:
     raise RuntimeError("the server is not ready after a minute")
 
 
-def memory(process: int, field: str) -> float:
-    """Megabytes of a process: VmRSS now, VmHWM at most so far. NaN where the system does not say."""
+def family(process: int) -> list[int]:
+    """A process and its children, where the system says which they are."""
     try:
-        said = Path(f"/proc/{process}/status").read_text()
+        return [process, *map(int, Path(f"/proc/{process}/task/{process}/children").read_text().split())]
     except OSError:
-        return float("nan")
-    found = re.search(rf"{field}:\s+(\d+) kB", said)
-    return int(found[1]) / 1024 if found else float("nan")
+        return [process]
+
+
+def memory(process: int, field: str) -> float:
+    """Megabytes of a server's processes: VmRSS now, VmHWM at most so far. NaN where the system does not say."""
+    total = 0
+    for one in family(process):
+        try:
+            said = Path(f"/proc/{one}/status").read_text()
+        except OSError:
+            return float("nan")
+        found = re.search(rf"{field}:\s+(\d+) kB", said)
+        total += int(found[1]) if found else 0
+    return total / 1024
+
+
+def computing(process: int) -> float:
+    """Seconds that a server's processes have computed. NaN where the system does not say."""
+    total = 0
+    for one in family(process):
+        try:
+            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return float("nan")
+        total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 async def measure(base: str, address: str, process: int, given: argparse.Namespace) -> dict[str, Any]:
@@ -117,11 +142,13 @@ async def measure(base: str, address: str, process: int, given: argparse.Namespa
         await post(url, bodies[: 4 * in_flight], in_flight, json_type)
     rates: dict[str, list[float]] = {score: [], chat: []}
     times: list[float] = []
-    lost = 0
+    lost, spent = 0, 0.0
     before = memory(process, "VmRSS")
     for _ in range(given.repeat):
         for url, bodies in ((chat, direct), (score, ours)):
+            computed = computing(process)
             seconds, took, missing = await post(url, bodies, in_flight, json_type)
+            spent += computing(process) - computed
             rates[url].append(count / seconds)
             if url == score:
                 times += took
@@ -136,6 +163,7 @@ async def measure(base: str, address: str, process: int, given: argparse.Namespa
         "lost": lost + burst_lost,
         "serve_per_s": round(through, 1),
         "direct_per_s": round(plain, 1),
+        "cpu_ms": round(1000 * spent / (count * given.repeat), 3),
         "growth_mb": round(after - before, 1),
         "requests": count * given.repeat,
         "burst": given.burst,
@@ -150,12 +178,13 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--latency-ms", type=float, default=50.0)
     parser.add_argument("--burst", type=int, default=2000)
+    parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
     many_files()
     with tempfile.TemporaryDirectory() as folder, loopback(latency_ms=given.latency_ms) as base:
         path = Path(folder) / "judge.json"
         judge_at(base, given.in_flight).save(path)
-        with server(base, path, given.in_flight) as (address, process):
+        with server(base, path, given.in_flight, given.workers) as (address, process):
             found = asyncio.run(measure(base, address, process, given))
     show(found, as_json=given.json)
 

@@ -70,8 +70,9 @@ def serve(
     bounds: Bounds | None = None,
     log: bool = True,
     started: Callable[[Service], None] = lambda _: None,
+    signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
 ) -> None:
-    """Answer until SIGTERM or Ctrl-C, then finish what was accepted; a second signal hands it back at once."""
+    """Answer until one of the signals, then finish what was accepted; a second one hands it back at once."""
     many_files()
     service = Service(judges, bounds)
     for served in service.judges.values():
@@ -87,7 +88,7 @@ def serve(
         loop.call_soon_threadsafe(service.hand_back if service.stopping else service.stop)
         server.should_exit = True
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in signals:
         signal.signal(number, stop)
     # DSPy would keep the last prompts of every judge and model, for `inspect_history`: an eighth of a row's time here,
     # and texts of clients in memory. Requests inherit the setting from the task that listens.

@@ -22,6 +22,10 @@ def serve(
     judges: Annotated[list[str], typer.Argument(metavar="JUDGE...", help="Saved judges: FILE or NAME=FILE.")],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0: any free one, which is said.", min=0, max=65535)] = 8000,
+    workers: Annotated[
+        int,
+        typer.Option(help="Processes, about one a core; they share --queue, --concurrency and --rpm.", min=1),
+    ] = 1,
     queue: Annotated[
         int,
         typer.Option(help="Rows accepted and not answered yet, at most; then 429.", min=1, rich_help_panel="Bounds"),
@@ -49,31 +53,32 @@ def serve(
     proxy before it. SIGTERM finishes what was accepted.
     """
     from ..experiments.console import err
-    from ..experiments.opening import connection, open_judge, quiet
+    from ..experiments.opening import connection
 
     try:
-        from ..experiments.serving.run import KEYS, bound, keys, use_fast_loop
-        from ..experiments.serving.run import serve as run
+        from ..experiments.serving.run import KEYS, bound, keys
         from ..experiments.serving.service import Bounds
+        from ..experiments.serving.workers import Order, Workers
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
         ) from None
     bounds = Bounds(queue, row_timeout, max_body, max_rows, grace)
     protected = bool(keys())
-    use_fast_loop()
-    with quiet():
-        where = connection(api_base, timeout, concurrency, rpm, no_cache)
-        opened = {name: open_judge(path, lm, where) for name, path in named(judges).items()}
-        listening = bound(host, port)
-        if not protected and host not in ("127.0.0.1", "::1", "localhost"):
-            err.print(f"note: anyone who reaches {host} can spend calls; set {KEYS}", style="yellow", markup=False)
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}"
-        run(
-            opened, listening, bounds=bounds, log=not quiet_log,
-            started=lambda _: err.print(f"serving {', '.join(opened)} at {address}", markup=False, soft_wrap=True),
-        )  # fmt: skip
+    order = Order(named(judges), lm, connection(api_base, timeout, concurrency, rpm, no_cache), bounds, not quiet_log)
+    listening = bound(host, port)
+    if not protected and host not in ("127.0.0.1", "::1", "localhost"):
+        err.print(f"note: anyone who reaches {host} can spend calls; set {KEYS}", style="yellow", markup=False)
+    shown = f"[{host}]" if ":" in host else host
+    address = f"http://{shown}:{listening.getsockname()[1]}"
+
+    def started() -> None:
+        err.print(f"serving {', '.join(order.judges)} at {address}", markup=False, soft_wrap=True)
+
+    if workers == 1:
+        order.run(listening, started)
+    else:
+        Workers(order, listening, workers).run(started)
 
 
 def named(judges: list[str]) -> dict[str, Path]:

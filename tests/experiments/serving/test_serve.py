@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import signal
 import threading
@@ -176,6 +177,70 @@ def test_what_is_not_finished_in_time_is_handed_back(running: Any, server: Any, 
         answer = waiting.result()
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
     assert at.process.wait(30) == 0
+
+
+def children(process: Any) -> list[int]:
+    """Process ids of a server's workers: its children that are no helper of Python's multiprocessing."""
+    found = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    lines = {int(n): Path(f"/proc/{n}/cmdline").read_bytes() for n in found}
+    return [number for number, line in lines.items() if b"resource_tracker" not in line]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")
+def test_several_processes_count_together_outlive_a_kill_and_finish_what_was_accepted(
+    running: Any, server: Any, fake: Any, until: Any
+) -> None:
+    at = running("--workers", 2, "--concurrency", 32)
+    hold = threading.Event()
+    hold.set()
+
+    async def held(ask: Any) -> str:
+        while not hold.is_set():
+            await asyncio.sleep(0.01)
+        return "Explanation: Good.\nScore: 7"
+
+    server.answer = lambda ask: held(ask) if ask.step == "score" else fake.sensible(ask)
+
+    def alone(number: int) -> httpx.Response:  # a connection of its own: any of the processes takes it
+        body = {"source": "s", "output": f"r{number:03d}"}
+        return httpx.post(f"{at.http.base_url}/v1/score", json=body, timeout=60)
+
+    def ready() -> bool:
+        return all(httpx.get(f"{at.http.base_url}/readyz", timeout=60).status_code == 200 for _ in range(10))
+
+    until(ready)
+    with ThreadPoolExecutor(16) as pool:
+        assert [a.json()["score"] for a in pool.map(alone, range(40))] == [7] * 40
+        for _ in range(3):  # whichever process is asked
+            text = httpx.get(f"{at.http.base_url}/metrics").text
+            assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 40.0' in text
+            assert "judgesmith_queue_rows 0.0" in text
+        workers = children(at.process)
+        assert len(workers) == 2
+        os.kill(workers[0], signal.SIGKILL)
+        until(lambda: len(now := children(at.process)) == 2 and workers[0] not in now)
+        assert alone(50).json()["score"] == 7  # of the other one
+        text = httpx.get(f"{at.http.base_url}/metrics").text
+        assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 41.0' in text
+        until(ready)
+        hold.clear()
+        server.forget()
+        waiting = [pool.submit(alone, n) for n in range(60, 72)]
+        until(lambda: len(server.judged) == 12)
+        at.process.send_signal(signal.SIGTERM)
+        hold.set()
+        assert [w.result().json()["score"] for w in waiting] == [7] * 12
+    assert at.process.wait(60) == 0
+
+
+def test_several_processes_that_cannot_start_or_share_say_why_once(
+    spawn: Any, cli: Any, judge_file: Path, tmp_path: Path
+) -> None:
+    refused = cli("serve", judge_file, "--port", 0, "--workers", 4, "--concurrency", 3)
+    assert (refused.code, "4 processes cannot share 3" in refused.err) == (2, True)
+    process = spawn("serve", tmp_path / "absent.json", "--port", 0, "--workers", 2)
+    _, said = process.communicate(timeout=120)
+    assert (process.returncode, sum("absent.json" in line for line in said.splitlines())) == (2, 1)
 
 
 def test_a_model_that_is_down_is_no_low_score(spawn: Any, judge_file: Path) -> None:
