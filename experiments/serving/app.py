@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import re
 import sys
@@ -14,13 +15,15 @@ from importlib.resources import files
 from typing import Any
 
 import orjson
-from fastapi import FastAPI, Request, Response
+from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from ... import __version__
-from ...signatures.values import Item, Verdict
+from ...signatures.values import Verdict
+from .forms import NDJSON, JudgeOut, RowIn, ScoreIn, many_body, read_many, unreadable
+from .jobs import Jobs
 from .service import Refused, Served, Service
 
 Scope = MutableMapping[str, Any]
@@ -29,52 +32,9 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 #: What needs no key: probes of an orchestrator know none, and the page has nothing in it.
 OPEN = ("/healthz", "/readyz", "/")
-NDJSON = "application/x-ndjson"
 SCORE = "/v1/score"
+JOBS = "/v1/jobs"
 _IDENTITY = re.compile(r"[\w.:-]{1,80}")
-
-
-class RowIn(BaseModel):
-    """An output to be judged, with what belongs to it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    output: str = Field(description="The text to be judged.")
-    source: str = Field("", description="What the output was made from.")
-    context: str | None = None
-    reference: str | None = None
-    group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
-    id: str | int | None = Field(None, description="Comes back with the verdict.")
-
-    def item(self) -> Item:
-        return Item(self.output, self.source, self.context, self.reference, self.group)
-
-
-class ScoreIn(RowIn):
-    """One output, and which judge is to judge it."""
-
-    judge: str | None = Field(None, description="NAME or NAME@FINGERPRINT; the first judge if not given.")
-
-
-class ManyIn(BaseModel):
-    """Several outputs."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    rows: list[RowIn]
-    judge: str | None = None
-
-
-class JudgeOut(BaseModel):
-    """A judge of this server."""
-
-    name: str
-    kind: str
-    fingerprint: str
-    model: str
-    scale: tuple[float, float]
-    ready: bool
-    aspects: list[str] = Field([], description="What is judged, where that is said; several: a verdict has each.")
 
 
 def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
@@ -96,13 +56,15 @@ def refusal(refused: Refused) -> JSONResponse:
     return JSONResponse({"error": error(refused)}, refused.status, headers)
 
 
-def application(service: Service, *, keys: tuple[str, ...] = (), log: bool = True) -> Callable[..., Any]:
+def application(service: Service, jobs: Jobs, *, keys: tuple[str, ...] = (), log: bool = True) -> Callable[..., Any]:
     """The ASGI application of a service. keys: one of them has to come with each request, where there are any."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await service.start()
+        jobs.start()
         yield
+        await asyncio.to_thread(jobs.stop)
         await service.close()
 
     app = FastAPI(
@@ -111,6 +73,7 @@ def application(service: Service, *, keys: tuple[str, ...] = (), log: bool = Tru
     )  # fmt: skip
     _routes_of_state(app, service)
     _routes_of_scores(app, service)
+    _routes_of_jobs(app, jobs)
 
     @app.exception_handler(Refused)
     async def refused(_: Request, problem: Refused) -> Response:
@@ -118,15 +81,9 @@ def application(service: Service, *, keys: tuple[str, ...] = (), log: bool = Tru
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, problem: RequestValidationError) -> Response:
-        return refusal(_unreadable(problem))
+        return refusal(unreadable(problem))
 
     return Gate(app, service, keys, log)
-
-
-def _unreadable(problem: RequestValidationError | ValidationError) -> Refused:
-    first = problem.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body")[:200] or "the body"
-    return Refused(422, "invalid", f"{where}: {first['msg']}"[:400])
 
 
 def _routes_of_state(app: FastAPI, service: Service) -> None:
@@ -166,12 +123,12 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
         it is no low score."""
         return await score_one(service, row, request.scope)
 
-    @app.post("/v1/score/many", responses={200: {"content": {NDJSON: {}}}}, openapi_extra=_many_body())
+    @app.post("/v1/score/many", responses={200: {"content": {NDJSON: {}}}}, openapi_extra=many_body())
     async def score_many(request: Request, judge: str | None = None) -> Response:
         """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there. The body is
         `{"rows": [...], "judge": ...}`, or a row a line (application/x-ndjson) with the judge in the query. A row that
         could not be judged has `error` in its line; send it again after `retry_after` seconds."""
-        many = _read_many(await request.body(), request.headers.get("content-type", ""), judge)
+        many = read_many(await request.body(), request.headers.get("content-type", ""), judge)
         served = service.find(many.judge)
         service.accept(served, len(many.rows))
         request.scope["judgesmith"] |= {"judge": served.name, "rows": len(many.rows)}
@@ -191,6 +148,34 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
         return StreamingResponse(lines(), media_type=NDJSON)
 
 
+def _routes_of_jobs(app: FastAPI, jobs: Jobs) -> None:
+    @app.post(JOBS, status_code=202, openapi_extra=many_body())
+    async def begin(request: Request, judge: str | None = None) -> Response:
+        """Rows to be judged in the background, in the form of /v1/score/many: JSON, or more of them a row a line
+        (application/x-ndjson). Answers with the job's id and where its status and results are."""
+        about = await jobs.accept(request.stream(), request.headers.get("content-type", ""), judge)
+        request.scope["judgesmith"] |= {"judge": about["judge"], "rows": about["rows"]}
+        return JSONResponse(about, 202, {"Location": about["status"]})
+
+    @app.get(JOBS + "/{job}")
+    def status(job: str) -> dict[str, Any]:
+        """How far a job is. state: queued, running, waiting (`problem` says why; it is tried again by itself) or done.
+        Of `rows`, `done` have a line in the results: `scored` and `failed`; `failures` has the first reasons."""
+        return jobs.status(job)
+
+    @app.get(JOBS + "/{job}/results", responses={200: {"content": {NDJSON: {}}}})
+    def results(job: str, start: int = Query(0, ge=0)) -> Response:
+        """A line of JSON for each row that is done, in the order of the rows, from row `start` (0: the first); of a job
+        that is not done, those that are there."""
+        return StreamingResponse(jobs.results(job, start), media_type=NDJSON)
+
+    @app.delete(JOBS + "/{job}", status_code=204)
+    def remove(job: str) -> Response:
+        """Cancel a job, or forget one that is done: its rows and results are gone."""
+        jobs.remove(job)
+        return Response(status_code=204)
+
+
 async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:
     """The answer to POST /v1/score. Raises Refused."""
     served = service.find(row.judge)
@@ -201,25 +186,6 @@ async def score_one(service: Service, row: ScoreIn, scope: Scope) -> Response:
         service.release(1)
     scope["judgesmith"] |= {"judge": served.name, "failure": verdict.failure}
     return Response(orjson.dumps(answer(row, served, verdict)), media_type="application/json")
-
-
-def _many_body() -> dict[str, Any]:
-    schema = ManyIn.model_json_schema(ref_template="#/components/schemas/{model}")
-    rows = schema.pop("$defs")["RowIn"]
-    schema["properties"]["rows"]["items"] = rows
-    content = {"application/json": {"schema": schema}, NDJSON: {"schema": {"type": "string"}}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def _read_many(body: bytes, kind: str, judge: str | None) -> ManyIn:
-    try:
-        if kind.partition(";")[0].strip().lower() != NDJSON:
-            many = ManyIn.model_validate_json(body)
-            return many if many.judge else many.model_copy(update={"judge": judge})
-        rows = [RowIn.model_validate_json(line) for line in body.splitlines() if line.strip()]
-    except ValidationError as problem:
-        raise _unreadable(problem) from None
-    return ManyIn.model_construct(rows=rows, judge=judge)
 
 
 class Gate:
@@ -248,16 +214,19 @@ class Gate:
             await send(message)
 
         try:
-            refused = self._refused(scope["path"], headers)
+            # Of a job with a row a line nothing is held in memory.
+            long = scope["path"] == JOBS and headers.get(b"content-type", b"").startswith(NDJSON.encode())
+            most = self.service.bounds.job_body if long else self.service.bounds.body
+            refused = self._refused(scope["path"], headers, most)
             if refused is None:
                 # Past the framework's routing, which costs a fifth of a request; its route documents this one.
                 direct = scope["method"] == "POST" and scope["path"] == SCORE
                 app = self._score if direct else self.app
-                await app(scope, self._bounded(receive), sending)
+                await app(scope, self._bounded(receive, most), sending)
             else:
                 await refusal(refused)(scope, receive, sending)
-        except _TooLong:
-            await refusal(self._too_long())(scope, receive, sending)
+        except _TooLong as problem:
+            await refusal(problem.refused)(scope, receive, sending)
         finally:
             self._tell(scope, told, identity, time.perf_counter() - started)
 
@@ -272,12 +241,12 @@ class Gate:
         try:
             answered = await score_one(self.service, ScoreIn.model_validate_json(bytes(body)), scope)
         except ValidationError as problem:
-            answered = refusal(_unreadable(problem))
+            answered = refusal(unreadable(problem))
         except Refused as problem:
             answered = refusal(problem)
         await answered(scope, receive, send)
 
-    def _refused(self, path: str, headers: dict[bytes, bytes]) -> Refused | None:
+    def _refused(self, path: str, headers: dict[bytes, bytes], most: int) -> Refused | None:
         if self.keys and path not in OPEN:
             bearer = headers.get(b"authorization", b"")
             given = bearer[7:] if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
@@ -286,20 +255,17 @@ class Gate:
             if not sum(hmac.compare_digest(digest, key) for key in self.keys):
                 return Refused(401, "key", "send the key as `Authorization: Bearer KEY`")
         length = headers.get(b"content-length", b"0")
-        return self._too_long() if not length.isdigit() or int(length) > self.service.bounds.body else None
+        return _TooLong(most).refused if not length.isdigit() or int(length) > most else None
 
-    def _too_long(self) -> Refused:
-        return Refused(413, "too_long", f"a body has at most {self.service.bounds.body} bytes")
-
-    def _bounded(self, receive: Receive) -> Receive:
+    def _bounded(self, receive: Receive, most: int) -> Receive:
         read = 0
 
         async def receiving() -> MutableMapping[str, Any]:
             nonlocal read
             message = await receive()
             read += len(message.get("body", b""))
-            if read > self.service.bounds.body:
-                raise _TooLong
+            if read > most:
+                raise _TooLong(most)
             return message
 
         return receiving
@@ -317,3 +283,7 @@ class Gate:
 
 class _TooLong(Exception):
     """The body is longer than its header said, or than it may be."""
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self.refused = Refused(413, "too_long", f"a body has at most {most} bytes")

@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import dspy
@@ -19,6 +20,7 @@ from ...programs.models import engine
 from ...programs.models.lm import price
 from ...programs.models.transport import Reply
 from .app import application
+from .jobs import Jobs
 from .service import Bounds, Service
 
 #: The variable that holds the keys, separated by commas: with several, keys can be rotated.
@@ -66,25 +68,30 @@ def many_files() -> None:
 def serve(
     judges: Mapping[str, Judge],
     listening: socket.socket,
+    jobs: Path,
     *,
     bounds: Bounds | None = None,
     log: bool = True,
     started: Callable[[Service], None] = lambda _: None,
     signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
 ) -> None:
-    """Answer until one of the signals, then finish what was accepted; a second one hands it back at once."""
+    """Answer until one of the signals, then finish what was accepted; a second one hands it back at once. jobs: the
+    folder that keeps them."""
     many_files()
     service = Service(judges, bounds)
+    kept = Jobs(service, jobs)
     for served in service.judges.values():
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
     config = uvicorn.Config(
-        application(service, keys=keys(), log=log), log_config=None, access_log=False, lifespan="on", backlog=BACKLOG,
-        server_header=False, timeout_keep_alive=KEEP_ALIVE, timeout_graceful_shutdown=int(service.bounds.grace) + 5,
+        application(service, kept, keys=keys(), log=log), log_config=None, access_log=False, lifespan="on",
+        backlog=BACKLOG, server_header=False, timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(service.bounds.grace) + 5,
     )  # fmt: skip
     server = uvicorn.Server(config)
     loop = engine.event_loop()
 
     def stop(*_: Any) -> None:
+        kept.halt()
         loop.call_soon_threadsafe(service.hand_back if service.stopping else service.stop)
         server.should_exit = True
 

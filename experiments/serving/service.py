@@ -25,17 +25,25 @@ LOOK_AGAIN = 5.0
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """queue: rows accepted and not answered yet, at most; timeout: seconds from a row's acceptance to its verdict;
-    body: bytes of a request; rows: of a request; grace: seconds that a stopping server gives to what it accepted."""
+    body: bytes of a request; rows: of a request; grace: seconds that a stopping server gives to what it accepted; jobs:
+    that are kept at once, finished ones with them; job_rows, job_body: rows and bytes of one."""
 
     queue: int = 4096
     timeout: float = 120.0
     body: int = 8 * 1024 * 1024
     rows: int = 4096
     grace: float = 30.0
+    jobs: int = 100
+    job_rows: int = 1_000_000
+    job_body: int = 256 * 1024 * 1024
 
     def __post_init__(self) -> None:
-        if min(self.queue, self.body, self.rows) < 1 or self.timeout <= 0 or self.grace < 0:
-            raise OptionError("queue, body, rows and timeout of a server must be positive, grace not negative")
+        if (
+            min(self.queue, self.body, self.rows, self.jobs, self.job_rows, self.job_body) < 1
+            or self.timeout <= 0
+            or self.grace < 0
+        ):
+            raise OptionError("queue, body, rows, jobs and timeout of a server must be positive, grace not negative")
 
 
 class Refused(JudgesmithError):

@@ -36,12 +36,13 @@ PATIENCE = 15.0
 @dataclass(frozen=True, slots=True)
 class Order:
     """What each process serves: saved judges by name, the model in place of their own and how it is reached, and what
-    is accepted."""
+    is accepted. jobs: the folder that keeps batch jobs."""
 
     judges: Mapping[str, Path]
     lm: str | None
     where: Connection
     bounds: Bounds
+    jobs: Path
     log: bool = True
 
     def share(self, workers: int) -> Order:
@@ -64,7 +65,7 @@ class Order:
         use_fast_loop()
         with quiet():
             judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
-            serve(judges, listening, bounds=self.bounds, log=self.log, started=lambda _: started(), **more)
+            serve(judges, listening, self.jobs, bounds=self.bounds, log=self.log, started=lambda _: started(), **more)
 
 
 def _work(order: Order, listening: socket, started: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -38,6 +39,17 @@ def serve(
     grace: Annotated[
         float, typer.Option(help="Seconds that a stop gives to what was accepted.", min=0, rich_help_panel="Bounds")
     ] = 30.0,
+    jobs: Annotated[
+        Path | None,
+        typer.Option(help="Folder of batch jobs, which go on after a restart; without it they end with the server."),
+    ] = None,
+    max_jobs: Annotated[
+        int, typer.Option(help="Jobs kept at once, done ones too; then 429.", min=1, rich_help_panel="Bounds")
+    ] = 100,
+    max_job_rows: Annotated[int, typer.Option(help="Rows of a job.", min=1, rich_help_panel="Bounds")] = 1_000_000,
+    max_job_body: Annotated[
+        int, typer.Option(help="Bytes of a job, a row a line.", min=1, rich_help_panel="Bounds")
+    ] = 268_435_456,
     quiet_log: Annotated[bool, typer.Option("--no-log", help="No line of JSON on stderr for each request.")] = False,
     lm: LM = None,
     api_base: ApiBases = None,
@@ -48,9 +60,9 @@ def serve(
 ) -> None:
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
 
-    POST /v1/score/many streams a line a row; GET /v1/judges, /healthz, /readyz, /metrics (Prometheus), /openapi.json; a
-    page to try it at /. With JUDGESMITH_API_KEY set, requests need `Authorization: Bearer KEY`. There is no TLS: put a
-    proxy before it. SIGTERM finishes what was accepted.
+    POST /v1/score/many streams a line a row; POST /v1/jobs judges rows in the background; GET /v1/judges, /healthz,
+    /readyz, /metrics (Prometheus), /openapi.json; a page to try it at /. With JUDGESMITH_API_KEY set, requests need
+    `Authorization: Bearer KEY`. There is no TLS: put a proxy before it. SIGTERM finishes what was accepted.
     """
     from ..experiments.console import err
     from ..experiments.opening import connection
@@ -63,9 +75,9 @@ def serve(
         raise MissingExtraError(
             f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
         ) from None
-    bounds = Bounds(queue, row_timeout, max_body, max_rows, grace)
+    bounds = Bounds(queue, row_timeout, max_body, max_rows, grace, max_jobs, max_job_rows, max_job_body)
     protected = bool(keys())
-    order = Order(named(judges), lm, connection(api_base, timeout, concurrency, rpm, no_cache), bounds, not quiet_log)
+    files, where = named(judges), connection(api_base, timeout, concurrency, rpm, no_cache)
     listening = bound(host, port)
     if not protected and host not in ("127.0.0.1", "::1", "localhost"):
         err.print(f"note: anyone who reaches {host} can spend calls; set {KEYS}", style="yellow", markup=False)
@@ -73,12 +85,14 @@ def serve(
     address = f"http://{shown}:{listening.getsockname()[1]}"
 
     def started() -> None:
-        err.print(f"serving {', '.join(order.judges)} at {address}", markup=False, soft_wrap=True)
+        err.print(f"serving {', '.join(files)} at {address}", markup=False, soft_wrap=True)
 
-    if workers == 1:
-        order.run(listening, started)
-    else:
-        Workers(order, listening, workers).run(started)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as passing:
+        order = Order(files, lm, where, bounds, (jobs or Path(passing)).resolve(), not quiet_log)
+        if workers == 1:
+            order.run(listening, started)
+        else:
+            Workers(order, listening, workers).run(started)
 
 
 def named(judges: list[str]) -> dict[str, Path]:

@@ -3,10 +3,8 @@
 import asyncio
 import json
 import os
-import re
 import signal
 import threading
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,43 +17,6 @@ pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
 KEY = "a-key-of-sixteen-characters"
-
-
-class Running:
-    """A server's process, its address, and what it wrote to stderr."""
-
-    def __init__(self, process: Any) -> None:
-        self.process, self.lines = process, []
-        found = None
-        while found is None:
-            line = process.stderr.readline()
-            assert line, "the server did not start"
-            self.lines.append(line)
-            found = re.search(r"at (http://\S+)", line)
-        threading.Thread(target=lambda: self.lines.extend(process.stderr), daemon=True).start()
-        self.http = httpx.Client(base_url=found[1], timeout=60)
-
-    def score(self, output: str, **more: Any) -> httpx.Response:
-        return self.http.post("/v1/score", json={"source": "s", "output": output} | more)
-
-    def ready(self, until: Any) -> "Running":
-        until(lambda: self.http.get("/readyz").status_code == 200)
-        return self
-
-
-@pytest.fixture
-def running(spawn: Any, judge_file: Path, server: Any, fake: Any, until: Any) -> Iterator[Callable[..., Running]]:
-    server.answer = fake.judging(lambda ask: int(ask.mark[1:]) % 101)
-    made = []
-
-    def start(*arguments: object, ready: bool = True) -> Running:
-        process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base, *arguments)
-        made.append(Running(process))
-        return made[-1].ready(until) if ready else made[-1]
-
-    yield start
-    for one in made:
-        one.http.close()
 
 
 def test_verdicts_errors_and_metrics(running: Any, server: Any) -> None:
@@ -112,9 +73,9 @@ main()
 """
 
 
-def test_no_prompt_of_a_client_is_kept(spawn: Any, judge_file: Path, server: Any, until: Any) -> None:
+def test_no_prompt_of_a_client_is_kept(spawn: Any, judge_file: Path, server: Any, until: Any, of_process: Any) -> None:
     process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base, code=COUNTING)
-    at = Running(process).ready(until)
+    at = of_process(process).ready(until)
     assert [at.score(f"r{n:03d}").status_code for n in range(3)] == [200] * 3
     rows = {"rows": [{"output": "r004"}]}
     assert at.http.post("/v1/score/many", json=rows).status_code == 200
@@ -243,8 +204,8 @@ def test_several_processes_that_cannot_start_or_share_say_why_once(
     assert (process.returncode, sum("absent.json" in line for line in said.splitlines())) == (2, 1)
 
 
-def test_a_model_that_is_down_is_no_low_score(spawn: Any, judge_file: Path) -> None:
-    at = Running(spawn("serve", judge_file, "--port", 0, "--api-base", "http://127.0.0.1:9/v1"))
+def test_a_model_that_is_down_is_no_low_score(spawn: Any, judge_file: Path, of_process: Any) -> None:
+    at = of_process(spawn("serve", judge_file, "--port", 0, "--api-base", "http://127.0.0.1:9/v1"))
     assert at.http.get("/healthz").status_code == 200
     assert at.http.get("/readyz").status_code == 503
     answer = at.score("r001")

@@ -1,0 +1,151 @@
+"""Batch jobs of `judgesmith serve`: a handle, progress, results in order, bounds, and an end or a kill that loses no
+row and doubles none."""
+
+import asyncio
+import json
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi")
+pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
+
+LINES = {"Content-Type": "application/x-ndjson"}
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    return [{"source": "s", "output": f"r{n:03d}"} for n in range(count)]
+
+
+def lines(count: int) -> bytes:
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows(count))
+
+
+def results(at: Any, job: str, **query: Any) -> list[dict[str, Any]]:
+    said = at.http.get(f"/v1/jobs/{job}/results", params=query)
+    assert said.status_code == 200
+    return [json.loads(line) for line in said.text.splitlines()]
+
+
+def state(at: Any, job: str) -> dict[str, Any]:
+    found: dict[str, Any] = at.http.get(f"/v1/jobs/{job}").json()
+    return found
+
+
+def held_from(server: Any, fake: Any, number: int) -> threading.Event:
+    """The model answers rows below `number` at once, the others when the event is set."""
+    go = threading.Event()
+
+    async def held(ask: Any) -> str:
+        while int(ask.mark[1:]) >= number and not go.is_set():
+            await asyncio.sleep(0.01)
+        return f"Explanation: Good.\nScore: {int(ask.mark[1:]) % 101}"
+
+    server.answer = lambda ask: held(ask) if ask.step == "score" else fake.sensible(ask)
+    return go
+
+
+def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(running: Any, until: Any) -> None:
+    at = running("--max-body", 2000, "--max-job-rows", 60, "--max-jobs", 2, "--max-job-body", 5000)
+    given = [{"output": "r005", "id": 7}, {"output": " "}, {"output": "r003", "id": "c"}]
+    begun = at.http.post("/v1/jobs", json={"rows": given})
+    assert begun.status_code == 202
+    told = begun.json()
+    assert (told["rows"], begun.headers["Location"]) == (3, told["status"])
+    until(lambda: state(at, told["id"])["state"] == "done")
+    done = at.http.get(told["status"]).json()
+    assert (done["done"], done["scored"], done["failed"], done["problem"]) == (3, 2, 1, None)
+    assert done["failures"] == [{"id": "1", "reason": "the output is empty"}]
+    first, second, third = results(at, told["id"])
+    assert (first["index"], first["id"], first["score"], first["judge"]) == (0, 7, 5, told["fingerprint"])
+    assert ("id" in second, second["score"], second["failure"]) == (False, None, "the output is empty")
+    assert results(at, told["id"], start=2) == [third]
+    metrics = at.http.get("/metrics").text
+    assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 2.0' in metrics
+
+    long = at.http.post("/v1/jobs", content=lines(60), headers=LINES)  # longer than other requests may be
+    assert (long.status_code, long.json()["rows"]) == (202, 60)
+    assert at.http.post("/v1/jobs", content=lines(1), headers=LINES).json()["error"]["code"] == "jobs"
+    until(lambda: state(at, long.json()["id"])["state"] == "done")
+    assert [r["score"] for r in results(at, long.json()["id"])] == list(range(60))
+    assert at.http.delete(told["status"]).status_code == 204
+    for path in (told["status"], told["results"], "/v1/jobs/..%2f..", "/v1/jobs/" + "0" * 32):
+        assert at.http.get(path).status_code == 404
+    refused = (
+        (422, {"content": b'{"output": "r001"}\n{"source": "s"}\n', "headers": LINES}),
+        (422, {"content": b"", "headers": LINES}),
+        (404, {"json": {"rows": given, "judge": "other"}}),
+        (413, {"content": lines(61), "headers": LINES}),
+        (413, {"content": lines(200), "headers": LINES}),
+        (413, {"json": {"rows": [{"output": "r001 " * 500}]}}),
+    )
+    for status, request in refused:
+        answer = at.http.post("/v1/jobs", **request)
+        assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
+    assert at.http.post("/v1/jobs", content=lines(1), headers=LINES).status_code == 202  # none of them took a place
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_jobs_go_on_after_a_kill_and_after_a_stop_and_no_row_is_lost_or_doubled(
+    running: Any, server: Any, fake: Any, until: Any, tmp_path: Path, end: signal.Signals
+) -> None:
+    server_args = ("--jobs", tmp_path / "jobs", "--concurrency", 4, "--no-cache")
+    go = held_from(server, fake, 20)
+    at = running(*server_args)
+    first, second = (at.http.post("/v1/jobs", content=lines(n), headers=LINES).json()["id"] for n in (40, 5))
+    until(lambda: len(results(at, first)) == 20)
+    assert [r["score"] for r in results(at, first)] == list(range(20))  # what is there of it
+    at.process.send_signal(end)
+    if end == signal.SIGTERM:
+        go.set()  # a row that finishes ends the wait; rows after it are left to the next start
+    at.process.wait(60)
+    go.set()
+    before = len(server.judged)
+    at = running(*server_args)
+    until(lambda: {state(at, job)["state"] for job in (first, second)} == {"done"})
+    assert [(r["index"], r["score"]) for r in results(at, first)] == [(n, n) for n in range(40)]
+    assert [r["score"] for r in results(at, second)] == list(range(5))
+    if end == signal.SIGKILL:  # what was in flight, no more
+        assert len(server.judged) - before == 25
+        assert len(server.judged) <= 45 + 4
+    counts = state(at, first)
+    assert (counts["rows"], counts["done"], counts["scored"]) == (40, 40, 40)
+
+
+def test_a_job_that_runs_is_cancelled(running: Any, server: Any, fake: Any, until: Any, tmp_path: Path) -> None:
+    go = held_from(server, fake, 10)
+    at = running("--jobs", tmp_path / "jobs", "--concurrency", 2)
+    job = at.http.post("/v1/jobs", content=lines(200), headers=LINES).json()["id"]
+    until(lambda: len(results(at, job)) == 10)
+    assert at.http.delete(f"/v1/jobs/{job}").status_code == 204
+    assert at.http.get(f"/v1/jobs/{job}").status_code == 404
+    go.set()
+    until(lambda: not (tmp_path / "jobs" / job).exists())
+    assert len(server.judged) < 100
+    assert at.score("r001").json()["score"] == 1
+
+
+def test_a_job_waits_for_its_judge_and_for_its_model(
+    running: Any, server: Any, fake: Any, until: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGESMITH_API_KEY", "a-key-of-sixteen-characters")
+    at = running("--jobs", tmp_path / "jobs")
+    assert at.http.post("/v1/jobs", content=lines(3), headers=LINES).status_code == 401
+    at.http.headers["Authorization"] = "Bearer a-key-of-sixteen-characters"
+    asked = fake.Fault(401, "no")
+    answer, server.answer = server.answer, lambda ask: asked
+    job = at.http.post("/v1/jobs", content=lines(3), headers=LINES).json()["id"]
+    until(lambda: state(at, job)["state"] == "waiting")
+    assert "the key was refused" in state(at, job)["problem"]
+    server.answer = answer
+    until(lambda: state(at, job)["state"] == "done")
+    assert state(at, job)["problem"] is None
+    about = tmp_path / "jobs" / job / "job.json"
+    about.write_text(about.read_text().replace('"judge": "judge"', '"judge": "gone"'))
+    (about.parent / "state.json").unlink()
+    until(lambda: state(at, job)["state"] == "waiting")
+    assert "there is no judge 'gone'" in state(at, job)["problem"]
