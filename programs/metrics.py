@@ -13,6 +13,7 @@ import json
 import logging
 import math
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -104,7 +105,7 @@ class ReferenceMetric(Metric):
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
         measure = self._measure  # what is not installed is said before the first row
         for row in rows:
-            output, given = _output_of(row), _of(row, "references") or _of(row, "reference")
+            output, given = output_of(row), cell(row, "references") or cell(row, "reference")
             references = [text for text in ([given] if isinstance(given, str) else given or ()) if text.strip()]
             if not references:
                 yield Verdict.failed("no reference to compare with")
@@ -258,10 +259,10 @@ class EmbeddingSimilarity(Metric):
 
     def _texts(self, row: Any) -> tuple[str, tuple[str, ...]]:
         """The output and what it is compared with, as text that can be sent: "" and () where there is none."""
-        output = _output_of(row)
-        given = _of(row, "source") if self.against == "source" else _of(row, "references") or _of(row, "reference")
+        output = output_of(row)
+        given = cell(row, "source") if self.against == "source" else cell(row, "references") or cell(row, "reference")
         others = [given] if isinstance(given, str) else list(given or ())
-        return _sendable(output), tuple(_sendable(text) for text in others if text.strip())
+        return sendable(output), tuple(sendable(text) for text in others if text.strip())
 
     def _add(self, texts: list[str], known: dict[str, Vector]) -> None:
         if not texts:
@@ -298,7 +299,7 @@ class SourceSimilarity(EmbeddingSimilarity):
     against = "source"
 
 
-def _sendable(text: str) -> str:
+def sendable(text: str) -> str:
     """A text without lone surrogates, which broken JSON holds and no tokenizer takes; "" where it is blank."""
     return text.encode("utf-8", "replace").decode() if text.strip() else ""
 
@@ -396,7 +397,7 @@ def _by_name(fastembed: Any, model: str) -> Any:
     try:
         return fastembed.TextEmbedding(model, cache_dir=folder, local_files_only=True)
     except ValueError:
-        problem = _hub_problem(known[model.casefold()]["sources"]["hf"])
+        problem = hub_problem(known[model.casefold()]["sources"]["hf"])
         if problem is not None:
             raise ModelError(
                 f"the embedding model {model} is not on this machine and cannot be fetched ({problem}); fetch it where "
@@ -405,7 +406,7 @@ def _by_name(fastembed: Any, model: str) -> Any:
         return fastembed.TextEmbedding(model, cache_dir=folder)
 
 
-def _hub_problem(repository: str) -> str | None:
+def hub_problem(repository: str) -> str | None:
     """Why a model cannot be fetched, None if it can. fastembed itself would try for most of a minute. In a thread,
     because looking up a host's name has no time limit of its own."""
     found: list[str | None] = [f"no answer in {_PATIENCE:g} s"]
@@ -431,8 +432,8 @@ def _line(error: BaseException) -> str:
 
 
 def reference_metric(name: str) -> Metric:
-    """A metric by its name, with or without `metric/`, whatever its case. After a colon stands its option:
-    `embedding:MODEL` and `embedding-source:MODEL` name the model. Raises OptionError."""
+    """A metric by its name, with or without `metric/`, whatever its case. After a colon stand its options: the first by
+    its value alone, others as NAME=VALUE (`embedding:MODEL`, `bertscore:roberta-large,idf=yes`). Raises OptionError."""
     plain = name.removeprefix(PREFIX)
     kind, colon, value = plain.partition(":")
     known = {one.casefold(): part for one, part in metrics.parts().items()}
@@ -442,18 +443,31 @@ def reference_metric(name: str) -> Metric:
         raise OptionError(f"there is no metric {PREFIX}{plain}; there are {there}")
     if not colon:
         return part()
-    option = next(iter(part.Options.model_fields))
+    fields = part.Options.model_fields
+    first = next(iter(fields))
     if not value.strip():
-        raise OptionError(f"{PREFIX}{plain} names no {option}; write {PREFIX}{kind}:{option.upper()}")
-    return part(**{option: value.strip()})
+        raise OptionError(f"{PREFIX}{plain} names no {first}; write {PREFIX}{kind}:{first.upper()}")
+    chosen: dict[str, Any] = {}
+    for text in _OPTION.split(value) if len(fields) > 1 else [f"{first}={value}"]:
+        option, equals, given = (piece.strip() for piece in text.partition("="))
+        if not equals or (option not in fields and not chosen):
+            option, given = first, text.strip()
+        chosen[option] = parts.from_text(fields[option], given) if option in fields else given
+    return part(**chosen)
 
 
-def _of(row: Any, name: str) -> Any:
+#: The comma before the next NAME=VALUE.
+_OPTION = re.compile(r",(?=\s*[a-z_]+\s*=)")
+
+
+def cell(row: Any, name: str) -> Any:
+    """A row's text by its name, whether the row is a mapping or an object; None where it has none."""
     return row.get(name) if isinstance(row, Mapping) else getattr(row, name, None)
 
 
-def _output_of(row: Any) -> str:
-    output = _of(row, "output")
+def output_of(row: Any) -> str:
+    """The text that is judged. Raises OptionError where there is none."""
+    output = cell(row, "output")
     if not isinstance(output, str):
         raise OptionError(f"a row to be judged needs a text 'output'; got {type(output).__name__}")
     return output

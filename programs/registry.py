@@ -19,7 +19,9 @@ ensembles: Registry[type[Any]] = Registry(
     key="kind",
 )
 #: Metrics that compare an output with a text, by name.
-metrics: Registry[type[Any]] = Registry("metric", packages=("judgesmith.programs.metrics",), group="judgesmith.metrics")
+metrics: Registry[type[Any]] = Registry(
+    "metric", packages=("judgesmith.programs.metrics", "judgesmith.programs.baselines"), group="judgesmith.metrics"
+)
 #: What a model knows of a row, by `kind`. Subclasses of `programs.readings.kinds.Reading` register themselves.
 readings: Registry[type[Any]] = Registry(
     "reading", packages=("judgesmith.programs.readings",), group="judgesmith.readings", key="kind"

@@ -42,6 +42,7 @@ INSIDE = {
         "comparing": {"", "models", "prompting"},
         "pointwise": {"", "models", "prompting", "active_critic", "comparing"},
         "readings": {"", "models", "pointwise"},
+        "baselines": {"", "models", "readings"},
         "distilled": {"", "models", "prompting", "active_critic", "openlgauge", "readings"},
     },
     "optimizers": {

@@ -51,7 +51,7 @@ class Spec:
     @classmethod
     def parse(cls, text: str) -> Spec:
         name, equals, column = text.partition("=")
-        if not equals:
+        if not equals or text.startswith(PREFIX):  # a metric's options have signs of their own
             name = column = text
         if not name.strip() or not column.strip():
             raise OptionError(f"--judge {text!r} is not of the form COLUMN or NAME=COLUMN")

@@ -68,6 +68,25 @@ class EmbeddedReader:
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
         """See `Reader`. Raises: OptionError for an empty target, more tokens than the context, or an unknown layer."""
+        target, logits, states = self._passage(passage, layers)
+        logp, entropy, top = token_numbers(logits[:-1], target)
+        return TokenReading(
+            tokens=tuple(target),
+            logp=logp,
+            entropy=entropy,
+            top=top,
+            ends=self._ends(passage.pieces[passage.target].text, target),
+            means={layer: state.mean(axis=0) for layer, state in states.items()},
+            last={layer: state[-1] for layer, state in states.items()},
+        )
+
+    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
+        """See `StateReader`. Raises what `read` does."""
+        target, _, states = self._passage(passage, (layer,))
+        return tuple(target), states[layer]
+
+    def _passage(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Floats, dict[int, Floats]]:
+        """The target's tokens, logits from the token before it on, and the states of layers at its tokens."""
         wrong = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
         if wrong:
             raise OptionError(f"layer {wrong[0]}: {self.name} has 1 to {self.ability.layers}")
@@ -83,16 +102,7 @@ class EmbeddedReader:
             if unnamed:
                 raise ModelError(f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind")
             states = {layer: np.concatenate(self._seen[name])[-len(target) :] for layer, name in names.items()}
-        logp, entropy, top = token_numbers(logits[:-1], target)
-        return TokenReading(
-            tokens=tuple(target),
-            logp=logp,
-            entropy=entropy,
-            top=top,
-            ends=self._ends(passage.pieces[passage.target].text, target),
-            means={layer: state.mean(axis=0) for layer, state in states.items()},
-            last={layer: state[-1] for layer, state in states.items()},
-        )
+        return target, logits, states
 
     def answer(self, question: Question) -> Floats:
         """See `Reader`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import re
 import threading
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,7 +101,8 @@ def _embedded(path: Path, name: str) -> Opened:
 
 def _served(lm: LanguageModel) -> Opened:
     model = lm.name.partition("/")[2]
-    base = lm.connection.api_base
+    # An address from the environment is only in its identity.
+    base = lm.connection.api_base or next(iter(re.findall(r"^https?://[^,]+", lm.identity)), "")
     if not base or is_ollama(lm.name):
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "

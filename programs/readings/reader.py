@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .passages import Chat, Passage, Question
 
-__all__ = ["Ability", "Floats", "Reader", "TokenReading", "normalised", "token_numbers"]
+__all__ = ["Ability", "Floats", "Reader", "StateReader", "TokenReading", "normalised", "token_numbers"]
 
 Floats = NDArray[np.float32]
 
@@ -59,6 +59,14 @@ class Reader(Protocol):
 
     def answer(self, question: Question) -> Floats:
         """Log-probability of each answer as the next token, summed over its spellings; not renormalised."""
+        ...
+
+
+class StateReader(Reader, Protocol):
+    """A reader whose `ability` has layers."""
+
+    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
+        """The target's tokens and a layer's state at each of them, of shape (tokens, width)."""
         ...
 
 

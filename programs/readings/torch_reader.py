@@ -104,7 +104,14 @@ class TorchReader:
         with self._lock:
             return self._answer(question)
 
-    def _read(self, passage: Passage, layers: Sequence[int]) -> TokenReading:
+    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
+        """See `StateReader`."""
+        with self._lock:
+            target, found = self._passage_states(passage, (layer,))
+            return tuple(target), found[layer][1:].float().numpy().copy()
+
+    def _passage_states(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Any]:
+        """The target's tokens, and states from the token before it on."""
         parts = [self.tokens(piece) for piece in passage.pieces]
         before = list(itertools.chain.from_iterable(parts[: passage.target]))
         target = parts[passage.target]
@@ -113,7 +120,10 @@ class TorchReader:
         wanted = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
         if wanted:
             raise OptionError(f"layer {wanted[0]}: {self.name} has 1 to {self.ability.layers}")
-        states = self._states(before + target, len(before) - 1, bool(layers))
+        return target, self._states(before + target, len(before) - 1, bool(layers))
+
+    def _read(self, passage: Passage, layers: Sequence[int]) -> TokenReading:
+        target, states = self._passage_states(passage, layers)
         logits = self._logits(states[-1][:-1])
         logp, entropy, top = (np.concatenate(each) for each in zip(*self._numbers(logits, target), strict=True))
         offsets = self._tokenizer(

@@ -85,8 +85,20 @@ def test_a_row_needs_an_output(metric: ReferenceMetric) -> None:
 
 
 def test_an_unknown_metric_names_the_known_ones() -> None:
-    with pytest.raises(OptionError, match=r"no metric metric/meteor; there are metric/rouge1, .*metric/chrf"):
-        reference_metric("metric/meteor")
+    with pytest.raises(OptionError, match=r"no metric metric/nist; there are metric/rouge1, .*metric/chrf"):
+        reference_metric("metric/nist")
+
+
+def test_options_stand_after_a_colon() -> None:
+    metric = reference_metric("metric/bertscore:some/model,idf=yes,of=recall")
+    assert metric.chosen.settings() == {
+        "model": "some/model", "of": "recall", "idf": True, "layer": None, "against": "reference"
+    }  # fmt: skip
+    assert reference_metric("bertscore:of=recall").chosen.settings()["of"] == "recall"
+    # A comma or a sign that names no option belongs to the value.
+    assert reference_metric("embedding:a,b=c/model").chosen.settings()["model"] == "a,b=c/model"
+    with pytest.raises(OptionError, match="has no option 'weight'"):
+        reference_metric("bertscore:some/model,weight=1")
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -304,7 +316,8 @@ def test_a_missing_fastembed_names_its_command(monkeypatch: pytest.MonkeyPatch) 
 
 
 class TestEveryMetric(MetricContract):
-    @pytest.fixture(params=metrics.names())
+    # Those of `programs.baselines`, which run models, are tested beside them.
+    @pytest.fixture(params=[n for n, part in metrics.parts().items() if ".baselines." not in part.__module__])
     def metric(self, request: pytest.FixtureRequest) -> Metric:
         part = metrics.get(request.param)
         made: Metric = part(encoder=Letters()) if issubclass(part, EmbeddingSimilarity) else part()

@@ -331,6 +331,14 @@ def _impossible(book: Book) -> list[str]:
 # Judges --------------------------------------------------------------------------------------------------------------
 
 
+def _named(text: str) -> tuple[str, str, str]:
+    """The parts of NAME=FILE; a metric's options may have signs of their own."""
+    from ..programs.metrics import PREFIX
+
+    given, equals, target = text.partition(f"={PREFIX}")
+    return (given, "=", PREFIX + target) if equals else text.rpartition("=")
+
+
 def open_contenders(names: Sequence[str], lm: str | None, where: Connection, *, brief: bool = False) -> list[Contender]:
     """The judges that were named, checked before the first call; `brief` ones stop after the score where they can.
     Raises OptionError, ArtifactError, ModelError."""
@@ -341,7 +349,7 @@ def open_contenders(names: Sequence[str], lm: str | None, where: Connection, *, 
 
     found: dict[str, dict[str, Any]] = {}
     for text in names:
-        given, equals, target = text.rpartition("=")
+        given, equals, target = ("", "", text) if text.startswith(PREFIX) else _named(text)
         name, slash, metric = given.strip().partition("/")
         if equals and (not name or (slash and not metric.strip())):
             raise OptionError(f"judge {text!r} is not of the form FILE, NAME=FILE or NAME/METRIC=FILE")

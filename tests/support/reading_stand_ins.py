@@ -1,0 +1,43 @@
+"""Readers that need no model: what the metrics that read are tested with."""
+
+from typing import Any
+
+import numpy as np
+
+from judgesmith.programs.readings.passages import Passage
+from judgesmith.programs.readings.reader import Ability, TokenReading
+from judgesmith.programs.readings.templates import PLAIN_TURNS, JinjaChat
+
+
+class Copyist:
+    """A reader for which a word is likely where it stood before: log p = -1, else -3."""
+
+    name, ability = "copyist", Ability()
+
+    def __init__(self) -> None:
+        self.chat = JinjaChat(PLAIN_TURNS)
+        self.asked: list[str] = []
+
+    def read(self, passage: Passage, *, layers: Any = ()) -> TokenReading:
+        before = "".join(piece.text for piece in passage.pieces[: passage.target])
+        self.asked.append(before)
+        words = passage.pieces[passage.target].text.split()
+        logp = np.array([-1.0 if word in before.split() else -3.0 for word in words], dtype=np.float32)
+        return TokenReading((), logp, logp, logp)
+
+
+class Letters:
+    """A reader of four layers whose tokens are letters, each with a direction of its own as its state."""
+
+    name = "letters"
+
+    def __init__(self) -> None:
+        self.ability = Ability(layers=4)
+        self.chat = JinjaChat(PLAIN_TURNS)
+        self.read: list[tuple[str, int]] = []
+
+    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Any]:
+        text = passage.pieces[passage.target].text
+        self.read.append((text, layer))
+        tokens = tuple(ord(letter) % 200 for letter in text)
+        return tokens, np.eye(200)[list(tokens)]
