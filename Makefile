@@ -23,7 +23,7 @@ test: lint
 # What trains needs torch (about 1 GB), which `test` does without. Tests of training stand in these folders.
 test-train: $(BIN)/judgesmith
 	$(BIN)/python -m pip install --quiet -e '.[local,train,dev]'
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/optimizers/training tests/programs/readings/test_torch_reader.py
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/optimizers/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
 
 # mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links. Its cache stands
 # outside of that tree, which is made anew each time.

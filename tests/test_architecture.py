@@ -40,7 +40,7 @@ INSIDE = {
         "active_critic": {"", "models", "prompting"},
         "openlgauge": {"", "models", "prompting", "active_critic"},
         "comparing": {"", "models", "prompting"},
-        "pointwise": {"", "models", "prompting", "active_critic", "comparing"},
+        "pointwise": {"", "models", "prompting", "active_critic", "comparing", "openlgauge"},
         "readings": {"", "models", "pointwise"},
         "baselines": {"", "models", "readings"},
         "distilled": {"", "models", "prompting", "active_critic", "openlgauge", "readings"},

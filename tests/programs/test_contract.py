@@ -11,8 +11,10 @@ from judgesmith.programs.distilled.judge import DistilledJudge
 from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.pointwise.critique import AutoJ, ExplainEval, Themis
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.pointwise.geval import GEval
+from judgesmith.programs.pointwise.tigerscore import TigerScore
 from judgesmith.programs.readings.judge import ReadingsJudge
 from judgesmith.programs.registry import ensembles, judges
 from judgesmith.programs.several_aspects import AspectsJudge
@@ -29,6 +31,10 @@ JUDGES: dict[str, Make] = {
     "pairwise-direct": lambda **given: PairwiseDirectScorer("fluency", levels=2, samples=1, **given),
     "g-eval": lambda **given: GEval("fluency", samples=1, **given),
     "direct": lambda **given: DirectScorer("fluency", **given),
+    "explain-eval": lambda **given: ExplainEval("fluency", **given),
+    "themis": lambda **given: Themis("fluency", **given),
+    "auto-j": lambda **given: AutoJ("fluency", **given),
+    "tigerscore": lambda **given: TigerScore("fluency", **given),
     "readings": lambda **given: ReadingsJudge("fluency", **given),
     "distilled": lambda **given: DistilledJudge("fluency", **given),
     "pairs": lambda **given: PairS("fluency", samples=1, **given),

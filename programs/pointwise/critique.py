@@ -1,0 +1,201 @@
+"""Baselines that explain, then rate: ExplainEval, Themis and Auto-J, as prompts to any model.
+
+Themis and Auto-J are models that were trained to answer so. Here the form of their answers is asked of the judge's own
+model, in prompts of ours: what is compared is the form, not their weights.
+
+Sources: "Exploring Prompting Large Language Models as Explainable Metrics" (Mahmoudi 2023); "Themis: A Reference-free
+NLG Evaluation Language Model with Flexibility and Interpretability" (Hu et al. 2024); "Generative Judge for Evaluating
+Alignment" (Li et al. 2023).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import dspy
+
+from ...errors import CallError
+from ...parts import option
+from ...signatures.critique import AnalyseThenRate, CompareResponses, ExplainRating, ReviewResponse
+from ...signatures.values import Item, Scale, Verdict
+from ..active_critic.scoring import material
+from ..aspects import Aspect
+from ..models.lm import LanguageModel
+from ..models.transport import Message, Reply
+from ..one_aspect import OneAspectJudge
+from ..prompting.layouts import HUNDRED, SENTENCE, Layout, OverallLayout, Read, number_rule
+from ..prompting.predict import Answer, JudgePredict
+from ..registry import judges
+
+_TOKENS = 400  # of an answer
+
+
+class CritiqueLayout(OverallLayout):
+    """An explanation on one line, then a number on a scale of whole numbers. wanted: what the explanation holds."""
+
+    def __init__(self, scale: Scale, wanted: str) -> None:
+        super().__init__("before", "said")
+        self.scale = scale
+        self.wanted = wanted
+        self._strict = re.compile(r"Explanation: [^\n]+\n+Score: \d{1,3}")
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        return (
+            f"Judge {inputs.get('aspect') or 'the quality'} of the output. Answer with two lines:\n"
+            f"Explanation: <{self.wanted}, on one line>\nScore: <number>\nwhere {number_rule(self.scale)}."
+        )
+
+    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        high = int(self.scale.high)
+        number = '("100" | [0-9] [0-9]?)' if high == 100 else " | ".join(f'"{n}"' for n in range(high, 0, -1))
+        return (
+            'root ::= "Explanation: " sentence (" " sentence){0,3} "\\nScore: " number\n'
+            f"number ::= {number}\nsentence ::= {SENTENCE}"
+        )
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return _TOKENS
+
+
+class CritiqueJudge(OneAspectJudge):
+    """Base: one call that explains and rates. A subclass names its signature, scale and what the explanation holds."""
+
+    signature: ClassVar[type[dspy.Signature]]
+    rated: ClassVar[Scale] = HUNDRED
+    wanted: ClassVar[str]
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.scorer = JudgePredict(self.signature, self.layout())
+
+    def layout(self) -> Layout:
+        return CritiqueLayout(self.rated, self.wanted)
+
+    @property
+    def brief(self) -> bool:
+        return False
+
+    def _inputs(self, item: Item) -> dict[str, Any]:
+        known = self.knowledge
+        return {"task": known.description, "criteria": known.criteria, "aspect": self.aspect, **material(item)}
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        answer: Answer = await self.scorer.ask(lm, self._inputs(item), group=item.group)
+        return Verdict(
+            score=math.nan,
+            percent=answer.read.values["score"],
+            explanation=answer.read.values["explanation"],
+            repaired=answer.read.repaired,
+            notes=answer.read.notes,
+            usage=answer.usage,
+            raw=answer.raw,
+        )
+
+    def previews(self, item: Item) -> dict[str, list[Message]]:
+        return {"scorer": self.scorer.messages(self._inputs(item), group=item.group)}
+
+
+@judges.register
+class ExplainEval(CritiqueJudge):
+    """ExplainEval's form: the reasons, then a number from 0 to 100."""
+
+    kind: ClassVar[str] = "explain-eval"
+    about: ClassVar[str] = "the reasons for a score, then the score from 0 to 100 (ExplainEval's form)"
+    paper: ClassVar[str] = "Exploring Prompting Large Language Models as Explainable Metrics (Mahmoudi 2023)"
+    signature: ClassVar[type[dspy.Signature]] = ExplainRating
+    wanted: ClassVar[str] = "the reasons for the score, in one to three sentences"
+
+
+@judges.register
+class Themis(CritiqueJudge):
+    """Themis' form: an analysis in one respect, then a rating from 1 to 5. It sees no reference."""
+
+    kind: ClassVar[str] = "themis"
+    about: ClassVar[str] = "an analysis of one aspect, then a rating from 1 to 5, without references (Themis' form)"
+    paper: ClassVar[str] = "Themis: A Reference-free NLG Evaluation Language Model (Hu et al. 2024)"
+    signature: ClassVar[type[dspy.Signature]] = AnalyseThenRate
+    rated: ClassVar[Scale] = Scale(1, 5)
+    wanted: ClassVar[str] = "the analysis, in two to four sentences that point at words of the output"
+
+    def _inputs(self, item: Item) -> dict[str, Any]:
+        return super()._inputs(item) | {"reference": None}
+
+
+class ChoiceLayout(Layout):
+    """A comparison on one line, then which of the two answers is better."""
+
+    percents: ClassVar[Mapping[str, float]] = {"output": 100.0, "other": 0.0, "tie": 50.0}
+    _choice = re.compile(r"^[\s*_#-]*choice[\s*_]*:[\s*_\"'<]*(output|other|tie)\b", re.IGNORECASE | re.MULTILINE)
+    _strict = re.compile(r"Explanation: [^\n]+\n+Choice: (?:output|other|tie)")
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        what = inputs.get("aspect") or "quality"
+        return (
+            f"Compare the two answers in {what}: <output> and <other>. Answer with two lines:\n"
+            "Explanation: <where they differ and which is stronger there, in two to four sentences, on one line>\n"
+            "Choice: <output, other or tie>"
+        )
+
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        return None  # people's scores of an output say nothing of how it compares with another
+
+    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        return (
+            'root ::= "Explanation: " sentence (" " sentence){0,3} "\\nChoice: " ("output" | "other" | "tie")\n'
+            f"sentence ::= {SENTENCE}"
+        )
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return _TOKENS
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        said = {found.lower() for found in self._choice.findall(reply.text)}
+        if len(said) != 1:
+            why = "no choice" if not said else "several choices"
+            return Read({}, problem=f"{why} in the answer: {' '.join(reply.text.split())[:120]!r}")
+        explained = re.search(r"explanation[\s*_]*:\s*(.+)", reply.text, re.IGNORECASE)
+        return Read(
+            {"score": self.percents[said.pop()], "explanation": explained[1].strip() if explained else ""},
+            repaired=self._strict.fullmatch(reply.text.strip()) is None,
+        )
+
+
+@judges.register
+class AutoJ(CritiqueJudge):
+    """Auto-J's two forms: a review with a rating from 1 to 10, or a comparison of the output with the reference, which
+    scores 100 where the output is better, 50 for a tie and 0 where the reference is. See `Options`."""
+
+    kind: ClassVar[str] = "auto-j"
+    about: ClassVar[str] = "a review, then a rating from 1 to 10, or a comparison with the reference (Auto-J's forms)"
+    paper: ClassVar[str] = "Generative Judge for Evaluating Alignment (Li et al. 2023)"
+    rated: ClassVar[Scale] = Scale(1, 10)
+    wanted: ClassVar[str] = "the review, in two to four sentences: what is good, what is missing, what would improve it"
+
+    class Options(OneAspectJudge.Options):
+        review: Literal["single", "pairwise"] = option(
+            "single",
+            "A rating of the output by itself, or a comparison with the row's reference, without which there is no "
+            "score.",
+        )
+
+    @property
+    def signature(self) -> type[dspy.Signature]:  # type: ignore[override]
+        return ReviewResponse if self.review == "single" else CompareResponses
+
+    def layout(self) -> Layout:
+        return super().layout() if self.review == "single" else ChoiceLayout()
+
+    def taught(self) -> list[JudgePredict]:
+        return super().taught() if self.review == "single" else []
+
+    def _inputs(self, item: Item) -> dict[str, Any]:
+        inputs = super()._inputs(item)
+        return inputs if self.review == "single" else inputs | {"other": inputs.pop("reference")}
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        if self.review == "pairwise" and not (item.reference or "").strip():
+            raise CallError("there is no reference to compare the output with")
+        return await super().ajudge(item, lm)
