@@ -8,6 +8,7 @@ that judgesmith uses. So values lie a little below those of the published progra
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -70,7 +71,7 @@ def meteor(pairs: Sequence[tuple[int, int]], made: int, wanted: int, alpha: floa
     precision, recall = matches / made, matches / wanted
     mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
     joined = sum(b == (a[0] + 1, a[1] + 1) for a, b in itertools.pairwise(pairs))
-    return mean * (1 - gamma * ((matches - joined) / matches) ** beta)
+    return mean * (1 - gamma * math.pow((matches - joined) / matches, beta))
 
 
 @metrics.register

@@ -25,8 +25,10 @@ _LONGEST = 4  # words of an n-gram
 def sari(source: Sequence[str], output: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """The mean of F1 of what is kept, F1 of what is added and the precision of what is deleted, each the mean over
     n-grams of one to four words; in [0, 1]. Texts are lists of words, of one reference at least."""
-    parts = [_of_grams(*(_grams(text, n) for text in (source, output)), [_grams(text, n) for text in references])
-             for n in range(1, _LONGEST + 1)]  # fmt: skip
+    parts = [
+        _of_grams(_grams(source, n), _grams(output, n), [_grams(reference, n) for reference in references])
+        for n in range(1, _LONGEST + 1)
+    ]
     return sum(sum(part) for part in parts) / (3 * _LONGEST)
 
 
@@ -77,7 +79,9 @@ class Sari(Metric):
             raise MissingExtraError(
                 f"{PREFIX}{self.name} needs a package ({error}): pip install 'judgesmith[{self.extra}]'"
             ) from None
-        return Tokenizer13a()
+        tokens: Any = Tokenizer13a
+        made: Callable[[str], str] = tokens()  # its constructor has no types
+        return made
 
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
         """See `Metric`."""
