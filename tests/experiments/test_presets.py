@@ -101,6 +101,10 @@ STUDIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
             {"rules": False},
         ],
     ),
+    "openlgauge/ensemble": (
+        GAUGE | {"optimizer": "none", "level": "pooled", "train": 8, "heldout": 0.9, "seeds": 1},
+        [{"overall": "labels"}],
+    ),
     # Table 2: probabilities; n = 1, 3, 10, 100, 1000 over 5 trials; Yes and No; N = 2, 3, 9 beside 5.
     "pairwise/table-2": (
         PAIRS

@@ -13,11 +13,12 @@ import typer
 
 from ..errors import OptionError
 from ..experiments.settings import Catalogue, Owner, pairs_of
-from . import study_readings
+from . import study_paper, study_readings
 from .options import ApiBase, Columns, Json
 from .settings import Config, Presets, Settings, with_settings
 
 if TYPE_CHECKING:
+    from ..experiments.studies.analysis import Analysis
     from ..experiments.studies.config import Given
     from ..experiments.studies.run import Cell, Study
     from ..programs.models.lm import Connection
@@ -45,15 +46,20 @@ MORE = (
 )
 
 
+NO_MODEL = "no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file"
+
+
 def register(app: typer.Typer) -> None:
-    """Add `study optimizers`, `ablation`, `labels`, `models` and `readings` to the command line."""
+    """Add `study optimizers`, `ablation`, `labels`, `models`, `readings` and `paper` to the command line."""
     group = typer.Typer(
-        no_args_is_help=True, help="Compare optimizers, variants, numbers of labels, models or readings."
+        no_args_is_help=True,
+        help="Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.",
     )
     settings = with_settings(_catalogue, reads_file=False)
     for kind, text in HELP.items():
         group.command(name=kind, cls=settings, help="\n\n".join((text, *MORE)))(study)
     study_readings.register(group)
+    study_paper.register(group)
     app.add_typer(group, name="study")
 
 
@@ -113,14 +119,14 @@ def study(
     flags = {
         "labels": None if labels is None else str(labels), "lm": lm, "arms": arm, "seeds": seeds,
         "train": ",".join(train) if train else None, "heldout": heldout, "max_calls": max_calls, "aspect": aspect,
-        "scale": scale, "columns": columns, "api_base": api_base, **_pairs(settings or []),
+        "scale": scale, "columns": columns, "api_base": api_base, **pairs(settings or []),
     }  # fmt: skip
     kind: Any = context.info_name
     given = Given.read(kind, config, flags, preset or ())
     raise typer.Exit(_run(given, output, given.connection(), dry_run=dry_run, overwrite=overwrite, as_json=as_json))
 
 
-def _pairs(given: list[str]) -> dict[str, str]:
+def pairs(given: list[str]) -> dict[str, str]:
     """The settings by name; of what is given several times the last counts, but lists grow."""
     catalogue = _catalogue({})
     found: dict[str, str] = {}
@@ -140,12 +146,11 @@ def _catalogue(given: Mapping[str, Any]) -> Catalogue:
 
 def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:
     from ..experiments.alone import alone
-    from ..experiments.console import err, out, print_json
+    from ..experiments.console import out, print_json
     from ..experiments.opening import quiet
     from ..experiments.plain import clean
     from ..experiments.studies import tables as tables
-    from ..experiments.studies.analysis import analyse
-    from ..experiments.studies.run import Journal, Study, run_study
+    from ..experiments.studies.run import Study
 
     if not given.has("lm") and os.environ.get("JUDGESMITH_LM"):
         given = replace(given, flags={**given.flags, "lm": os.environ["JUDGESMITH_LM"]})
@@ -153,29 +158,19 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
     with quiet(), ExitStack() as lock:
         made = Study.prepare(given)
         if dry_run:
-            return _dry_run(made, where, as_json=as_json)
+            if as_json:
+                print_json({"dry_run": True, "study": made.config.study, **plan_of(made, where)})
+            else:
+                show_plan(made, where)
+            return 0
         if not made.config.lm:
-            raise OptionError("no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file")
+            raise OptionError(NO_MODEL)
         lock.enter_context(alone(output, folder=True))
-        journal = Journal.open(output, made, overwrite=overwrite)
-        cells = made.cells()
-        todo = [cell for cell in cells if not journal.done(cell)]
-        if not as_json:
-            for warning in made.labels.warnings:
-                out.print(f"note: {clean(warning)}", style="yellow", markup=False)
-            there = f", {len(cells) - len(todo)} of them there" if len(todo) < len(cells) else ""
-            calls = sum(made.plan(cell).calls for cell in todo)
-            err.print(f"{len(cells)} cells{there}; at most {calls:,} calls; Ctrl-C loses nothing", style="dim")
-        if todo:
-            with Show(made, todo) as show:
-                run_study(made, journal, where, show)
-        found = analyse(made.config, journal, [*cells, *journal.peers()])
-        written = tables.write(found, output)
+        found, written, counts = run_one(made, output, where, overwrite=overwrite, said=None if as_json else "")
         if as_json:
             print_json(
                 {
-                    "study": given.kind, "output": str(output), "cells": len(cells), "ran": len(todo),
-                    "done": sum(journal.done(cell) for cell in cells),
+                    "study": given.kind, "output": str(output), **counts,
                     "lines": [line.to_dict() for line in found.lines],
                     "failures": [{**cell._asdict(), "reason": reason} for cell, reason in found.failures],
                     "notes": found.notes, "files": [path.name for path in written],
@@ -189,12 +184,40 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
     return 1 if found.failures else 0
 
 
-def _dry_run(study: Study, where: Connection, *, as_json: bool) -> int:
-    """Cells and their calls. Cells of one arm, model and size have as many, but for the size of the seeds' parts."""
-    from rich.table import Table
+def run_one(
+    made: Study, output: Path, where: Connection, *, overwrite: bool, said: str | None
+) -> tuple[Analysis, list[Path], dict[str, int]]:
+    """Run what is left of a study in its folder: what was found, the files written, and how many cells there are, ran
+    and are done. said: what progress is headed with; None is silent before the first cell."""
+    from ..experiments.console import err, out
+    from ..experiments.plain import clean
+    from ..experiments.studies import tables as tables
+    from ..experiments.studies.analysis import analyse
+    from ..experiments.studies.run import Journal, run_study
 
-    from ..experiments.console import duration, out, print_json
-    from ..experiments.evaluation.tables import escape
+    if not made.config.lm:
+        raise OptionError(NO_MODEL)
+    journal = Journal.open(output, made, overwrite=overwrite)
+    cells = made.cells()
+    todo = [cell for cell in cells if not journal.done(cell)]
+    if said is not None:
+        for warning in made.labels.warnings:
+            out.print(f"note: {clean(warning)}", style="yellow", markup=False)
+        there = f", {len(cells) - len(todo)} of them there" if len(todo) < len(cells) else ""
+        calls = sum(made.plan(cell).calls for cell in todo)
+        head = f"{clean(said)}: " if said else ""
+        err.print(f"{head}{len(cells)} cells{there}; at most {calls:,} calls; Ctrl-C loses nothing", style="dim")
+    if todo:
+        with Show(made, todo) as show:
+            run_study(made, journal, where, show)
+    found = analyse(made.config, journal, [*cells, *journal.peers()])
+    done = sum(journal.done(cell) for cell in cells)
+    return found, tables.write(found, output), {"cells": len(cells), "ran": len(todo), "done": done}
+
+
+def _groups(study: Study, where: Connection) -> tuple[dict[tuple[str, str, Any], list[int]], float]:
+    """Calls of each cell by model, arm and size, and the seconds that all may take. Cells of one arm, model and size
+    have as many, but for the size of the seeds' parts."""
     from ..experiments.opening import expected_seconds
 
     groups: dict[tuple[str, str, Any], list[int]] = {}
@@ -203,25 +226,37 @@ def _dry_run(study: Study, where: Connection, *, as_json: bool) -> int:
         calls = study.plan(cell).calls
         groups.setdefault((cell.model, cell.arm, cell.train), []).append(calls)
         seconds += expected_seconds(calls, cell.model, where)
+    return groups, seconds
+
+
+def plan_of(study: Study, where: Connection) -> dict[str, Any]:
+    """What a study would take at most, as JSON values."""
+    groups, seconds = _groups(study, where)
+    return {
+        "cells": len(study.cells()), "calls": sum(map(sum, groups.values())),
+        "seconds": round(seconds), "seeds": list(study.config.seeds),
+        "parts": {
+            str(seed): {"heldout": len(part.heldout), "to_learn_from": len(part.pool)}
+            for seed, part in study.parts.items()
+        },
+        "lines": [
+            {"model": model, "arm": arm, "train": size, "cells": len(each), "calls": sum(each)}
+            for (model, arm, size), each in groups.items()
+        ],
+    }  # fmt: skip
+
+
+def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
+    """What a study would take at most, on the screen."""
+    from rich.table import Table
+
+    from ..experiments.console import duration, out
+    from ..experiments.evaluation.tables import escape
+
+    groups, seconds = _groups(study, where)
     total = sum(map(sum, groups.values()))
-    if as_json:
-        print_json(
-            {
-                "dry_run": True, "study": study.config.study, "cells": len(study.cells()), "calls": total,
-                "seconds": round(seconds), "seeds": list(study.config.seeds),
-                "parts": {
-                    str(seed): {"heldout": len(part.heldout), "to_learn_from": len(part.pool)}
-                    for seed, part in study.parts.items()
-                },
-                "lines": [
-                    {"model": model, "arm": arm, "train": size, "cells": len(each), "calls": sum(each)}
-                    for (model, arm, size), each in groups.items()
-                ],
-            }
-        )  # fmt: skip
-        return 0
     several = len(study.config.lm) > 1
-    table = Table(title="What the study would take (at most)", title_justify="left")
+    table = Table(title=escape(f"What {of} would take (at most)"), title_justify="left")
     for name in (*(["model"] if several else []), "arm", "labels", "cells", "calls a cell", "calls"):
         table.add_column(name, justify="left" if name in ("model", "arm") else "right", overflow="fold")
     for (model, arm, size), each in groups.items():
@@ -233,7 +268,6 @@ def _dry_run(study: Study, where: Connection, *, as_json: bool) -> int:
     parts = [f"{len(part.pool)} + {len(part.heldout)}" for part in study.parts.values()]
     out.print(f"Rows to learn from + held out, by seed: {', '.join(parts)}.")
     out.print(f"About {duration(seconds)}. Arms share calls through the disk cache, so that it may be far less.")
-    return 0
 
 
 class Show:

@@ -1,0 +1,313 @@
+"""`judgesmith study paper`: a table of a paper, run on any model, with the published rows beside ours.
+
+Each table is a YAML file in `published/`: what is compared (a preset), on which sets (a study for each column), the
+published numbers, and what differs from the paper. Its first line says what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from ...datasets.loading import iter_rows
+from ...errors import LabelsError, OptionError
+from ...optimizers.agreement.correlation import Level, correlate
+from ...optimizers.report import json_number
+from ...parts import nearest
+from ...programs.aspects import aspects
+from ...programs.atomic import write_whole
+from ..opening import benchmark_scale, rows_file
+from ..plain import clean
+from ..settings import read_yaml
+from .analysis import Analysis
+from .config import Given
+
+__all__ = ["PaperRow", "PaperTable", "about", "given_for", "names", "read", "rows_of", "slug", "table_of", "write"]
+
+FOLDER = Path(__file__).parent / "published"
+SIGNS = {"pearson": "r", "spearman": "ρ", "kendall": "τ"}
+MEAN = "mean"  # the column with the mean of the others
+Numbers = Mapping[str, list[float | None]]
+
+
+class Column(BaseModel):
+    """One set of data, or one aspect of it. labels: a benchmark set. preset, settings: of the study, beside the table's
+    own. criteria: TASK/ASPECT of the library, which stand for the set's own criteria."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    labels: str
+    preset: str = ""
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+    criteria: tuple[str, ...] = ()
+    differs: str = ""
+
+
+class PaperTable(BaseModel):
+    """A published table. model: the paper's. rows: its numbers by our arm and column, one a coefficient, None where the
+    paper has none. beside: those of methods that are no arm here. spread: published standard deviations by arm.
+    differs: by arm, what is not as in the paper; notes: what holds for all. `aspects` compares human ratings alone."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    paper: str
+    table: str
+    model: str = ""
+    kind: Literal["study", "aspects"] = "study"
+    preset: str = ""
+    level: Level = "pooled"
+    coefficients: tuple[Literal["pearson", "spearman", "kendall"], ...] = Field(min_length=1)
+    columns: Mapping[str, Column] = Field(min_length=1)
+    aspects: tuple[str, ...] = ()
+    rows: Mapping[str, Numbers] = Field(default_factory=dict)
+    beside: Mapping[str, Numbers] = Field(default_factory=dict)
+    spread: Mapping[str, float] = Field(default_factory=dict)
+    differs: Mapping[str, str] = Field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _fits(self) -> PaperTable:
+        known = {*self.columns, MEAN, *self.aspects}
+        for name, numbers in [*self.rows.items(), *self.beside.items()]:
+            if unknown := set(numbers) - known:
+                raise ValueError(f"row {name!r} has columns that are not there: {', '.join(sorted(unknown))}")
+            if any(len(values) != len(self.coefficients) for values in numbers.values()):
+                raise ValueError(f"row {name!r} needs {len(self.coefficients)} numbers a column")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class PaperRow:
+    """A row of the joined table. ours: whether we measured it. values: by column, one a coefficient, NaN where there is
+    none. differs: what is not as in the paper."""
+
+    name: str
+    ours: bool
+    model: str
+    values: Mapping[str, tuple[float, ...]]
+    differs: str = ""
+    spread: float = math.nan
+
+    def to_dict(self) -> dict[str, Any]:
+        values = {column: [json_number(v) for v in found] for column, found in self.values.items()}
+        return {
+            "row": self.name, "ours": self.ours, "model": self.model, "values": values, "differs": self.differs,
+            "spread": json_number(self.spread),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A published table and ours in one."""
+
+    name: str
+    table: PaperTable
+    columns: tuple[str, ...]
+    rows: tuple[PaperRow, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def names() -> list[str]:
+    """The tables there are."""
+    return sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
+
+
+def _file(name: str) -> Path:
+    known = names()
+    if name not in known:
+        raise OptionError(
+            f"study paper {name}: there is no such table{nearest(name, known)}; there are {', '.join(known)}"
+        )
+    return FOLDER / f"{name}.yaml"
+
+
+def about(name: str) -> str:
+    """What a table is, in one line. Raises OptionError for an unknown name."""
+    return _file(name).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+
+
+def read(name: str) -> PaperTable:
+    """A table by its name. Raises OptionError for an unknown one."""
+    try:
+        return PaperTable.model_validate(read_yaml(_file(name)))
+    except ValidationError as error:
+        raise OptionError(f"{name}: {error.errors()[0]['msg']}") from None
+
+
+def slug(text: str) -> str:
+    """A column's name as that of a folder."""
+    return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+
+
+def given_for(table: PaperTable, column: str, flags: Mapping[str, Any], folder: Path) -> Given:
+    """The study of one column. flags: as `Given.read` takes them, which win over what the table says. folder: where a
+    file of criteria is written, if the column has some."""
+    chosen = table.columns[column]
+    told: dict[str, Any] = {"labels": str(rows_file(chosen.labels)), **chosen.settings}
+    if chosen.criteria:
+        library = aspects()
+        lines = [f"{a.name}: {a.definition}" for a in map(library.find, chosen.criteria)]
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "criteria.txt"
+        write_whole(path, "\n".join(lines) + "\n")
+        told["criteria"] = str(path)
+    told |= {name: value for name, value in flags.items() if value is not None}
+    given = Given.read("ablation", None, told, [name for name in (chosen.preset, table.preset) if name])
+    if not given.has("scale"):
+        aspect = given.flags.get("aspect") or given.file.get("aspect")
+        scale = benchmark_scale(chosen.labels, aspect)
+        given = Given(given.kind, given.file, {**given.flags, "scale": scale}, given.origin)
+    return given
+
+
+# Rows ----------------------------------------------------------------------------------------------------------------
+
+
+def table_of(name: str, table: PaperTable, found: Mapping[str, Analysis]) -> Joined:
+    """The published table joined with ours. found: by column; columns that were not run are left out."""
+    columns = [column for column in table.columns if column in found]
+    whole = len(columns) == len(table.columns)
+    shown = [*columns, *([MEAN] if whole and any(MEAN in row for row in table.rows.values()) else [])]
+    arms = list(dict.fromkeys(line.arm for column in columns for line in found[column].lines))
+    rows: list[PaperRow] = []
+    for arm in [*table.rows, *(arm for arm in arms if arm not in table.rows)]:
+        if arm in table.rows:
+            rows.append(_published(arm, table, table.rows[arm], shown))
+        rows += _ours(arm, table, {c: found[c] for c in columns}, shown)
+    rows += [_published(other, table, numbers, shown) for other, numbers in table.beside.items()]
+    notes = [*table.notes, *(f"{c}: {table.columns[c].differs}" for c in columns if table.columns[c].differs)]
+    if not whole:
+        left = ", ".join(c for c in table.columns if c not in found)
+        notes.append(f"columns not run: {left}")
+    notes.append("95 % intervals and every seed are in the tables of the columns' own folders.")
+    return Joined(name, table, tuple(shown), tuple(rows), tuple(notes))
+
+
+def _published(name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]) -> PaperRow:
+    empty = (math.nan,) * len(table.coefficients)
+    values = {c: _floats(numbers[c]) if c in numbers else empty for c in columns}
+    return PaperRow(name, False, table.model, values, spread=table.spread.get(name, math.nan))
+
+
+def _floats(values: Sequence[float | None]) -> tuple[float, ...]:
+    return tuple(math.nan if value is None else float(value) for value in values)
+
+
+def _ours(arm: str, table: PaperTable, found: Mapping[str, Analysis], columns: Sequence[str]) -> Iterator[PaperRow]:
+    """Our rows of an arm, one for each model."""
+    lines = {(c, line.model): line for c, one in found.items() for line in one.lines if line.arm == arm}
+    for model in dict.fromkeys(model for _, model in lines):
+        own = {c: lines[c, model] for c in found if (c, model) in lines}
+        values = {c: tuple(line.mean(name) for name in table.coefficients) for c, line in own.items()}
+        values |= {c: (math.nan,) * len(table.coefficients) for c in columns if c not in values}
+        if MEAN in columns:
+            values[MEAN] = tuple(
+                sum(values[c][i] for c in found) / len(found) for i in range(len(table.coefficients))
+            )  # fmt: skip
+        measured = [line for line in own.values() if line.records]
+        rows = sorted({round(line.mean("heldout")) for line in measured})
+        seeds = sorted({len(line.records) for line in measured})
+        parts = [f"{model} in place of {table.model}" if table.model and model != table.model else ""]
+        if measured:
+            parts.append(f"{_range(rows)} held-out rows, {_range(seeds)} seed{'s' * (seeds != [1])}")
+        else:
+            parts.append("not run, or failed")
+        failed = sum(line.failed for line in measured)
+        parts += [f"{failed} rows without a score" if failed else "", table.differs.get(arm, "")]
+        yield PaperRow(arm, True, model, values, "; ".join(filter(None, parts)))
+
+
+def _range(values: Sequence[int]) -> str:
+    return str(values[0]) if len(values) == 1 else f"{values[0]}–{values[-1]}"
+
+
+def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined:
+    """A table of human ratings' aspects against each other, which needs no model. columns: sets; none: all."""
+    wanted = list(columns or table.columns)
+    (column,) = wanted if len(wanted) == 1 else (None,)
+    if column is None:
+        raise OptionError(f"{name} has several sets; name one")
+    file = rows_file(table.columns[column].labels)
+    rows = [row for row, _ in iter_rows(file) if all(a in row.scores for a in table.aspects)]
+    if len(rows) < 2:
+        raise LabelsError(f"{file}: no rows with ratings of {', '.join(table.aspects)}")
+    where = [row.doc_id for row in rows]
+    ratings = {a: [float(row.scores[a]) for row in rows] for a in table.aspects}
+    made: list[PaperRow] = []
+    for one in table.aspects:
+        if one in table.rows:
+            made.append(_published(one, table, table.rows[one], table.aspects))
+        values: dict[str, tuple[float, ...]] = {}
+        for other in table.aspects:
+            values[other] = tuple(
+                correlate(ratings[one], ratings[other], coefficient=c, level=table.level, documents=where).value
+                for c in table.coefficients
+            )  # fmt: skip
+        told = "; ".join(filter(None, (f"{len(rows)} rows", table.columns[column].differs)))
+        made.append(PaperRow(one, True, "", values, told))
+    return Joined(name, table, table.aspects, tuple(made), table.notes)
+
+
+# Showing -------------------------------------------------------------------------------------------------------------
+
+
+def heads(joined: Joined) -> list[str]:
+    """The columns of the joined table by name."""
+    signs = [SIGNS[c] for c in joined.table.coefficients]
+    values = [f"{column} {sign}" for column in joined.columns for sign in signs]
+    return ["row", "whose", *values, "what differs from the paper"]
+
+
+def cells(joined: Joined) -> Iterator[list[str]]:
+    """The rows of the joined table as texts."""
+    for row in joined.rows:
+        whose = f"ours, {row.model}" if row.ours and row.model else "ours" if row.ours else "paper"
+        if not row.ours and row.model:
+            whose = f"paper, {row.model}"
+        values = [_number(v) for column in joined.columns for v in row.values[column]]
+        if not math.isnan(row.spread):
+            values[-1] += f" ± {_number(row.spread)}"
+        yield [row.name, whose, *values, row.differs]
+
+
+def _number(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}".replace("0.", ".", 1)
+
+
+def markdown(joined: Joined) -> str:
+    """The joined table with its source and notes."""
+    table = joined.table
+    head = heads(joined)
+    lines = [f"# {_plain(table.paper)}, {_plain(table.table)}", ""]
+    lines += ["| " + " | ".join(map(_plain, head)) + " |", "|" + " --- |" * len(head)]
+    lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in cells(joined)]
+    lines += ["", *(f"- {_plain(note)}" for note in joined.notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    """A text in a cell of markdown."""
+    return re.sub(r"([|<>\\`*\[\]])", r"\\\1", clean(text))
+
+
+def write(joined: Joined, folder: Path) -> list[Path]:
+    """table.md and table.json. Raises OptionError for a folder that cannot be written."""
+    told = {
+        "table": joined.name, "paper": joined.table.paper, "of": joined.table.table, "model": joined.table.model,
+        "coefficients": list(joined.table.coefficients), "columns": list(joined.columns),
+        "rows": [row.to_dict() for row in joined.rows], "notes": list(joined.notes),
+    }  # fmt: skip
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_whole(folder / "table.md", markdown(joined))
+        write_whole(folder / "table.json", json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    except OSError as error:
+        raise OptionError(f"-o {folder} cannot be written: {error.strerror or error}") from None
+    return [folder / "table.md", folder / "table.json"]

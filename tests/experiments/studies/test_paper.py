@@ -1,0 +1,187 @@
+"""A paper's table on a model: the published numbers, what is run, and what stands beside what."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from judgesmith.errors import OptionError
+from judgesmith.experiments import presets
+from judgesmith.experiments.studies import paper
+from judgesmith.experiments.studies.paper import PaperTable
+
+#: By table, row and column, as the papers print them.
+PUBLISHED = [
+    ("active-critic/table-1", "vanilla", "SummEval", [0.5494, 0.486, 0.3964]),
+    ("active-critic/table-1", "coarse", "SFRES", [0.3094, 0.2663, 0.199]),
+    ("active-critic/table-1", "fine", "OpenMEVA", [0.5259, 0.5363, 0.4109]),
+    ("active-critic/table-1", "ExplainEval", "TopicalChat", [0.5542, 0.5512, 0.4476]),
+    ("active-critic/table-2", "fine", "SummEval", [0.653, 0.6016, 0.4745]),
+    ("active-critic/table-2", "G-Eval", "TopicalChat", [0.5427, 0.5597, 0.4501]),
+    ("active-critic/table-4", "fine+no-task", "SFRES", [0.2011, 0.1406, 0.1129]),
+    ("active-critic/table-4", "fine+no-os-e", "SummEval", [0.6106, 0.5129, 0.3908]),
+    ("active-critic/figure-2", "fine", "TopicalChat", [0.4713]),
+    ("active-critic/figure-3", "coarse", "SummEval", [0.4156]),
+    ("pairwise/table-2", "probabilities", "mean", [0.3743]),
+    ("pairwise/table-2", "yes or no", "mean", [0.386]),
+    ("pairwise/table-2", "N = 9", "mean", [0.378]),
+    ("pairwise/table-2", "G-Eval", "relevance", [0.42]),
+    ("pairwise/table-5", "coherence", "relevance", [0.787]),
+    ("pairwise/table-6", "fluency", "coherence", [0.788]),
+    ("openlgauge/settings", "full prompt", "QAGS-CNN/DM", [0.753]),
+    ("openlgauge/table-3", "ensemble", "QAGS-CNN/DM", [0.738, 0.753, 0.627]),
+    ("openlgauge/table-3", "QAGS", "QAGS-CNN/DM", [0.545, None, None]),
+    ("openlgauge/table-12", "Themis", "fluency", [0.571, 0.533]),
+    ("openlgauge/table-13", "ensemble", "groundedness", [0.704, 0.697]),
+    ("openlgauge/table-18", "ensemble", "simplicity", [0.77]),
+]
+
+
+@pytest.mark.parametrize(("name", "row", "column", "numbers"), PUBLISHED)
+def test_the_published_numbers(name: str, row: str, column: str, numbers: list[float | None]) -> None:
+    table = paper.read(name)
+    assert {**table.rows, **table.beside}[row][column] == numbers
+
+
+def test_every_table_is_held_to_its_paper_and_says_what_it_is() -> None:
+    assert set(paper.names()) == {name for name, *_ in PUBLISHED}
+    assert all(10 < len(paper.about(name)) <= 100 for name in paper.names())
+
+
+def test_the_means_of_active_critics_table_1() -> None:
+    # The paper's last column: the mean of the twelve numbers, .375, .443 and .459
+    rows = paper.read("active-critic/table-1").rows
+    means = {arm: sum(v or 0.0 for values in row.values() for v in values) / 12 for arm, row in rows.items()}
+    assert means == pytest.approx({"vanilla": 0.375, "coarse": 0.443, "fine": 0.459}, abs=6e-4)
+
+
+@pytest.mark.parametrize("name", [name for name in paper.names() if paper.read(name).kind == "study"])
+def test_rows_are_arms_of_the_preset(name: str) -> None:
+    table = paper.read(name)
+    arms = [arm["name"] if isinstance(arm, dict) else arm for arm in presets.read(table.preset)["arms"]]
+    assert set(table.rows) <= set(arms)
+    assert set(table.differs) <= set(arms) and set(table.spread) <= set(arms)
+    assert all(not column.preset or column.preset in presets.names() for column in table.columns.values())
+
+
+def test_a_wrong_file_is_refused() -> None:
+    good: dict[str, Any] = {"paper": "P", "table": "T", "coefficients": ["pearson"], "columns": {"A": {"labels": "a"}}}
+    PaperTable.model_validate(good | {"rows": {"x": {"A": [0.1]}}})
+    for rows, told in (({"x": {"B": [0.1]}}, "columns that are not there: B"), ({"x": {"A": [0.1, 0.2]}}, "needs 1")):
+        with pytest.raises(ValueError, match=told):
+            PaperTable.model_validate(good | {"rows": rows})
+    with pytest.raises(OptionError, match=r"no such table \(did you mean 'pairwise/table-2'\?\)"):
+        paper.read("pairwise/table-22")
+
+
+# On a model ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Small sets in the place of the benchmark's: 8 documents of 4 outputs."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    for name, aspects in (
+        ("topical_chat", ("coherence", "overall")),
+        ("sfres", ("overall",)),
+        ("newsroom", ("coherence", "fluency", "informativeness", "relevance")),
+    ):
+        rows = [
+            {
+                "id": f"{d}-{s}", "doc_id": str(d), "source": f"Source {d}.",
+                "output": f"Output {d * s} of {name} {s}.",
+                "scores": {a: int(1 + rng.integers(3)) for a in aspects},
+            }
+            for d in range(8) for s in range(4)
+        ]  # fmt: skip
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    monkeypatch.setenv("JUDGESMITH_DATA", str(folder))
+    return folder
+
+
+FAST = ("--set", "candidates=1", "--set", "keep=1", "--seeds", 1, "--heldout", 0.5)
+TWO = ("--column", "SFRES", "--column", "TopicalChat")
+
+
+def test_our_rows_stand_below_the_published_ones(cli: Any, server: Any, fake: Any, sets: Path, tmp_path: Path) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.judged) % 101)
+    asked = ("study", "paper", "active-critic/table-1", "--lm", "openai/fake", "--api-base", server.base,
+             "-o", tmp_path / "out", *TWO, *FAST)  # fmt: skip
+    done = cli(*asked, "--json")
+    assert done.code == 0, done.err
+    assert done.json["columns"] == ["TopicalChat", "SFRES"]
+    rows = [(row["row"], row["ours"]) for row in done.json["rows"]]
+    arms = [("vanilla", False), ("vanilla", True), ("coarse", False), ("coarse", True), ("fine", False), ("fine", True)]
+    assert rows == [*arms, *((name, False) for name in ("Auto-J", "UniEval", "GPTScore-src", "ExplainEval"))]
+    published, ours = done.json["rows"][:2]
+    assert published["values"]["SFRES"] == [0.2322, 0.1712, 0.1328]
+    assert ours["model"] == "openai/fake" and len(ours["values"]["SFRES"]) == 3
+    assert "openai/fake in place of Orca2-13B; 16 held-out rows, 1 seed" in ours["differs"]
+    assert any("columns not run: SummEval, OpenMEVA" in note for note in done.json["notes"])
+    records = [json.loads(line) for line in (tmp_path / "out/sfres/results.jsonl").read_text().splitlines()]
+    assert [r["arm"] for r in records] == ["vanilla", "coarse", "fine"]
+    assert ours["values"]["SFRES"][0] == pytest.approx(records[0]["pearson"])
+    written = (tmp_path / "out/table.md").read_text(encoding="utf-8")
+    assert "| vanilla | ours, openai/fake |" in written and "what differs from the paper" in written
+
+    calls = len(server.asks)
+    again = cli(*asked, "--json")  # goes on where it stopped: nothing is left
+    assert again.json["rows"] == done.json["rows"] and len(server.asks) == calls
+
+
+def test_a_dry_run_spends_nothing(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
+    done = cli("study", "paper", "active-critic/table-4", *TWO, *FAST, "--arm", "fine+own-criteria",
+               "--api-base", server.base, "-o", tmp_path / "out", "--dry-run", "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    assert {plan["column"] for plan in done.json["columns"]} == {"SFRES", "TopicalChat"}
+    assert [line["arm"] for line in done.json["columns"][0]["lines"]] == ["fine+own-criteria"]
+    assert done.json["calls"] == sum(plan["calls"] for plan in done.json["columns"])
+    assert not server.asks and not (tmp_path / "out").exists()
+
+
+def test_one_model_annotates_alone_unless_others_are_named(cli: Any, sets: Path) -> None:
+    asked = ("study", "paper", "openlgauge/table-13", "--column", "coherence", "--lm", "openai/fake",
+             "--set", "train=4", "--dry-run", "--json")  # fmt: skip
+    alone = cli(*asked)
+    assert alone.code == 0, alone.err
+    several = cli(*asked, "--annotator", "openai/a", "--annotator", "openai/b")
+    # One call a row, against two annotators and the supervisor; held-out rows are not in the budget of fitting.
+    assert alone.json["columns"][0]["calls"] < several.json["columns"][0]["calls"]
+
+
+def test_aspects_against_each_other_need_no_model(cli: Any, sets: Path, tmp_path: Path) -> None:
+    done = cli("study", "paper", "pairwise/table-6", "-o", tmp_path / "out", "--json")
+    assert done.code == 0, done.err
+    ours = {row["row"]: row["values"] for row in done.json["rows"] if row["ours"]}
+    for one, values in ours.items():
+        assert values[one] == [pytest.approx(1.0)]
+        for other in ours:
+            assert values[other] == [pytest.approx(ours[other][one][0])] and math.isfinite(values[other][0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["active-critic/table-9"], "there is no such table (did you mean"),
+        (["active-critic/table-1", "--column", "CNN"], "has SummEval, TopicalChat, SFRES, OpenMEVA"),
+        (["active-critic/table-1", "--arm", "magic"], "the rows are vanilla, coarse, fine"),
+        (["active-critic/table-1", "--annotator", "a/b"], "has no ensemble"),
+        (["active-critic/table-1", "--column", "SFRES"], "no language model: give --lm"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(
+    arguments: list[str], told: str, cli: Any, sets: Path, tmp_path: Path
+) -> None:
+    done = cli("study", "paper", *arguments, "-o", tmp_path / "out")
+    assert (done.code, len(done.err.splitlines())) == (2, 1), done.err
+    assert told in done.err
+
+
+def test_tables_are_listed(cli: Any) -> None:
+    assert [one["name"] for one in cli("study", "paper", "--json").json["tables"]] == paper.names()
+    assert all(name in cli("study", "paper").out for name in paper.names())
