@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from mkdocs.exceptions import PluginError
 from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
 
@@ -38,6 +39,7 @@ SITE_OF = PAGES | {
     for path in (found.relative_to(ROOT / OWN).as_posix() for found in sorted((ROOT / OWN).rglob("*.*")))
 }
 FROM = {site: path for path, site in SITE_OF.items()}
+LOADED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*?\b(?:src|href)=\"((?:https?:)?//[^\"]+)\"")
 LINK = re.compile(r"(\]\()(?!\w+:|#)([^)\s#]+)(#[^)\s]*)?(\))")
 
 
@@ -70,7 +72,11 @@ def on_config(config: Any) -> Any:
 
 
 def on_post_build(config: Any) -> None:
+    """Refuses a page that would load anything from another place: readers may be offline, or watched."""
     shutil.rmtree(config.extra["tree"])
+    for page in Path(config.site_dir).rglob("*.html"):
+        if found := LOADED.search(page.read_text(encoding="utf-8")):
+            raise PluginError(f"{page.name} loads {found[1]}")
 
 
 def on_files(files: Files, config: Any) -> Files:
@@ -91,7 +97,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         if path == "README.md":
             path = OWN + "index.md"
         if path not in SITE_OF:
-            raise ValueError(f"{FROM[page.file.src_uri]}: the site has no page for the link to {found[2]}")
+            raise PluginError(f"{FROM[page.file.src_uri]}: the site has no page for the link to {found[2]}")
         return f"{found[1]}{posixpath.relpath(SITE_OF[path], place or '.')}{found[3] or ''}{found[4]}"
 
     return LINK.sub(linked, markdown)

@@ -30,8 +30,10 @@ PHRASES = {
 
 
 def pages() -> list[Path]:
-    found = [path for path in ROOT.rglob("*.md") if not {"build", ".venv", "node_modules"} & set(path.parts)]
-    return sorted(path for path in found if path != STYLE and not any(p.startswith(".") for p in path.parts[1:-1]))
+    """Every page of the repository, in order, but for the style page and what is built or installed."""
+    found = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
+    kept = (path for path in found if not any(part == "build" or part.startswith(".") for part in path.parts[:-1]))
+    return sorted(ROOT / path for path in kept if ROOT / path != STYLE)
 
 
 def wrong(text: str) -> Iterator[tuple[int, str, str]]:

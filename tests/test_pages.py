@@ -50,6 +50,11 @@ def nav(entries: list[object]) -> list[str]:
     return found
 
 
+def test_the_pages_are_found() -> None:
+    assert {ROOT / "README.md", ROOT / "programs/DSPY.md", SITE / "start.md"} <= set(PAGES)
+    assert words.STYLE not in PAGES
+
+
 def test_the_readme_is_read_in_a_few_minutes() -> None:
     assert len(README.split()) <= 700
     assert len(re.findall(r"!\[", README)) == 2
