@@ -14,6 +14,7 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs/pages"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+RESULTS = (ROOT / "experiments/RESULTS.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
 
 
@@ -110,8 +111,29 @@ def test_the_reference_has_every_public_name() -> None:
 
 
 def test_every_study_is_on_the_page_of_results() -> None:
-    linked = {path for path, _ in LINK.findall((ROOT / "experiments/RESULTS.md").read_text(encoding="utf-8"))}
+    linked = {path for path, _ in LINK.findall(RESULTS)}
     assert {f"results/{path.name}" for path in (ROOT / "experiments/results").glob("*.md")} <= linked
+
+
+def figures(text: str) -> set[str]:
+    """The numbers with a decimal point, without a leading zero."""
+    return {found.replace("0.", ".", 1) if found[:2] == "0." else found for found in re.findall(r"\d*\.\d+", text)}
+
+
+def test_the_summary_shows_figures_of_its_studies() -> None:
+    rows = re.findall(r"^\| (.+?) \| .+? \| (.*?) \| (\[.+\].*) \|$", RESULTS, re.MULTILINE)
+    assert len(rows) > 20
+    for question, figure, links in rows:
+        pages = [(ROOT / "experiments" / path).read_text(encoding="utf-8") for path, _ in LINK.findall(links)]
+        missing = figures(figure) - set().union(*map(figures, pages))
+        assert not missing, f"{question}: {missing}"
+
+
+def test_the_readme_shows_figures_of_the_results() -> None:
+    table = README.split("Measured on the same rows", 1)[1].split("Our plain prompt", 1)[0]
+    study = (ROOT / "experiments/results/readings.md").read_text(encoding="utf-8")
+    assert len(figures(table)) > 8
+    assert figures(table) <= figures(study)
 
 
 @pytest.mark.parametrize("page", sorted((SITE / "methods").glob("*.md")), ids=lambda path: path.stem)
