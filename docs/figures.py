@@ -1,6 +1,6 @@
 """Draws the figures of the README and the results from what stands in files.
 
-python docs/figures.py                    # experiments/figures/readings.svg, from the study's table
+python docs/figures.py                    # those of experiments/figures that stand beside a table
 python docs/figures.py demo-judge.json    # and docs/pages/assets/demo.svg, from the judge that `judgesmith demo` saved
 """
 
@@ -51,28 +51,53 @@ def readings() -> None:
     written(figure, ROOT / "experiments/figures/readings.svg")
 
 
+Row = tuple[str, float, float, float, str]
+
+
+def forest(rows: list[Row], label: str, limits: tuple[float, float], path: Path) -> None:
+    """Name, value, lower and upper end, colour: one line each, the last on top."""
+    figure, axes = plt.subplots(figsize=(7.5, 0.75 + 0.32 * len(rows)))
+    for y, (_, value, low, high, colour) in enumerate(rows):
+        axes.plot([low, high], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
+        axes.plot(value, y, "o", color=colour)
+        axes.annotate(f"{value:.2f}", (value, y), (0, 6), textcoords="offset points", ha="center", fontsize=8.5)
+    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
+    axes.set_ylim(-0.5, len(rows) - 0.2)
+    axes.set_xlim(*limits)
+    axes.axvline(0, color="#c8c8c8", linewidth=0.8, zorder=0)
+    axes.set_xlabel(label)
+    written(figure, path)
+
+
+def optimizers() -> None:
+    """Held-out Q of each arm and peer: the first table of experiments/results/optimizers.md."""
+    text = (ROOT / "experiments/results/optimizers.md").read_text(encoding="utf-8")
+    table = text.split("\n| wiki_da meaning, 40 labels |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
+    rows: list[Row] = []
+    for line in table:
+        name, said, *_ = (cell.strip() for cell in line.strip("|").split("|"))
+        value, low, high = (float(n) for n in re.findall(r"-?[\d.]+", said.replace("−", "-")))
+        rows.append((re.sub("[*`]", "", name), value, low, high, ORANGE if name.startswith("*") else BLUE))
+    label = "Q on held-out rows, 95 % interval; orange: other projects"
+    forest(rows[::-1], label, (-0.7, 2.2), ROOT / "experiments/figures/optimizers.svg")
+
+
 def demo(judge: Path) -> None:
     """Agreement of the demo's judge on its held-out rows, beside zero-shot and what no model is needed for."""
     told = json.loads(judge.read_text(encoding="utf-8"))["provenance"]
-    rows = [("length, overlap, repetition", told["surface"], GREY), ("zero-shot", told["zero_shot"], ORANGE)]
-    rows.append(("compiled", told["heldout"], BLUE))
-    figure, axes = plt.subplots(figsize=(7.5, 1.7))
-    for y, (_, found, colour) in enumerate(rows):
-        axes.plot([found["low"], found["high"]], [y, y], color=colour, linewidth=2.5, solid_capstyle="butt")
-        axes.plot(found["q"], y, "o", color=colour)
-        axes.annotate(f"{found['q']:.2f}", (found["q"], y), (0, 7), textcoords="offset points", ha="center")
-    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
-    axes.set_ylim(-0.5, len(rows) - 0.3)
-    axes.set_xlim(-3, 3)
-    axes.axvline(0, color="#c8c8c8", linewidth=0.8, zorder=0)
-    axes.set_xlabel(
-        f"Q with human ratings on {told['heldout']['n']} held-out rows, 95 % interval (3: perfect agreement)"
+    judges = (
+        ("length, overlap, repetition", "surface", GREY),
+        ("zero-shot", "zero_shot", ORANGE),
+        ("compiled", "heldout", BLUE),
     )
-    written(figure, ROOT / "docs/pages/assets/demo.svg")
+    rows = [(name, told[key]["q"], told[key]["low"], told[key]["high"], colour) for name, key, colour in judges]
+    label = f"Q with human ratings on {told['heldout']['n']} held-out rows, 95 % interval (3: perfect agreement)"
+    forest(rows, label, (-3, 3), ROOT / "docs/pages/assets/demo.svg")
 
 
 if __name__ == "__main__":
     with plt.rc_context(STYLE):
         readings()
+        optimizers()
         for given in sys.argv[1:]:
             demo(Path(given))
