@@ -27,7 +27,6 @@ from judgesmith.experiments.labelling.run import Wanted, open_store
 from judgesmith.testing.server import Server, judging
 
 __all__ = ["cli", "own_cache", "server"]
-pytestmark = pytest.mark.xdist_group("tutorials")
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = ROOT / "docs/pages/tutorials"
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -35,7 +34,7 @@ EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8")
 #: Pages with commands that need a model, a machine or a data set which is not here.
 READ = sorted(
     path
-    for path in [*(ROOT / "docs/pages").rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("[peo]*/*.md")]
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *(ROOT / "docs/pages").rglob("*.md")]
     if "$ judgesmith " in path.read_text(encoding="utf-8")
 )
 
