@@ -184,7 +184,11 @@ class Agreement:
         """For notebooks: the objective with its interval, and what Q is made of."""
         o = self.objective
         rows: list[tuple[str, Any]] = [(self.by.label, f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]")]
-        rows += [("Pearson r", f"{o.pearson:.2f}"), ("Spearman ρ", f"{o.spearman:.2f}"), ("Kendall τ", f"{o.kendall:.2f}")]
+        rows += [
+            ("Pearson r", f"{o.pearson:.2f}"),
+            ("Spearman ρ", f"{o.spearman:.2f}"),
+            ("Kendall τ", f"{o.kendall:.2f}"),
+        ]
         rows += [("rows", self.reached.n), ("failed", self.reached.failed)]
         rows += [("undefined", self.reason)] if self.reason else []
         return facts(rows)

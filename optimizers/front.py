@@ -11,7 +11,7 @@ from ..errors import OptionError
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, Sampling, language_model
 from .compiling import Compiler, default_optimizer, level_for
-from .progress import Progress
+from .progress import Progress, watching
 from .registry import build_optimizer
 from .report import CompileReport
 from .search.base import DemonstrationSearch
@@ -40,7 +40,8 @@ def compile(
     model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
     pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other
     labels to hold out, budget=Budget(…) stands for max_calls and max_cost, and inference=TaskInference(…) for how the
-    task is inferred. The same seed, labels and cache give the same judge.
+    task is inferred. progress: who is told what is done (`Progress`); by default a bar on a terminal or in a notebook,
+    else lines in the log. The same seed, labels and cache give the same judge.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.
@@ -48,17 +49,31 @@ def compile(
     model = language_model(lm, sampling=sampling, connection=connection)
     written_by = None if teacher is None else language_model(teacher, connection=connection)
 
+    with watching(progress, "compiling") as watcher:
+        made, report = _run(judge, labels, model, written_by, optimizer, watcher, options)
+    made.report = report
+    made._compiled = False  # DSPy leaves what is frozen out of the state of a program around it
+    return made
+
+
+def _run(
+    judge: Judge,
+    labels: Labels | Any,
+    model: LanguageModel,
+    teacher: LanguageModel | None,
+    optimizer: DemonstrationSearch | str | None,
+    progress: Progress,
+    options: dict[str, Any],
+) -> tuple[Judge, CompileReport | AspectsReport]:
     def compiler(part: Judge, its: Labels, **given: Any) -> Compiler:
         search = optimizer or default_optimizer(type(part))
         return Compiler(
             search=build_optimizer(search) if isinstance(search, str) else search,
-            teacher=written_by,
+            teacher=teacher,
             progress=progress,
             **{"level": level_for(its)} | given,
         )
 
-    made: Judge
-    report: CompileReport | AspectsReport
     if judge.by_aspect:
         every = _of_aspects(judge, labels)
         heldout = options.pop("heldout", None)
@@ -66,13 +81,9 @@ def compile(
         compilers = {
             name: compiler(part, every[name], heldout=held[name], **options) for name, part in judge.by_aspect.items()
         }
-        made, report = AspectsCompiler(compilers, progress).run(judge, every, model)
-    else:
-        labels = labels if isinstance(labels, Labels) else read_labels(labels)
-        made, report = compiler(judge, labels, **options).run(judge, labels, model)
-    made.report = report
-    made._compiled = False  # DSPy leaves what is frozen out of the state of a program around it
-    return made
+        return AspectsCompiler(compilers, progress).run(judge, every, model)
+    labels = labels if isinstance(labels, Labels) else read_labels(labels)
+    return compiler(judge, labels, **options).run(judge, labels, model)
 
 
 def _of_aspects(judge: Judge, labels: Any) -> dict[str, Labels]:

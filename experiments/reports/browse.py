@@ -32,7 +32,7 @@ def render(found: Browsed, target: Path) -> str:
         .render(
             folder=found.folder.resolve().name or "/",
             judges=[_judge(one, axis, found) for one in found.judges],
-            ticks=[(f"{tick:.4g}", _place(axis, tick)) for tick in axis.ticks()] if ends else [],
+            ticks=[(f"{tick:.4g}", _place(axis, tick)) for tick in axis.ticks()[::2]] if ends else [],
             scored=[
                 {"path": one.path, "rows": one.summary["rows"], "failed": one.summary["failures"],
                  "mean": plain_number(one.summary["mean_score"]["value"], 2),
@@ -86,7 +86,7 @@ def _judge(one: SavedJudge, axis: Axis, found: Browsed) -> dict[str, Any]:
         "tokens": " + ".join(_told(cost.get(key, "–")) for key in ("prompt_tokens", "completion_tokens"))
         if isinstance(cost, Mapping) else "–",
         "created": _told(one.said("provenance", "created") or "–"),
-        "optimizer": _told(one.said("provenance", "optimizer") or "–"),
+        "optimizer": _told(one.said("provenance", "optimizer", "name") or one.said("provenance", "optimizer") or "–"),
         "labels": f"{_told(labels.get('rows', '–'))} rows of {_told(labels.get('origin', '–'))}" if labels else "–",
         "scored": [file.path for file in found.scored if one.version.fingerprint in file.judges],
     }  # fmt: skip

@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-
 from ...datasets.perturbations.registry import Pair
 from ...errors import OptionError
 from ...programs.atomic import write_whole

@@ -72,11 +72,15 @@ def render(data: Scored, title: str = "") -> str:
         people=plain_number(_mean(data.sides[0].human), 2),
         gaps=any(not np.isnan(side.gap).all() for side in data.sides),
         start=start,
-        flags=[(name, bit) for bit, (name, there) in {
-            1: ("left to a person", any(row.deferred for row in data.rows)),
-            2: ("suspicious", any(row.suspicious for row in data.rows)),
-            4: ("used to compile the judge", any(row.seen for row in data.rows)),
-        }.items() if there],
+        flags=[
+            (name, bit)
+            for bit, (name, there) in {
+                1: ("left to a person", any(row.deferred for row in data.rows)),
+                2: ("suspicious", any(row.suspicious for row in data.rows)),
+                4: ("used to compile the judge", any(row.seen for row in data.rows)),
+            }.items()
+            if there
+        ],
         tables=[table for table in _tables(data) if table["rows"]],
         sides=[side.name for side in data.sides],
         systems=_systems(data.rows),
@@ -353,7 +357,9 @@ def _cell(mean: Mean, low: float, high: float) -> dict[str, Any]:
     digits = 3 if high - low <= 2 else 2 if high - low <= 20 else 1
     return {
         "value": plain_number(mean.value, digits),
-        "interval": f"[{plain_number(max(mean.low, low), digits)}, {plain_number(min(mean.high, high), digits)}]" if whole else "",
+        "interval": f"[{plain_number(max(mean.low, low), digits)}, {plain_number(min(mean.high, high), digits)}]"
+        if whole
+        else "",
         "bar": at(mean.value) if mean.n else None,
         "low": at(mean.low) if whole else 0,
         "width": round(at(mean.high) - at(mean.low), 2) if whole else 0,

@@ -42,13 +42,17 @@ def lead(found: Analysis) -> str:
     done = [line for line in found.lines if line.records]
     if not done:
         return "No cell is done yet."
-    best = max([line for line in done if line.whole] or done, key=lambda line: -math.inf if math.isnan(line.q) else line.q)
+    best = max(
+        [line for line in done if line.whole] or done, key=lambda line: -math.inf if math.isnan(line.q) else line.q
+    )
     seeds = f"{len(best.records)} seed{'s'[: len(best.records) != 1]}"
     told = f"{best.name} agrees best with people: Q {plain_number(best.q, 2)}{_limits(best.low, best.high)}"
     told += f" on held-out rows with {best.mean('labels'):.0f} labels and {best.mean('calls'):,.0f} calls ({seeds})."
     gap = best.baseline
     if gap is None:
-        return told + (f" No line is better than {best.arm}, the baseline." if best.arm == found.config.baseline else "")
+        return told + (
+            f" No line is better than {best.arm}, the baseline." if best.arm == found.config.baseline else ""
+        )
     d = gap.difference
     sure = "beyond chance" if gap.p_holm < ALPHA else "which may be chance"
     return (

@@ -135,7 +135,9 @@ class Analysis:
 
     def __repr__(self) -> str:
         done = sum(len(line.records) for line in self.lines)
-        return f"Analysis({self.config.study} study, {len(self.lines)} lines, {done} cells done, {self.missing} missing)"
+        return (
+            f"Analysis({self.config.study} study, {len(self.lines)} lines, {done} cells done, {self.missing} missing)"
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks: Q of every line with its interval, and what it is ahead of the baseline."""

@@ -23,7 +23,8 @@ def demo(
     lm: Annotated[str, typer.Option("--lm", help="Another model to try it with.")] = "local/smollm2-135m",
     as_json: Json = False,
 ) -> None:
-    """See it work: compile a judge from 48 labelled sentences on a small model inside this process, then score."""
+    """See it work: compile a judge from 48 labelled sentences on a small model inside this process, score new ones,
+    and look at the report. One to three minutes on two cores."""
     from importlib.resources import as_file, files
 
     from ..experiments.compile_run import READ, CompileRun, Setup
@@ -46,18 +47,43 @@ def demo(
         code = compile_judge(run, as_json=as_json)
         if as_json or code:
             raise typer.Exit(code)
-        _score(folder / "new_outputs.jsonl", output, lm)
-    out.print(f"\nLook inside with: judgesmith show {escape(str(output))}")
+        page = _score(folder / "new_outputs.jsonl", output, lm)
+    judge = escape(str(output))
+    out.print(f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:")
+    out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
+    out.print(f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained", soft_wrap=True)
+    out.print("  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
+              soft_wrap=True)  # fmt: skip
 
 
-def _score(rows: Path, judge_file: Path, lm: str) -> None:
+def _score(rows: Path, judge_file: Path, lm: str) -> Path:
+    """Judge new rows by the saved file, show the verdicts and write them and their report; the report's path."""
     from ..datasets.loading import iter_rows
-    from ..experiments.console import out
+    from ..experiments.console import Watch, out
     from ..experiments.opening import open_judge, quiet
+    from ..experiments.reports.rows import read_scored
+    from ..experiments.reports.spans import render
+    from ..experiments.scoring import Run, rows_for, score_rows
+    from ..programs.atomic import write_whole
+    from ..signatures.values import Verdict
     from .rendering import show_verdict
 
+    scored, page = judge_file.with_suffix(".scored.jsonl"), judge_file.with_suffix(".html")
     with quiet():
         judge = open_judge(judge_file, lm)
+        with Watch("scoring") as watch:
+            score_rows(Run(judge, scored, False, watch), rows_for(scored, rows), "overwrite")
         out.rule("New outputs, judged by the saved file")
-        for row, _ in iter_rows(rows):
-            show_verdict(row.id, row.output, judge.score(row.source, row.output), str(judge.scale))
+        flagged = []
+        for row, record in iter_rows(scored):
+            # The row says which aspect was judged; a verdict does not.
+            verdict = Verdict.model_validate({k: v for k, v in record["verdict"].items() if k != "aspect"})
+            show_verdict(row.id, row.output, verdict, str(judge.scale))
+            flagged += [row.id] * bool(verdict.suspicious)
+        if flagged:
+            out.print(
+                f"\n[yellow]{', '.join(map(escape, flagged))} addresses the judge: what asks for a score was left out of "
+                "the prompt, and the row is flagged for a person to look at.[/yellow]"
+            )
+        write_whole(page, render(read_scored(scored), "New outputs, judged by the demo's judge"))
+    return page

@@ -404,7 +404,9 @@ def test_readings_are_bars_in_proportion_and_their_words_escaped(tmp_path: Path)
     assert "3.40 on average; …" not in text  # what the bars say is not said twice
 
 
-@pytest.mark.parametrize("details", [[], {"readings": 3}, {"base": "x", "readings": {"a": 1}}, {"base": 1, "readings": {}}])
+@pytest.mark.parametrize(
+    "details", [[], {"readings": 3}, {"base": "x", "readings": {"a": 1}}, {"base": 1, "readings": {}}]
+)
 def test_details_of_another_shape_are_no_readings(tmp_path: Path, details: Any) -> None:
     text = page_of(tmp_path, [row("a", details=details, explanation="said")]).split("<script")[0]
     assert "training rows" not in text and "said" in text
