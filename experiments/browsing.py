@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import math
 import os
@@ -95,7 +96,7 @@ class Browsed:
         shown = 0
         for several in groups.values():
             several.sort(key=lambda one: (str(one.said("provenance", "created") or ""), one.path))
-            for one, other in zip(several, several[1:], strict=False):
+            for one, other in itertools.pairwise(several):
                 if shown < MOST_DIFFS:
                     shown += 1
                     yield one, other, compare_judges(one.read, other.read)

@@ -46,7 +46,7 @@ class Silent:
 
 
 class Logged:
-    """A line in the log of `judgesmith` (level INFO) now and then: how many steps are done, of how many so far known."""
+    """A line in the log of `judgesmith` (level INFO) now and then: steps done, of those known so far."""
 
     def __init__(self, title: str) -> None:
         self._title, self._stage, self._done, self._total = title, "", 0, 0

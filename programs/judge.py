@@ -177,7 +177,7 @@ class Judge(Quiet):
         return "" if self._language_model is None else str(self._language_model.name)
 
     def _agreed(self) -> str:
-        """The signature of its agreement on held-out rows, "" for a judge that was not compiled. From a file, perhaps."""
+        """The signature of its agreement on held-out rows, "" where it was not compiled. From a file, perhaps."""
         heldout = self.provenance.get("heldout")
         return str(heldout.get("signature") or "") if isinstance(heldout, Mapping) else ""
 

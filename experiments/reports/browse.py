@@ -41,7 +41,8 @@ def render(found: Browsed, target: Path) -> str:
                 for one in found.scored
             ],
             studies=[
-                {"path": one.path, "href": quote((base / one.page).as_posix()) if one.page else "", "failed": one.failed,
+                {"path": one.path, "failed": one.failed,
+                 "href": quote((base / one.page).as_posix()) if one.page else "",
                  "arms": [(title, plain_number(q, 2), cells, plain_number(calls, 0))
                           for title, (q, cells, calls) in sorted(one.arms.items(), key=lambda a: -_last(a[1][0]))]}
                 for one in found.studies

@@ -107,9 +107,9 @@ PIECES = (
     '</div>\n</div>\n<div class="text why" dir="auto">', '</div>\n</div>\n', '<details data-t="', '"><summary>',
     '</summary><div class="text" dir="auto"></div></details>\n', '</article>', '</strong> <span class="ci">',
     '</strong>', '<strong>', '</bdi> · ', '<bdi>', '</bdi>', ' <span class="track free" aria-hidden="true">',
-    '<b style="left:', '%;width:', '%"></b>', '<u class="hollow" style="left:', '%"></u><u style="left:', '%"></u></span>',
-    ' places of 100 apart', '</span>', '<span class="', '<mark class="g', '" tabindex="0" data-e="', '</mark>',
-    '<li class="g', ' · system ',
+    '<b style="left:', '%;width:', '%"></b>', '<u class="hollow" style="left:', '%"></u><u style="left:',
+    '%"></u></span>', ' places of 100 apart', '</span>', '<span class="', '<mark class="g', '" tabindex="0" data-e="',
+    '</mark>', '<li class="g', ' · system ',
 )  # fmt: skip
 #: U+0085 ends a line for some readers.
 _SIGNS = [chr(k) for k in range(0x80, 0xA0) if k != 0x85]

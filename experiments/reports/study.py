@@ -114,7 +114,7 @@ def _charts(found: Analysis, keys: dict[str, int]) -> Iterator[dict[str, Any]]:
         axis = Axis.of(words, [max(1.0, line.mean(x)) for line in done], logarithmic=True)
         lines = [series(name, x) for name in names]
         yield {"title": title, "svg": plot(lines, axis, y, width=460, height=300, line="zero"),
-               "about": "Means over the seeds with 95 % intervals; labels and calls on a logarithmic axis."}  # fmt: skip
+               "about": "Means over the seeds with 95 % intervals; the lower axis is logarithmic."}  # fmt: skip
     dots = list(_candidates(done))
     if dots:
         lines = [

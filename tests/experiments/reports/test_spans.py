@@ -632,8 +632,9 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: P
         return _SET % json.dumps(controls)
 
     first, worst, failed, words, system, severe, low, apart, fluent, gap, next_page, fold, tip, gone = in_browser(
-        path, tmp_path / "profile", _IDS, asked(), asked(failed=True), asked(text="REASON 44"), asked(system="1", sort="id"),
-        asked(severity="5", sort=""), asked(low="7", high="7", sort=""), asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
+        path, tmp_path / "profile", _IDS, asked(), asked(failed=True), asked(text="REASON 44"),
+        asked(system="1", sort="id"), asked(severity="5", sort=""), asked(low="7", high="7", sort=""),
+        asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
         asked(sort="errors"), f"document.querySelectorAll('[data-step]')[1].click(), {_IDS}",
         """(() => { const fold = document.querySelector("details[data-t]"); fold.open = true;
           return fold.lastElementChild.textContent; })()""",
