@@ -71,7 +71,7 @@ def _p(gap: Gap) -> str:
 
 def _axis(lines: Sequence[Line]) -> dict[str, Any]:
     axis = Axis.of("", [0.0, *(v for line in lines for v in (line.q, line.low, line.high))])
-    return {"ticks": [(f"{tick:.4g}", round(100 * axis.place(tick), 1)) for tick in axis.ticks()],
+    return {"ticks": [(f"{tick:.4g}", round(100 * axis.place(tick), 1)) for tick in axis.ticks()[::2]],
             "zero": round(100 * axis.place(0.0), 1),
             "at": {id(line): tuple(round(100 * axis.place(v), 1) if not math.isnan(v) else 0.0
                                    for v in (line.q, line.low, line.high)) for line in lines}}  # fmt: skip
@@ -124,8 +124,8 @@ def _charts(found: Analysis, keys: dict[str, int]) -> Iterator[dict[str, Any]]:
         x_axis = Axis.of("Q on training rows, of every candidate", [point.x for _, point in dots])
         y_axis = Axis.of("Q on held-out rows, of the chosen one", [point.y for _, point in dots])
         yield {"title": "Candidates", "svg": plot(lines, x_axis, y_axis, width=460, height=300, line="diagonal"),
-               "about": "A column of dots would be a search whose candidates differ little; right of the dotted line, "
-               "training rows promised more than the held-out rows kept."}  # fmt: skip
+               "about": "A dot is a candidate of a search, at the height of the one that was chosen. Right of the dotted line, "
+               "training rows promised more than held-out rows kept."}  # fmt: skip
 
 
 def _candidates(lines: Sequence[Line]) -> Iterator[tuple[str, Point]]:
