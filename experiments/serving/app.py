@@ -200,7 +200,15 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
+        headers, spans = dict(scope["headers"]), self.service.spans
+        if spans is None:
+            await self._answer(scope, headers, receive, send)
+            return
+        with spans.request(scope["method"], headers) as span:
+            await self._answer(scope, headers, receive, send)
+            spans.answered(span, scope["method"], _route(scope), scope["judgesmith"])
+
+    async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         identity = given if _IDENTITY.fullmatch(given) else uuid.uuid4().hex[:16]
         told: dict[str, Any] = {"status": 500}
@@ -271,7 +279,7 @@ class Gate:
         return receiving
 
     def _tell(self, scope: Scope, told: dict[str, Any], identity: str, seconds: float) -> None:
-        route = SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
+        route = _route(scope)
         self.service.metrics.of(self.service.metrics.requests, route, told["status"]).inc()
         if self.log:
             line = {
@@ -279,6 +287,11 @@ class Gate:
                 "route": route, "ms": round(1000 * seconds, 1),
             } | told  # fmt: skip
             sys.stderr.write(orjson.dumps(line).decode() + "\n")
+
+
+def _route(scope: Scope) -> str:
+    """Of few, whatever is asked for."""
+    return SCORE if scope["path"] == SCORE else getattr(scope.get("route"), "path", "other")
 
 
 class _TooLong(Exception):

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -255,8 +255,10 @@ class Jobs:
         # A meter of its own: other rows count on the judge's.
         judge = served.judge.copy_for(_language_model=served.lm.metered())
         run = _JobRun(judge, folder / RESULTS, jobs=self, served=served)
+        spans = self.service.spans
         try:
-            score_rows(run, _rows(folder / ROWS))
+            with nullcontext() if spans is None else spans.job(served.name, served.mark, about["rows"]):
+                score_rows(run, _rows(folder / ROWS))
         except _Halted:
             run.note("queued")
         except JudgesmithError as problem:

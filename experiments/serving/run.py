@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dspy
 import uvicorn
 
-from ...errors import OptionError
+from ...errors import MissingExtraError, OptionError
 from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import price
@@ -22,6 +22,9 @@ from ...programs.models.transport import Reply
 from .app import application
 from .jobs import Jobs
 from .service import Bounds, Service
+
+if TYPE_CHECKING:
+    from .spans import Spans
 
 #: The variable that holds the keys, separated by commas: with several, keys can be rotated.
 KEYS = "JUDGESMITH_API_KEY"
@@ -65,6 +68,18 @@ def many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
+def spans() -> Spans:
+    """Spans that are sent where the environment says. Raises MissingExtraError."""
+    try:
+        from .spans import Spans, exporting
+
+        return Spans(exporting())
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"--otel needs {error.name}, which is not installed: pip install 'judgesmith[otel]'"
+        ) from None
+
+
 def serve(
     judges: Mapping[str, Judge],
     listening: socket.socket,
@@ -74,11 +89,12 @@ def serve(
     log: bool = True,
     started: Callable[[Service], None] = lambda _: None,
     signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
+    traced: bool = False,
 ) -> None:
     """Answer until one of the signals, then finish what was accepted; a second one hands it back at once. jobs: the
-    folder that keeps them."""
+    folder that keeps them. traced: with OpenTelemetry's spans. Raises MissingExtraError where that is not installed."""
     many_files()
-    service = Service(judges, bounds)
+    service = Service(judges, bounds, spans() if traced else None)
     kept = Jobs(service, jobs)
     for served in service.judges.values():
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
@@ -105,4 +121,6 @@ def serve(
     while True:
         with suppress(NotYet):
             running.result(timeout=0.2)
-            return
+            break
+    if service.spans is not None:
+        service.spans.close()

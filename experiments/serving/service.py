@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import JudgesmithError, ModelError, OptionError
 from ...programs.artifact import fingerprint
@@ -17,6 +17,9 @@ from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
 from ...signatures.values import Item, Verdict
 from .metrics import Metrics
+
+if TYPE_CHECKING:
+    from .spans import Spans
 
 #: Seconds between two looks at a model that does not answer.
 LOOK_AGAIN = 5.0
@@ -80,7 +83,7 @@ class Served:
 class Service:
     """Judges by name. All coroutines run on the engine's loop."""
 
-    def __init__(self, judges: Mapping[str, Judge], bounds: Bounds | None = None) -> None:
+    def __init__(self, judges: Mapping[str, Judge], bounds: Bounds | None = None, spans: Spans | None = None) -> None:
         for name, judge in judges.items():
             if judge.whole_documents:
                 raise OptionError(
@@ -89,6 +92,10 @@ class Service:
         self.bounds = bounds or Bounds()
         self.metrics = Metrics()
         self.judges = {name: Served(name, judge, judge.lm) for name, judge in judges.items()}
+        self.spans = spans
+        if spans is not None:
+            for lm in {id(served.lm): served.lm for served in self.judges.values()}.values():
+                spans.trace_calls(lm)
         self.waiting = 0
         self.stopping = False
         self._handing_back = False
@@ -173,6 +180,14 @@ class Service:
 
     async def score(self, served: Served, item: Item) -> Verdict:
         """The verdict on an accepted row. Raises Refused."""
+        if self.spans is None:
+            return await self._score(served, item)
+        with self.spans.row(served.name, served.mark) as judged:
+            verdict = await self._score(served, item)
+            judged(verdict)
+            return verdict
+
+    async def _score(self, served: Served, item: Item) -> Verdict:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)

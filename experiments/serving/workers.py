@@ -44,6 +44,7 @@ class Order:
     bounds: Bounds
     jobs: Path
     log: bool = True
+    traced: bool = False
 
     def share(self, workers: int) -> Order:
         """Of one process among several: together they keep to the bounds. Raises OptionError where they cannot."""
@@ -65,7 +66,10 @@ class Order:
         use_fast_loop()
         with quiet():
             judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
-            serve(judges, listening, self.jobs, bounds=self.bounds, log=self.log, started=lambda _: started(), **more)
+            serve(
+                judges, listening, self.jobs, bounds=self.bounds, log=self.log, traced=self.traced,
+                started=lambda _: started(), **more,
+            )  # fmt: skip
 
 
 def _work(order: Order, listening: socket, started: Any) -> None:

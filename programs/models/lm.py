@@ -220,6 +220,11 @@ class LanguageModel:
     async def close(self) -> None:
         await self._transport.close()
 
+    def around_calls(self, wrap: Callable[[Callable[[Request], Awaitable[Reply]]], Any]) -> None:
+        """Have each call that is sent go through `wrap(send)`, for whoever traces them. For all who share the
+        connection."""
+        self._transport.send = wrap(self._transport.send)  # type: ignore[method-assign]
+
     # -- calling
 
     async def complete(

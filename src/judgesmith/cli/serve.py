@@ -51,6 +51,10 @@ def serve(
         int, typer.Option(help="Bytes of a job, a row a line.", min=1, rich_help_panel="Bounds")
     ] = 268_435_456,
     quiet_log: Annotated[bool, typer.Option("--no-log", help="No line of JSON on stderr for each request.")] = False,
+    otel: Annotated[
+        bool,
+        typer.Option("--otel", help="Send OpenTelemetry spans by OTLP over HTTP, where the OTEL_… variables say."),
+    ] = False,
     lm: LM = None,
     api_base: ApiBases = None,
     timeout: Timeout = 120.0,
@@ -88,7 +92,7 @@ def serve(
         err.print(f"serving {', '.join(files)} at {address}", markup=False, soft_wrap=True)
 
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as passing:
-        order = Order(files, lm, where, bounds, (jobs or Path(passing)).resolve(), not quiet_log)
+        order = Order(files, lm, where, bounds, (jobs or Path(passing)).resolve(), not quiet_log, otel)
         if workers == 1:
             order.run(listening, started)
         else:
