@@ -2,7 +2,9 @@
 
 The input is cut into parts. A worker judges a part into a file that grows row by row, as `judgesmith score` does, and
 renames it when it is whole; whoever takes the part after a kill goes on with that file. So a row is never twice in the
-output, and what is asked again is what was in flight.
+output, and what is asked again is what was in flight. On object storage, where files neither grow nor are renamed, the
+growing file stands on the worker's own disk, and the whole part is sent, then its summary: without that it counts as
+not there.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import os
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,18 +29,21 @@ from ..datasets.records import Row
 from ..errors import JudgesmithError, MissingExtraError, OptionError
 from ..programs import artifact
 from ..programs.atomic import write_whole
+from ..programs.models.cache import default_cache_path
 from ..programs.models.lm import Connection
 from .alone import TakenError, alone
 from .console import Watch
 from .limits import Limits
 from .opening import open_judge, quiet
 from .scoring import Run, ScoreSummary, score_rows
+from .storage import Storage
 
 #: Seconds that a worker waits for a killed one to let go of a part.
 PATIENCE = 60.0
 #: Parts that a worker has at once: the calls that the end of one leaves free are the next one's. By simulation (64
 #: endpoints, skewed lengths) this halves what stands idle.
 PARTS_AT_ONCE = 2
+MANIFEST = "manifest.json"
 COUNTED = (
     "rows", "scored", "failed", "repaired", "suspicious", "resumed", "seen", "calls", "cached_calls", "prompt_tokens",
     "completion_tokens",
@@ -61,17 +68,26 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file of rows: which columns play a role, and how many of its first rows are judged."""
+    """A file of rows: which columns play a role, and how many of its first rows are judged. stored: of the copy of a
+    file on object storage, what tells that from others."""
 
     path: Path
     columns: Mapping[str, str] | None = None
     limit: int | None = None
+    stored: Mapping[str, Any] | None = None
 
     def parts(self, size: int) -> Iterator[Rows]:
         """Its rows, `size` at a time."""
         rows = itertools.islice(iter_rows(self.path, columns=self.columns), self.limit)
         while part := list(itertools.islice(rows, size)):
             yield part
+
+    def about(self) -> dict[str, Any]:
+        """What tells it from other inputs."""
+        if self.stored is not None:
+            return dict(self.stored)
+        told = self.path.stat()
+        return {"input": self.path.name, "bytes": told.st_size, "changed": told.st_mtime_ns}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +103,14 @@ class Judging:
 @dataclass(frozen=True, slots=True)
 class Order:
     """What every worker has to know: the saved judge as text, the model and how it is reached, and the folder, which
-    all of them see."""
+    all of them see; or, with stored (an address), one of its own, from which whole parts are sent there."""
 
     judge: str
     lm: str | None
     where: Connection
     folder: Path
     raw: bool = False
+    stored: str | None = None
 
 
 class Scorer:
@@ -121,6 +138,13 @@ class Scorer:
                     raise
                 time.sleep(0.2)
         told = summary.to_dict()
+        if self.order.stored is not None:
+            stored = Storage(self.order.stored)
+            stored.write(whole.name, growing)
+            kept = told | {"bytes": growing.stat().st_size}
+            stored.write(summary_file(self.order.folder, number).name, json.dumps(kept).encode())
+            growing.unlink()
+            return told
         write_whole(summary_file(self.order.folder, number), json.dumps(told))
         growing.replace(whole)
         return told
@@ -133,6 +157,19 @@ def part_file(folder: Path, number: int, *, growing: bool = False) -> Path:
 
 def summary_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:06d}.summary.json"
+
+
+def told_of(order: Order, number: int) -> dict[str, Any] | None:
+    """The summary of a part that is whole; None of another."""
+    part, summary = part_file(order.folder, number), summary_file(order.folder, number)
+    if order.stored is None:
+        there = part.exists() and summary.exists()
+        return json.loads(summary.read_text(encoding="utf-8")) if there else None
+    stored = Storage(order.stored)
+    if stored.size(summary.name) is None:
+        return None
+    told: dict[str, Any] = json.loads(stored.read(summary.name))
+    return told if stored.size(part.name) == told["bytes"] else None
 
 
 @dataclass(slots=True)
@@ -164,7 +201,7 @@ class _Progress:
 def score_on_ray(
     judging: Judging,
     source: Input,
-    output: Path,
+    output: Path | str,
     cluster: Cluster,
     *,
     overwrite: bool = False,
@@ -172,7 +209,7 @@ def score_on_ray(
     limits: Limits | None = None,
 ) -> ScoreSummary:
     """Judge every row of a file with a saved judge on a Ray cluster. output: a folder of parts, or a .jsonl file, which
-    is put together from its parts at the end. The same command goes on after any kill.
+    is put together from its parts at the end; on object storage its address. The same command goes on after any kill.
 
     Raises what `score_file` raises, and MissingExtraError without Ray.
     """
@@ -182,49 +219,83 @@ def score_on_ray(
     read = artifact.read(judging.judge)
     if artifact.build(read).whole_documents:
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --on ray")
-    joined = output.suffix.lower() == ".jsonl"
-    folder = (output.with_name(f"{output.name}.parts") if joined else output).resolve()
-    if joined and output.exists() and not overwrite:
+    joined = str(output).lower().endswith(".jsonl")
+    parts = f"{output}.parts" if joined else str(output)
+    there = Storage(output).size() is not None if isinstance(output, str) else output.exists()
+    if joined and there and not overwrite:
         raise OptionError(f"{output} is there and complete; give another -o, or --overwrite")
-    order = Order(judging.judge.read_text(encoding="utf-8"), judging.lm, judging.where, folder, judging.raw)
+    stored = parts if isinstance(output, str) else None
+    # What stands on other machines is not seen here: one command at a time on this one.
+    folder = Path(parts).resolve() if stored is None else _own_folder(parts)
+    order = Order(judging.judge.read_text(encoding="utf-8"), judging.lm, judging.where, folder, judging.raw, stored)
     progress = _Progress(watch, limits)
     started = time.monotonic()
     with alone(folder, folder=True):
-        _manifest(folder, order, source, cluster.part, overwrite)
+        run = _manifest(order, source, cluster.part, overwrite)
+        if stored is not None:
+            order = replace(order, folder=_own_folder(run))
         count = _judge_parts(order, source.parts(cluster.part), cluster, progress)
         if joined:
-            _join(folder, count, output)
-    if joined:
+            _join(order, count, output)
+    if joined or stored is not None:
         with suppress(OSError):  # somebody else's files are in it
             folder.rmdir()
     progress.summary.seconds = time.monotonic() - started
     return progress.summary
 
 
-def _manifest(folder: Path, order: Order, source: Input, part: int, overwrite: bool) -> None:
-    """Notes whose parts these are. Raises OptionError where they are another judge's or input's."""
-    about = source.path.stat()
+def _own_folder(name: str) -> Path:
+    """A folder of this machine for what belongs to an address or a run."""
+    return default_cache_path().with_name("parts") / sha256(name.encode()).hexdigest()[:24]
+
+
+def _manifest(order: Order, source: Input, part: int, overwrite: bool) -> str:
+    """Notes whose parts these are; the name of the run that began them. Raises OptionError where they are another
+    judge's or input's."""
+    folder, stored = order.folder, None if order.stored is None else Storage(order.stored)
     mark = artifact.fingerprint_of(artifact.Artifact.of(json.loads(order.judge)))
     now = {
-        "format": "judgesmith.parts/1", "judge": mark,
-        "lm": order.lm, "rows_of_a_part": part, "limit": source.limit, "input": source.path.name,
-        "bytes": about.st_size,
-        "changed": about.st_mtime_ns,
-    }  # fmt: skip
-    path = folder / "manifest.json"
+        "format": "judgesmith.parts/1", "judge": mark, "lm": order.lm, "rows_of_a_part": part, "limit": source.limit,
+    } | source.about()  # fmt: skip
+    before: dict[str, Any] | None = None
     if overwrite:
-        for old in (*folder.glob("part-*.json*"), *folder.glob("growing-*.jsonl")):
-            old.unlink()
-    elif path.exists():
-        try:
-            before = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            before = {}
-        if other := [name for name, value in now.items() if before.get(name) != value]:
-            raise OptionError(
-                f"{folder} has parts of another run ({', '.join(other)} differ); give another -o, or --overwrite"
-            )
-    write_whole(path, json.dumps(now))
+        _clear(folder, stored)
+    else:
+        before = _noted(folder, stored)
+    if before is not None and (other := [name for name, value in now.items() if before.get(name) != value]):
+        where = order.stored or folder
+        raise OptionError(
+            f"{where} has parts of another run ({', '.join(other)} differ); give another -o, or --overwrite"
+        )
+    run = str((before or {}).get("run") or uuid.uuid4().hex)
+    text = json.dumps(now | {"run": run})
+    if stored is None:
+        write_whole(folder / MANIFEST, text)
+    else:
+        stored.write(MANIFEST, text.encode())
+    return run
+
+
+def _noted(folder: Path, stored: Storage | None) -> dict[str, Any] | None:
+    """What the manifest says; None where there is none."""
+    try:
+        if stored is None:
+            found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        else:
+            found = json.loads(stored.read(MANIFEST))
+    except FileNotFoundError:
+        return None
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _clear(folder: Path, stored: Storage | None) -> None:
+    if stored is not None:
+        stored.remove("part-*.json*")
+        return
+    for old in (*folder.glob("part-*.json*"), *folder.glob("growing-*.jsonl")):
+        old.unlink()
 
 
 def _judge_parts(order: Order, parts: Iterator[Rows], cluster: Cluster, progress: _Progress) -> int:
@@ -251,8 +322,7 @@ def _judge_parts(order: Order, parts: Iterator[Rows], cluster: Cluster, progress
 
         for number, rows in enumerate(parts):
             count += 1
-            if part_file(order.folder, number).exists() and summary_file(order.folder, number).exists():
-                told = json.loads(summary_file(order.folder, number).read_text(encoding="utf-8"))
+            if (told := told_of(order, number)) is not None:
                 progress.add(told, there=True)
                 continue
             while not free:
@@ -284,16 +354,23 @@ def _ray(cluster: Cluster) -> Iterator[Any]:
             ray.shutdown()
 
 
-def _join(folder: Path, count: int, output: Path) -> None:
+def _join(order: Order, count: int, output: Path | str) -> None:
     """All parts as one file, then no parts any more."""
+    names = [part_file(order.folder, number).name for number in range(count)]
+    if isinstance(output, str):
+        stored = Storage(order.stored or "")
+        Storage(output).write("", itertools.chain.from_iterable(map(stored.pieces, names)))
+        stored.remove("part-*.json*", MANIFEST)
+        return
+    folder = order.folder
     beside = output.with_name(f".{output.name}.joining")
     with beside.open("wb") as file:
-        for number in range(count):
-            with part_file(folder, number).open("rb") as part:
+        for name in names:
+            with (folder / name).open("rb") as part:
                 while piece := part.read(1 << 20):
                     file.write(piece)
     beside.replace(output)
-    for old in (*folder.glob("part-*.json*"), folder / "manifest.json"):
+    for old in (*folder.glob("part-*.json*"), folder / MANIFEST):
         old.unlink()
 
 

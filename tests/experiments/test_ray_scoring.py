@@ -143,7 +143,7 @@ class Task:
         self.told = told
 
 
-def on_ray(rows: Path, judge: Path, out: Path, server: Any) -> tuple[Any, ...]:
+def on_ray(rows: Path | str, judge: Path, out: Path | str, server: Any) -> tuple[Any, ...]:
     parts = ("--on", "ray", "--workers", 2, "--part-rows", 4)
     return ("score", rows, "--judge", judge, "-o", out, *parts, "--api-base", server.base, "--json")
 
@@ -166,6 +166,72 @@ def test_a_killed_driver_goes_on_and_no_row_is_twice_in_the_output(
     assert len(server.judged) == 30
     assert not (tmp_path / "out.jsonl.parts").exists()
     assert cli(*command).code == 2  # it is there and complete
+
+
+@pytest.fixture
+def bucket() -> Any:
+    """fsspec's storage in memory, empty."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    yield memory
+    memory.store.clear()
+
+
+def test_object_storage_holds_whole_parts_and_a_killed_command_goes_on(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = rows_file(30).read_bytes()
+    bucket.pipe("/in/rows.jsonl", given)
+    out = "memory://out/scored.jsonl"
+    command = (*on_ray("memory://in/rows.jsonl", judge_file, out, server), "--no-cache")
+    monkeypatch.setitem(sys.modules, "ray", Local(stop_after=1))
+    assert cli(*command).code == 130
+    parts = sorted(path.rpartition("/")[2] for path in bucket.find("/out"))
+    assert {"manifest.json", "part-000000.jsonl", "part-000000.summary.json"} <= set(parts)
+    assert not any("growing" in name for name in parts)
+    asked = len(server.judged)
+    cut = bucket.cat("/out/scored.jsonl.parts/part-000000.jsonl")
+    bucket.pipe("/out/scored.jsonl.parts/part-000000.jsonl", cut[:-9])  # as a storage without atomic writes leaves it
+    monkeypatch.setitem(sys.modules, "ray", Local())
+    done = cli(*command)
+    assert (done.code, done.json["rows"], done.json["scored"], done.json["output"]) == (0, 30, 30, out)
+    assert done.json["resumed"] == asked - 4
+    assert len(server.judged) == 34
+    written = [json.loads(line) for line in bucket.cat("/out/scored.jsonl").splitlines()]
+    assert [row["id"] for row in written] == [f"r{n:03d}" for n in range(30)]
+    assert list(bucket.find("/out")) == ["/out/scored.jsonl"]
+    assert "is there and complete" in cli(*command).err
+
+    bucket.pipe("/in/rows.jsonl", given.replace(b"r029", b"r030"))
+    assert cli(*command, "--overwrite").code == 0
+    assert json.loads(bucket.cat("/out/scored.jsonl").splitlines()[-1])["id"] == "r030"
+
+
+def test_storage_that_cannot_be_used_says_what_is_missing(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    for rows, out, told in (
+        ("s3://bucket/rows.jsonl", "memory://out.jsonl", "needs s3fs, which is not installed: pip install s3fs"),
+        (rows_file(4), "s3://bucket/out", "needs s3fs"),
+        ("memory://absent.jsonl", "memory://out.jsonl", "memory://absent.jsonl does not exist"),
+        ("nowhere://rows.jsonl", "memory://out.jsonl", "nowhere"),
+    ):
+        refused = cli(*on_ray(rows, judge_file, out, server))
+        assert (refused.code, told in " ".join(refused.err.split())) == (2, True), refused.err
+    alone = cli("score", "memory://rows.jsonl", "--judge", judge_file, "--api-base", server.base)
+    assert (alone.code, "object storage goes with --on ray" in alone.err) == (2, True)
+
+
+def test_a_cluster_that_writes_to_storage(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray")
+    out = tmp_path / "far" / "out"
+    done = cli(*on_ray(rows_file(10).as_uri(), judge_file, out.as_uri(), server))
+    assert (done.code, done.json["rows"], done.json["scored"]) == (0, 10, 10)
+    parts = sorted(out.glob("part-*.jsonl"))
+    assert [row["id"] for part in parts for row in lines(part)] == [f"r{n:03d}" for n in range(10)]
 
 
 def test_a_cluster_on_this_machine(

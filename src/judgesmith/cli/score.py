@@ -59,10 +59,13 @@ PartRows = Annotated[int, typer.Option(help="Rows of a part, which one worker ju
 
 
 def score(
-    rows: Annotated[Path, typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet")],
+    rows: Annotated[
+        str,
+        typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet; with --on ray also s3://… and the like."),
+    ],
     judge: Annotated[Path, typer.Option(help="A judge that `compile` saved.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help=".jsonl or .csv; default ROWS.scored.jsonl")
+        str | None, typer.Option("-o", "--output", help=".jsonl or .csv; default ROWS.scored.jsonl")
     ] = None,
     lm: LM = None,
     columns: Columns = None,
@@ -95,12 +98,15 @@ def score(
     labels gives each score an interval that holds people's score for 90 % of new rows (`verdict.interval`). A judge of
     several aspects gives each a verdict (`verdict.aspects`; in .csv columns judge_score.ASPECT) and the mean as score.
     """
+    from contextlib import ExitStack
+
     from ..datasets.loading import count_rows
     from ..experiments.console import Watch, out, print_json
     from ..experiments.deferral import mark_deferred, refuse_deferring
     from ..experiments.limits import Limits
     from ..experiments.opening import column_roles, connection, open_judge, quiet
     from ..experiments.scoring import Existing, Run, plan, rows_for, score_rows
+    from ..experiments.storage import fetched, is_address
 
     if overwrite and retry_failed:
         raise OptionError("--overwrite judges all rows anew, --retry-failed those without a score; give one of them")
@@ -108,13 +114,16 @@ def score(
     limits = Limits.of(max_calls, max_cost, max_failed)
     where = connection(api_base, timeout, concurrency, rpm, no_cache)
     roles = column_roles(columns or [])
-    with quiet():
+    target = output or _beside(rows)
+    if on is None and (far := next(filter(is_address, (rows, target)), None)):
+        raise OptionError(f"{far}: object storage goes with --on ray")
+    with quiet(), ExitStack() as opened:
+        path, stored = opened.enter_context(fetched(rows)) if is_address(rows) else (Path(rows), None)
         if dry_run:
-            told = plan(judge, lm, where, rows, columns=roles, limit=limit)
+            told = plan(judge, lm, where, path, columns=roles, limit=limit)
             print_json(told.to_dict()) if as_json else out.print(str(told), markup=False, soft_wrap=True)
             raise typer.Exit(0)
-        target = output or rows.with_name(Path(rows.name.removesuffix(".gz")).stem + ".scored.jsonl")
-        total = count_rows(rows)
+        total = count_rows(path)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
             if on is not None:
                 from ..experiments.ray_scoring import Cluster, Input, Judging, score_on_ray
@@ -122,22 +131,29 @@ def score(
                 if retry_failed or defer is not None:
                     raise OptionError("--retry-failed and --defer go on with one .jsonl file; leave --on ray out")
                 summary = score_on_ray(
-                    Judging(judge, lm, where, raw), Input(rows, roles, limit), target,
-                    Cluster(address, workers, part_rows), overwrite=overwrite, watch=watch, limits=limits,
+                    Judging(judge, lm, where, raw), Input(path, roles, limit, stored),
+                    target if is_address(target) else Path(target), Cluster(address, workers, part_rows),
+                    overwrite=overwrite, watch=watch, limits=limits,
                 )  # fmt: skip
             else:
                 made = open_judge(judge, lm, where)
                 if defer is not None:
-                    refuse_deferring(target, made.sureness is not None)
-                run = Run(made, target, raw, watch, limits)
-                summary = score_rows(run, rows_for(target, rows, columns=roles, limit=limit), existing)
+                    refuse_deferring(Path(target), made.sureness is not None)
+                run = Run(made, Path(target), raw, watch, limits)
+                summary = score_rows(run, rows_for(run.output, path, columns=roles, limit=limit), existing)
         _warn_of_duplicates(summary)
-        left = None if defer is None else mark_deferred(target, defer)
+        left = None if defer is None else mark_deferred(Path(target), defer)
         if as_json:
-            print_json(summary.to_dict() | {"output": str(target), "deferred": left})
+            print_json(summary.to_dict() | {"output": target, "deferred": left})
         else:
             _tell(summary, target, left)
     raise typer.Exit(1 if summary.failed else 0)
+
+
+def _beside(rows: str) -> str:
+    """Where the scores of a file stand, if nothing else is said."""
+    name = Path(rows).name
+    return rows.removesuffix(name) + Path(name.removesuffix(".gz")).stem + ".scored.jsonl"
 
 
 def _warn_of_duplicates(summary: ScoreSummary) -> None:
@@ -151,7 +167,7 @@ def _warn_of_duplicates(summary: ScoreSummary) -> None:
         )  # fmt: skip
 
 
-def _tell(summary: ScoreSummary, target: Path, left: int | None) -> None:
+def _tell(summary: ScoreSummary, target: str, left: int | None) -> None:
     from rich.markup import escape
 
     from ..experiments.console import duration, out
@@ -161,7 +177,7 @@ def _tell(summary: ScoreSummary, target: Path, left: int | None) -> None:
     out.print(
         f"{summary.rows} rows{again}: {summary.scored} scored, {summary.failed} failed, "
         f"{summary.repaired} answers repaired; {summary.calls} calls, {summary.prompt_tokens:,} + "
-        f"{summary.completion_tokens:,} tokens, {cost}, {duration(summary.seconds)} → {escape(str(target))}",
+        f"{summary.completion_tokens:,} tokens, {cost}, {duration(summary.seconds)} → {escape(target)}",
         soft_wrap=True,
     )
     if summary.seen:

@@ -1,0 +1,124 @@
+"""Files on object storage by their addresses (`s3://…`, `gs://…`, what fsspec knows): read to a disk, written whole.
+
+Who may read and write is the storage's own business: its client takes keys from the environment, as its other programs
+do. Nothing is renamed, which object storage cannot do: a file is there when all of it is.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ..errors import MissingExtraError, OptionError
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://.+")
+PIECE = 1 << 22
+
+
+def is_address(name: str) -> bool:
+    """Whether a name is an address rather than a path."""
+    return _ADDRESS.fullmatch(name) is not None
+
+
+class Storage:
+    """A folder, or a file, on object storage. address: `s3://bucket/folder`. Raises MissingExtraError where the package
+    that speaks to it is not installed."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address.rstrip("/")
+        try:
+            from fsspec.core import url_to_fs
+            from fsspec.registry import known_implementations
+        except ModuleNotFoundError:
+            raise MissingExtraError(f"{address} needs fsspec: pip install 'judgesmith[ray]'") from None
+        kind = address.partition("://")[0]
+        try:
+            self._files, self._root = url_to_fs(self.address)
+        except ImportError:
+            package = str(known_implementations.get(kind, {}).get("class", kind)).partition(".")[0]
+            raise MissingExtraError(
+                f"{address} needs {package}, which is not installed: pip install {package}"
+            ) from None
+        except ValueError as error:
+            raise OptionError(f"{address}: {error}") from None
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}" if name else str(self._root)
+
+    def size(self, name: str = "") -> int | None:
+        """Bytes of a file; None where there is none."""
+        try:
+            self._files.invalidate_cache()
+            return int(self._files.info(self._path(name))["size"])
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def mark(self) -> str:
+        """What changes with the file: its tag or time."""
+        about = self._files.info(self._path(""))
+        names = ("ETag", "etag", "md5Hash", "LastModified", "updated", "mtime", "created")
+        return next((str(about[name]) for name in names if about.get(name)), "")
+
+    def read(self, name: str) -> bytes:
+        found: bytes = self._files.cat_file(self._path(name))
+        return found
+
+    def write(self, name: str, content: bytes | Path | Iterator[bytes]) -> None:
+        """Write a file: who reads it sees all of it or none. Raises OptionError where it cannot be written."""
+        try:
+            self._files.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
+            with self._files.transaction, self._files.open(self._path(name), "wb") as file:
+                for piece in [content] if isinstance(content, bytes) else _pieces(content):
+                    file.write(piece)
+        except OSError as error:
+            raise self._unusable(error) from None
+
+    def pieces(self, name: str = "") -> Iterator[bytes]:
+        """A file, some megabytes at a time."""
+        with self._files.open(self._path(name), "rb") as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+    def remove(self, *patterns: str) -> None:
+        """Remove the files of the folder whose names match."""
+        self._files.invalidate_cache()
+        for pattern in patterns:
+            if found := self._files.glob(self._path(pattern)):
+                self._files.rm(found)
+
+    def _unusable(self, error: OSError) -> OptionError:
+        what = " ".join(str(error).split())[:300] or type(error).__name__
+        return OptionError(f"{self.address} cannot be used: {what}; check the address and its keys in the environment")
+
+
+def _pieces(content: Path | Iterator[bytes]) -> Iterator[bytes]:
+    if not isinstance(content, Path):
+        yield from content
+        return
+    with content.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+@contextmanager
+def fetched(address: str) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A copy of a file on this machine's disk for as long as the block lasts, and what tells it from a later one.
+    Raises OptionError where there is none."""
+    stored = Storage(address)
+    size = stored.size()
+    if size is None:
+        raise OptionError(f"{address} does not exist")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / PurePosixPath(address).name
+        with path.open("wb") as file:
+            file.writelines(stored.pieces())
+        yield path, {"input": address, "bytes": size, "changed": stored.mark()}
+
+
+__all__ = ["Storage", "fetched", "is_address"]
