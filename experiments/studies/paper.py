@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from ...datasets.loading import iter_rows
 from ...errors import LabelsError, OptionError
-from ...optimizers.agreement.correlation import Level, correlate
+from ...optimizers.agreement.correlation import Coefficient, Level, correlate
 from ...optimizers.report import json_number
 from ...parts import nearest
 from ...programs.aspects import aspects
@@ -29,11 +29,18 @@ from ..settings import read_yaml
 from .analysis import Analysis
 from .config import Given
 
-__all__ = ["PaperRow", "PaperTable", "about", "given_for", "names", "read", "rows_of", "slug", "table_of", "write"]
+__all__ = [
+    "Joined", "PaperRow", "PaperTable", "about", "given_for", "names", "published_row", "read", "rows_of", "slug",
+    "table_of", "write",
+]  # fmt: skip
 
 FOLDER = Path(__file__).parent / "published"
-SIGNS = {"pearson": "r", "spearman": "ρ", "kendall": "τ"}
+SIGNS = {
+    "pearson": "r", "spearman": "ρ", "kendall": "τ",
+    "touching": "spans right", "precision": "precision", "recall": "recall", "f1": "F1",
+}  # fmt: skip
 MEAN = "mean"  # the column with the mean of the others
+Measured = Literal["pearson", "spearman", "kendall", "touching", "precision", "recall", "f1"]
 Numbers = Mapping[str, list[float | None]]
 
 
@@ -53,17 +60,18 @@ class Column(BaseModel):
 class PaperTable(BaseModel):
     """A published table. model: the paper's. rows: its numbers by our arm and column, one a coefficient, None where the
     paper has none. beside: those of methods that are no arm here. spread: published standard deviations by arm.
-    differs: by arm, what is not as in the paper; notes: what holds for all. `aspects` compares human ratings alone."""
+    differs: by arm, what is not as in the paper; notes: what holds for all. kind: `study` compiles and compares arms,
+    `aspects` compares human ratings alone, `subsets` and `spans` ask an ensemble once (see `annotating`)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     paper: str
     table: str
     model: str = ""
-    kind: Literal["study", "aspects"] = "study"
+    kind: Literal["study", "aspects", "subsets", "spans"] = "study"
     preset: str = ""
     level: Level = "pooled"
-    coefficients: tuple[Literal["pearson", "spearman", "kendall"], ...] = Field(min_length=1)
+    coefficients: tuple[Measured, ...] = Field(min_length=1)
     columns: Mapping[str, Column] = Field(min_length=1)
     aspects: tuple[str, ...] = ()
     rows: Mapping[str, Numbers] = Field(default_factory=dict)
@@ -71,6 +79,11 @@ class PaperTable(BaseModel):
     spread: Mapping[str, float] = Field(default_factory=dict)
     differs: Mapping[str, str] = Field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    @property
+    def correlations(self) -> tuple[Coefficient, ...]:
+        """Its coefficients, without those of spans."""
+        return tuple(c for c in self.coefficients if c in ("pearson", "spearman", "kendall"))
 
     @model_validator(mode="after")
     def _fits(self) -> PaperTable:
@@ -179,9 +192,9 @@ def table_of(name: str, table: PaperTable, found: Mapping[str, Analysis]) -> Joi
     rows: list[PaperRow] = []
     for arm in [*table.rows, *(arm for arm in arms if arm not in table.rows)]:
         if arm in table.rows:
-            rows.append(_published(arm, table, table.rows[arm], shown))
+            rows.append(published_row(arm, table, table.rows[arm], shown))
         rows += _ours(arm, table, {c: found[c] for c in columns}, shown)
-    rows += [_published(other, table, numbers, shown) for other, numbers in table.beside.items()]
+    rows += [published_row(other, table, numbers, shown) for other, numbers in table.beside.items()]
     notes = [*table.notes, *(f"{c}: {table.columns[c].differs}" for c in columns if table.columns[c].differs)]
     if not whole:
         left = ", ".join(c for c in table.columns if c not in found)
@@ -190,7 +203,8 @@ def table_of(name: str, table: PaperTable, found: Mapping[str, Analysis]) -> Joi
     return Joined(name, table, tuple(shown), tuple(rows), tuple(notes))
 
 
-def _published(name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]) -> PaperRow:
+def published_row(name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]) -> PaperRow:
+    """A published row of these columns."""
     empty = (math.nan,) * len(table.coefficients)
     values = {c: _floats(numbers[c]) if c in numbers else empty for c in columns}
     return PaperRow(name, False, table.model, values, spread=table.spread.get(name, math.nan))
@@ -243,12 +257,12 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
     made: list[PaperRow] = []
     for one in table.aspects:
         if one in table.rows:
-            made.append(_published(one, table, table.rows[one], table.aspects))
+            made.append(published_row(one, table, table.rows[one], table.aspects))
         values: dict[str, tuple[float, ...]] = {}
         for other in table.aspects:
             values[other] = tuple(
                 correlate(ratings[one], ratings[other], coefficient=c, level=table.level, documents=where).value
-                for c in table.coefficients
+                for c in table.correlations
             )  # fmt: skip
         told = "; ".join(filter(None, (f"{len(rows)} rows", table.columns[column].differs)))
         made.append(PaperRow(one, True, "", values, told))

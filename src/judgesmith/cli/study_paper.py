@@ -14,6 +14,7 @@ from .options import LM, ApiBase, Json
 
 if TYPE_CHECKING:
     from ..experiments.studies.analysis import Analysis
+    from ..experiments.studies.annotating import Asked
     from ..experiments.studies.paper import Joined, PaperTable
     from ..programs.models.lm import Connection
 
@@ -44,7 +45,12 @@ def paper(
     seeds: Annotated[str | None, typer.Option(metavar="N|A,B,…", help="As in `study ablation`.")] = None,
     train: Annotated[str | None, typer.Option(metavar="N|all", help="Labels to learn from.")] = None,
     heldout: Annotated[str | None, typer.Option(help="Share or number of rows to compare on.")] = None,
-    max_calls: Annotated[int | None, typer.Option(help="Calls at most to fit one cell.", min=1)] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Judge the first rows only, where nothing is learnt (subsets, spans).", min=2)
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Calls at most to fit one cell; to judge a column of subsets or spans.", min=1)
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folders anew.")] = False,
     settings: Annotated[
@@ -81,6 +87,18 @@ def paper(
             return
         from .study import pairs
 
+        if known.kind in ("subsets", "spans"):
+            from ..experiments.studies.annotating import Asked
+            from ..programs.models.lm import Connection
+
+            asked = Asked(lm or "", tuple(annotator or ()), rows, max_calls, pairs(settings or []))
+            where = Connection(api_base=api_base)
+            _annotate(
+                table, known, column or list(known.columns), asked, folder, where, dry_run=dry_run, as_json=as_json
+            )
+            return
+        if rows:
+            raise OptionError(f"--rows: {table} learns from rows; give --train and --heldout")
         flags = {
             "lm": lm, "arms": _arms(known, arm), "seeds": seeds, "train": train, "heldout": heldout,
             "max_calls": max_calls, "api_base": api_base, **pairs(settings or []),
@@ -92,6 +110,37 @@ def paper(
         columns = column or list(known.columns)
         code = _run(table, known, columns, flags, folder, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _annotate(
+    name: str,
+    table: PaperTable,
+    columns: list[str],
+    asked: Asked,
+    folder: Path,
+    where: Connection,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Columns whose rows an ensemble annotates once."""
+    from ..experiments.alone import alone
+    from ..experiments.console import out, print_json
+    from ..experiments.studies import annotating
+
+    if not dry_run:
+        with alone(folder, folder=True):
+            _finish(annotating.joined(name, table, columns, asked, folder, where), folder, [], as_json=as_json)
+        return
+    calls = {}
+    for column in columns:
+        labels = asked.labels(table, column)
+        calls[column] = len(labels) * asked.judge(table, column, labels.scale).calls_per_row()
+    if as_json:
+        plans = [{"column": column, "calls": n} for column, n in calls.items()]
+        print_json({"dry_run": True, "table": name, "columns": plans, "calls": sum(calls.values())})
+    for column, n in {} if as_json else calls.items():
+        out.print(f"{column}: at most {n:,} calls", markup=False, highlight=False)
 
 
 def _arms(table: PaperTable, chosen: list[str] | None) -> list[Any] | None:

@@ -36,6 +36,10 @@ PUBLISHED = [
     ("openlgauge/table-3", "QAGS", "QAGS-CNN/DM", [0.545, None, None]),
     ("openlgauge/table-12", "Themis", "fluency", [0.571, 0.533]),
     ("openlgauge/table-13", "ensemble", "groundedness", [0.704, 0.697]),
+    ("openlgauge/table-4", "ensemble", "RotoWire", [0.83, None, None, None]),
+    ("openlgauge/figure-5", "Gemma 2 27B", "QAGS-CNN/DM", [0.646]),
+    ("openlgauge/figure-6", "all five annotators", "coherence", [0.604]),
+    ("openlgauge/figure-8", "Llama 3.1 Nemotron 70B", "groundedness", [0.791]),
     ("openlgauge/table-18", "ensemble", "simplicity", [0.77]),
 ]
 
@@ -164,9 +168,60 @@ def test_aspects_against_each_other_need_no_model(cli: Any, sets: Path, tmp_path
             assert values[other] == [pytest.approx(ours[other][one][0])] and math.isfinite(values[other][0])
 
 
+def annotation(ask: Any) -> str:
+    """Good or Poor by the letters of the output; an error in the first word."""
+    if ask.step == "probe":
+        return "4"
+    label = "Good" if sum(map(ord, ask.judged)) % 2 else "Poor"
+    return f"Error 1\nLocation: Output\nExplanation: It is wrong.\nSeverity: 3\n\nOverall: {label}\nReason: So it is."
+
+
+def test_subsets_come_from_what_each_annotator_said(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
+    server.answer = annotation
+    asked = ("study", "paper", "openlgauge/figure-8", "--column", "coherence", "--lm", "openai/fake",
+             "--annotator", "openai/fake", "--annotator", "openai/fake@0.7", "--api-base", server.base,
+             "--rows", 12, "-o", tmp_path / "out")  # fmt: skip
+    plan = cli(*asked, "--dry-run", "--json")
+    assert (plan.code, plan.json["calls"], server.asks) == (0, 24, [])  # no supervisor
+    done = cli(*asked, "--json")
+    assert done.code == 0, done.err
+    ours = {row["row"]: row["values"]["coherence"][0] for row in done.json["rows"] if row["ours"]}
+    names = ["openai/fake", "openai/fake@0.7"]
+    assert list(ours) == [*names, "mean of the 2 subsets of 1", " + ".join(names)]
+    assert len(set(ours.values())) == 1 and None not in ours.values()  # all say the same
+    assert {row["row"] for row in done.json["rows"] if not row["ours"]} >= {"Gemma 2 27B", "all five annotators"}
+    calls = len(server.asks)
+    assert cli(*asked, "--json").json["rows"] == done.json["rows"] and len(server.asks) == calls
+
+
+def test_spans_are_held_against_those_of_people(cli: Any, server: Any, sets: Path, tmp_path: Path) -> None:
+    server.answer = annotation
+    rows = [
+        {"id": f"r{n}", "source": "A box score.", "output": f"Output {n} is fine.", "doc_id": f"r{n}",
+         "scores": {"accuracy": -float(n % 3)}}
+        for n in range(8)
+    ]  # fmt: skip
+    (sets / "rotowire_accuracy.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    # people marked the first word in half of the texts, the last one in the others
+    marked = [
+        {"id": row["id"], "errors": [{"start": 0, "end": 6}] if n % 2 else [{"start": 12, "end": 16}]}
+        for n, row in enumerate(rows)
+    ]
+    (sets / "rotowire_accuracy.spans.jsonl").write_text("".join(json.dumps(one) + "\n" for one in marked))
+    done = cli("study", "paper", "openlgauge/table-4", "--lm", "openai/fake", "--api-base", server.base,
+               "-o", tmp_path / "out", "--json")  # fmt: skip
+    assert done.code == 0, done.err
+    (ours,) = [row for row in done.json["rows"] if row["ours"]]
+    touching, precision, recall, f1 = ours["values"]["RotoWire"]
+    # 4 of 8 marks touch; 6 of 12 characters a pair of texts are right, of 6 + 4 that people marked 6 are found
+    assert (touching, precision, recall) == pytest.approx((0.5, 0.5, 0.6))
+    assert f1 == pytest.approx(2 * 0.5 * 0.6 / 1.1)
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["active-critic/table-1", "--rows", "8"], "give --train and --heldout"),
         (["active-critic/table-9"], "there is no such table (did you mean"),
         (["active-critic/table-1", "--column", "CNN"], "has SummEval, TopicalChat, SFRES, OpenMEVA"),
         (["active-critic/table-1", "--arm", "magic"], "the rows are vanilla, coarse, fine"),

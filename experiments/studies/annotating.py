@@ -1,0 +1,150 @@
+"""Tables of papers that ask an ensemble once and look at what each annotator said: OpeNLGauge's subsets and spans."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...datasets.loading import read_labels
+from ...datasets.records import Labels
+from ...errors import OptionError
+from ...optimizers.agreement.correlation import correlate
+from ...programs.atomic import write_whole
+from ...programs.models.lm import Connection
+from ...programs.openlgauge.judge import OpeNLGauge
+from ...signatures.values import Scale
+from .. import presets
+from ..console import Watch
+from ..evaluation.spans import evaluate_spans
+from ..opening import open_model, open_others, rows_file
+from ..scoring import score_file
+from .paper import Joined, PaperRow, PaperTable, published_row, slug
+
+__all__ = ["Asked", "annotate", "joined"]
+
+_MOST = 8  # annotators: 255 subsets
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked, and of whom. lm: "" for the preset's. annotators: none has `lm` annotate alone, unless that is the
+    preset's, too. rows: the first so many, None for all. options: further ones of the judge."""
+
+    lm: str = ""
+    annotators: tuple[str, ...] = ()
+    rows: int | None = None
+    max_calls: int | None = None
+    options: Mapping[str, Any] | None = None
+
+    def judge(self, table: PaperTable, column: str, scale: tuple[float, float]) -> OpeNLGauge:
+        """The judge of a column. Raises OptionError."""
+        told = presets.read(table.preset)
+        if self.lm or self.annotators:
+            told["annotators"] = list(self.annotators) or [self.lm]
+        if table.kind == "subsets":
+            told["supervisor"] = "none"  # it touches no score
+        told |= dict(self.options or {})
+        found = {name: value for name, value in told.items() if name not in ("method", "lm")}
+        if table.kind == "subsets" and len(found["annotators"]) > _MOST:
+            raise OptionError(f"--annotator: subsets of {_MOST} annotators at most; got {len(found['annotators'])}")
+        return OpeNLGauge(table.columns[column].settings["library_aspect"], scale=Scale(*scale), **found)
+
+    def model(self, table: PaperTable) -> str:
+        """Whose model supervises."""
+        return self.lm or str(presets.read(table.preset)["lm"])
+
+    def labels(self, table: PaperTable, column: str) -> Labels:
+        """The rows of a column."""
+        chosen = table.columns[column]
+        return read_labels(rows_file(chosen.labels), aspect=chosen.settings["aspect"], limit=self.rows)
+
+
+def annotate(table: PaperTable, column: str, asked: Asked, folder: Path, where: Connection) -> tuple[Labels, Path]:
+    """Judge a column's rows into `scored.jsonl` of the folder; a file that is there is continued. Raises BudgetError
+    where the calls are used up: what is judged stays."""
+    labels = asked.labels(table, column)
+    judge = asked.judge(table, column, labels.scale)
+    open_others(judge, where)
+    judge.set_lm(open_model(asked.model(table), where))
+    if asked.max_calls is not None:
+        judge.lm.meter.max_calls = judge.lm.meter.logical + asked.max_calls
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [
+        {"id": r.id, "source": r.source, "context": r.context, "output": r.output, "doc_id": r.doc_id, "group": r.group}
+        for r in labels.rows
+    ]
+    write_whole(folder / "rows.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+    with Watch(f"annotating {column}", len(labels)) as watch:
+        score_file(judge, folder / "rows.jsonl", folder / "scored.jsonl", watch=watch)
+    return labels, folder / "scored.jsonl"
+
+
+def joined(
+    name: str, table: PaperTable, columns: Sequence[str], asked: Asked, folder: Path, where: Connection
+) -> Joined:
+    """Every column annotated, and what was found beside the published rows."""
+    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    differs: dict[str, list[str]] = {}
+    for column in columns:
+        labels, scored = annotate(table, column, asked, folder / slug(column), where)
+        if table.kind == "subsets":
+            numbers = _subsets(labels, scored, table)
+        else:
+            numbers = {"ensemble": _spans(scored, table.columns[column].labels)}
+        for row, values in numbers.items():
+            found.setdefault(row, {})[column] = values
+            differs.setdefault(row, []).append(f"{column}: {len(labels)} rows")
+    empty = (math.nan,) * len(table.coefficients)
+    model = asked.model(table)
+    rows = [published_row(one, table, numbers, columns) for one, numbers in table.rows.items()]
+    rows += [
+        PaperRow(row, True, model if table.kind == "spans" else "", {c: values.get(c, empty) for c in columns},
+                 "; ".join((*differs[row], *filter(None, [table.differs.get(row, "")]))))
+        for row, values in found.items()
+    ]  # fmt: skip
+    rows += [published_row(other, table, numbers, columns) for other, numbers in table.beside.items()]
+    return Joined(name, table, tuple(columns), tuple(rows), table.notes)
+
+
+def _subsets(labels: Labels, scored: Path, table: PaperTable) -> dict[str, tuple[float, ...]]:
+    """The mean of every subset of annotators against human ratings, by the annotators' names, and the mean of each
+    size."""
+    lines = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
+    said = [line["verdict"].get("opinions") or {} for line in lines]
+    names = list(dict.fromkeys(name for one in said for name in one))
+    matrix = np.array([[_percent(one.get(name)) for name in names] for one in said])
+    where = [row.doc_id for row in labels.rows]
+    found: dict[str, tuple[float, ...]] = {}
+    for size in range(1, len(names) + 1):
+        of_size = []
+        for chosen in itertools.combinations(range(len(names)), size):
+            part = matrix[:, list(chosen)]
+            heard = np.isfinite(part).sum(axis=1)
+            mean = np.where(heard > 0, np.nansum(part, axis=1) / np.maximum(heard, 1), np.nan)
+            values = tuple(
+                correlate(mean, labels.scores, coefficient=c, level=table.level, documents=where).value
+                for c in table.correlations
+            )
+            found[" + ".join(names[i] for i in chosen)] = values
+            of_size.append(values)
+        if len(of_size) > 1:
+            found[f"mean of the {len(of_size)} subsets of {size}"] = tuple(np.mean(of_size, axis=0).tolist())
+    return found
+
+
+def _percent(opinion: Mapping[str, Any] | None) -> float:
+    value = (opinion or {}).get("percent")
+    return math.nan if value is None else float(value)
+
+
+def _spans(scored: Path, gold: str) -> tuple[float, ...]:
+    """The share of reported spans that touch a human one, and precision, recall and F1 of their characters."""
+    found = evaluate_spans(scored, gold, rounds=0).agreement
+    return (found.touching.value, found.micro.precision.value, found.micro.recall.value, found.micro.f1.value)
