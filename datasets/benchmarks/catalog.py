@@ -333,6 +333,8 @@ def load_benchmark(
 
 
 def _aspect(card: BenchmarkCard, wanted: str | None) -> str:
+    if not card.aspects:
+        raise LabelsError(f"{card.name}: it has no human ratings; its good texts are for `judgesmith discern`")
     if wanted is None and (OVERALL in card.aspects or len(card.aspects) == 1):
         return OVERALL if OVERALL in card.aspects else next(iter(card.aspects))
     if wanted is None:

@@ -22,6 +22,8 @@ Kind = Literal["damage", "invariance", "attack"]
 Level = Literal["character", "word", "sentence"]
 Method = Literal["rules", "lm"]
 Degree = Literal["minor", "major", "only"]  # "only": the perturbation has no degrees
+#: Whose perturbation it is: DHP's for a task, a stand-in by rules for one that DHP has a language model make, or ours.
+Origin = Literal["paper", "stand-in", "ours"]
 Need = Literal["others", "wrong", "lm", "english"]
 
 #: What `paper` says of those that are taken from there.
@@ -110,7 +112,8 @@ class Perturbation:
     name: as users write it; made by rules in place of a language model, it ends with "-rules", made by one, with "-lm".
     kind: "damage" must lower a score, "invariance" must not, "attack" must not raise it. degrees: ("minor", "major")
     or ("only",). needs: "others" (texts of other documents), "wrong" (a wrong ending in the data), "lm", "english".
-    paper: where it is from, "" for one of ours.
+    paper: where it is from, "" for one of ours. stands_for: the perturbation of the paper that it takes the place of,
+    without being it.
     """
 
     name: ClassVar[str]
@@ -121,6 +124,7 @@ class Perturbation:
     degrees: ClassVar[tuple[Degree, ...]] = ("minor", "major")
     needs: ClassVar[tuple[Need, ...]] = ()
     paper: ClassVar[str] = ""
+    stands_for: ClassVar[str] = ""
 
     def base(self, material: Material) -> str:
         """The text that is changed: the good one, unless a subclass needs another."""

@@ -14,7 +14,6 @@ from itertools import accumulate
 from typing import ClassVar
 
 from .base import (
-    DHP,
     WORD,
     Degree,
     Level,
@@ -144,7 +143,7 @@ class EntitiesByRules(Perturbation):
     about: ClassVar[str] = "names and numbers of other documents in place of its own"
     level: ClassVar[Level] = "word"
     needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[str] = DHP
+    stands_for: ClassVar[str] = "entities-lm"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         spots = [*self._name_spots(text, rng, material), *self._number_spots(text, rng, material)]

@@ -15,6 +15,7 @@ from typing import Any, get_args
 from ...errors import OptionError
 from ...parts import Registry
 from .base import Amounts, Change, Degree, Kind, Level, Material, Method, Perturbation, Text, Unperturbable, sentences
+from .dhp import TASKS
 
 __all__ = [
     "PERTURBATIONS",
@@ -119,15 +120,24 @@ class Left:
     reason: str
 
 
-def find_perturbations(
-    wanted: Sequence[str], there: Mapping[str, Perturbation] = PERTURBATIONS
-) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
-    """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper, damage, invariance, attack,
-    character, word, sentence (those of a level). Each with the degrees that are asked for, in the registry's order.
+def _of_paper(there: Mapping[str, Perturbation], task: str) -> dict[str, tuple[Degree, ...]]:
+    """What the paper has for a task, with its degrees; a stand-in where there is no language model to make it."""
+    stand_ins = {made.stands_for: name for name, made in there.items() if made.stands_for}
+    found = {name if name in there else stand_ins.get(name, ""): d for name, d in TASKS[task].perturbations.items()}
+    return {name: degrees for name, degrees in found.items() if name}
 
-    Raises OptionError for a name that there is not, with the nearest one.
+
+def find_perturbations(
+    wanted: Sequence[str], there: Mapping[str, Perturbation] = PERTURBATIONS, task: str = "summarization"
+) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
+    """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper (what DHP does to texts of a task,
+    by rules where no language model is there to do it), damage, invariance, attack, character, word, sentence (those of
+    a level). Each with the degrees that are asked for, in the registry's order.
+
+    task: one of `dhp.TASKS`. Raises OptionError for a name that there is not, with the nearest one.
     """
-    groups: dict[str, list[str]] = {"all": list(there), "paper": [n for n, p in there.items() if p.paper]}
+    of_paper = _of_paper(there, task)
+    groups: dict[str, list[str]] = {"all": list(there), "paper": list(of_paper)}
     for name, made in there.items():
         groups.setdefault(made.kind, []).append(name)
         if made.kind == "damage":
@@ -147,7 +157,7 @@ def find_perturbations(
                 f"{', '.join(there)}, and the groups {', '.join(groups)}"
             )
         for member in members:
-            degrees = there[member].degrees
+            degrees = of_paper[member] if name == "paper" else there[member].degrees
             if colon and degree not in degrees:
                 if name not in groups:
                     raise OptionError(f"{name} has no degree {degree!r}; it has {', '.join(degrees)}")

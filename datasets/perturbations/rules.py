@@ -116,7 +116,7 @@ class WordDeletion(Perturbation):
     name: ClassVar[str] = "word-deletion"
     about: ClassVar[str] = "consecutive words deleted"
     level: ClassVar[Level] = "word"
-    paper: ClassVar[str] = DHP
+    paper: ClassVar[str] = f"{DHP}: of translations"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         words = list(re.finditer(r"\S+\s*", text))
@@ -158,7 +158,7 @@ class GrammarByRules(Perturbation):
     about: ClassVar[str] = "errors of agreement, case, tense and preposition, by a list of English words"
     level: ClassVar[Level] = "word"
     needs: ClassVar[tuple[Need, ...]] = ("english",)
-    paper: ClassVar[str] = DHP
+    stands_for: ClassVar[str] = "grammar-lm"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         def wrong(match: re.Match[str]) -> str | None:
@@ -180,7 +180,7 @@ class Shuffle(Perturbation):
     name: ClassVar[str] = "shuffle"
     about: ClassVar[str] = "sentences in another order: two of them (minor), all (major)"
     level: ClassVar[Level] = "sentence"
-    paper: ClassVar[str] = DHP
+    paper: ClassVar[str] = f"{DHP}: of summaries"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         parts = several_sentences(text, material, 3 if degree == "major" else 2)
@@ -228,7 +228,7 @@ class RewriteByRules(Perturbation):
     name: ClassVar[str] = "rewrite-rules"
     about: ClassVar[str] = "sentences said a second time: one (minor), up to three (major)"
     level: ClassVar[Level] = "sentence"
-    paper: ClassVar[str] = DHP
+    stands_for: ClassVar[str] = "rewrite-lm"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         parts = several_sentences(text, material, 2 if degree == "major" else 1)
@@ -249,13 +249,15 @@ def _again(sentence: str) -> str:
 @perturbations.register
 class RandomEnding(Perturbation):
     name: ClassVar[str] = "random-ending"
-    about: ClassVar[str] = "the last sentence is that of another document"
+    about: ClassVar[str] = "the last sentence is that of another document (amount story: the whole text, an ending)"
     level: ClassVar[Level] = "sentence"
     degrees: ClassVar[tuple[Degree, ...]] = ("only",)
     needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[str] = DHP
+    paper: ClassVar[str] = f"{DHP}: of stories"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+        if material.amounts.task == "story":  # the text is the ending alone
+            return other_text(text, material)
         parts = several_sentences(text, material)
         own = {split_space(part)[0] for part in parts}
         other = [split_space(sentences(o.text, material.language)[-1])[0] for o in material.others if o.text.strip()]
@@ -272,7 +274,7 @@ class WrongEnding(Perturbation):
     level: ClassVar[Level] = "sentence"
     degrees: ClassVar[tuple[Degree, ...]] = ("only",)
     needs: ClassVar[tuple[Need, ...]] = ("wrong",)
-    paper: ClassVar[str] = DHP
+    paper: ClassVar[str] = f"{DHP}: of stories"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         return material.own.wrong or ""
@@ -285,7 +287,7 @@ class RandomAnswer(Perturbation):
     level: ClassVar[Level] = "sentence"
     degrees: ClassVar[tuple[Degree, ...]] = ("only",)
     needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[str] = DHP
+    paper: ClassVar[str] = f"{DHP}: of answers"
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
         return other_text(text, material)

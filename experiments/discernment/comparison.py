@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
 
@@ -20,11 +20,13 @@ from .run import JudgeResult, metric_values
 
 @dataclass(frozen=True)
 class Comparison:
-    """Judge `a` less judge `b`. p_holm: over the pairs of judges; by_name_holm: over these and the perturbations."""
+    """Judge `a` less judge `b`, over the paper's perturbations where both have some (`of_paper`), else over all.
+    p_holm: over the pairs of judges; by_name_holm: over these and all perturbations."""
 
     a: str
     b: str
     gap: Gap
+    of_paper: bool = False
     p_holm: float = math.nan
     by_name_holm: Mapping[str, float] = field(default_factory=dict)
 
@@ -37,7 +39,7 @@ class Comparison:
         return {
             "a": self.a, "b": self.b, "texts": g.texts, "effect": _plain(g.value), "low": _plain(g.low),
             "high": _plain(g.high), "p": _plain(g.p), "p_holm": _plain(self.p_holm), "d_avg": _plain(g.d),
-            "reason": g.reason,
+            "reason": g.reason, "over": "paper" if self.of_paper else "all",
             "perturbations": [
                 {"perturbation": name, "effect": _plain(value), "p": _plain(p),
                  "p_holm": _plain(self.by_name_holm.get(name, math.nan))}
@@ -60,10 +62,17 @@ def compare(
     scores = [_scores(contender, book, how) for contender in contenders]
     found = []
     for i, j in combinations(range(len(results)), 2):
-        enough = [{line.name: line.level for line in results[k].of("damage") if line.enough} for k in (i, j)]
-        levels = {name: level for name, level in enough[0].items() if name in enough[1]}
-        gap = compare_discernment(scores[i], scores[j], levels, rounds=how.rounds, seed=how.seed)
-        found.append(Comparison(results[i].judge, results[j].judge, gap))
+        enough = [{line.name: line for line in results[k].of("damage") if line.enough} for k in (i, j)]
+        lines = [line for name, line in enough[0].items() if name in enough[1]]
+        of_paper = [line for line in lines if line.origin == "paper"]
+        gaps = [
+            compare_discernment(
+                scores[i], scores[j], {line.name: line.level for line in some}, rounds=how.rounds, seed=how.seed
+            )
+            for some in ((lines, of_paper) if 0 < len(of_paper) < len(lines) else (lines,))
+        ]
+        gap = replace(gaps[-1], by_name=gaps[0].by_name)
+        found.append(Comparison(results[i].judge, results[j].judge, gap, bool(of_paper)))
     return _adjusted(found)
 
 
@@ -77,8 +86,7 @@ def _adjusted(found: Sequence[Comparison]) -> list[Comparison]:
     for (k, name), p in zip(places, single, strict=True):
         by_name[k][name] = p
     return [
-        Comparison(one.a, one.b, one.gap, float(p), names)
-        for one, p, names in zip(found, overall, by_name, strict=True)
+        replace(one, p_holm=float(p), by_name_holm=names) for one, p, names in zip(found, overall, by_name, strict=True)
     ]
 
 

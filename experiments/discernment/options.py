@@ -13,6 +13,21 @@ from ..limits import LimitOptions
 class DiscernOptions(LimitOptions):
     """How texts are perturbed, judged and tested."""
 
+    texts: str | None = option(None, "Good texts, as a file or bench/NAME, where the command line names none.")
+    good: Literal["auto", "reference", "output"] = option(
+        "auto", "Which column has the good texts; auto: the references where there are some, else the outputs."
+    )
+    pick: Literal["first", "most-sentences"] = option("first", "Which of a document's several references is taken.")
+    longer_than: int = option(
+        0, "Characters that a text must exceed; where too few texts do, the longest of the others are added.", ge=0
+    )
+    show_reference: bool = option(
+        True, "Whether a judge that reads outputs sees their reference; a metric always compares with it."
+    )
+    metrics: tuple[str, ...] = option(
+        (), "The task's metrics, as TASK/ASPECT of the library: what a METHOD judges, and what other judges should."
+    )
+    scale: tuple[float, float] = option((1, 5), "Lowest and highest score of a METHOD.")
     degree: Literal["both", "minor", "major"] = option("both", "Minor perturbations, major ones or both.")
     amount: str = option(
         "relative",
@@ -32,12 +47,24 @@ class DiscernOptions(LimitOptions):
     criteria: bool = option(False, "The judge's criteria, or its aspects, are its metrics, in place of its score.")
     weights: Path | None = option(
         None,
-        "An expert's weight of each metric by perturbation, .csv or .json; none: our own table (see "
-        "optimizers/agreement/discernment.py).",
+        "Experts' weight of each metric by perturbation, .csv or .json, or a folder of filled-in forms, one an expert; "
+        "none: our own table (see optimizers/agreement/discernment.py).",
     )
+    weights_form: Path | None = option(
+        None, "Write a form for such weights, .csv or .html, for the metrics and perturbations of this command."
+    )
+    plot_styles: Path | None = option(
+        None, "Figure of response styles (.png, .svg, .pdf): each judge's scores before and after a perturbation."
+    )
+    plot_judges: Path | None = option(None, "Figure of D_avg and D_min, judge by judge (.png, .svg, .pdf).")
     form: Form = option(
         "normalised",
         "How several metrics' p are combined: each weighs 1/M, or as the paper prints it, M times too eager.",
     )
     rounds: int = option(1000, "Of the bootstrap; 0 for no intervals.", ge=0)
     seed: int = option(0, "Decides texts, perturbations and resamples.")
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The metrics without their task."""
+        return tuple(name.rpartition("/")[2] for name in self.metrics)

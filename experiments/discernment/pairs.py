@@ -11,7 +11,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from ...datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of
+from ...datasets.perturbations.dhp import task_of
+from ...datasets.perturbations.registry import (
+    Amounts,
+    Degree,
+    Left,
+    Pair,
+    Perturbation,
+    Text,
+    pairs_of,
+    sentences,
+)
 from ...datasets.records import Row, as_text
 from ...errors import LabelsError, OptionError
 from ...programs.atomic import write_whole
@@ -21,6 +31,7 @@ from ...programs.prompting.suspicion import guarded
 from ...signatures.values import Item, Verdict
 from ..evaluation.sources import json_lines, read_file, references_beside, some
 from ..limits import SAMPLED, Estimate, Limits, estimate
+from .options import DiscernOptions
 
 FORMAT = "judgesmith.pairs/1"
 _WRONG = ("wrong", "wrong_ending", "wrong_answer")
@@ -46,13 +57,15 @@ class Contender:
 
 @dataclass(frozen=True)
 class Texts:
-    """Good texts of a file. role: "reference" or "output", the column they are from. total: documents that have one."""
+    """Good texts of a file. role: "reference" or "output", the column they are from. total: documents that have one.
+    task: the paper's task for that of the file, one of `dhp.TASKS`."""
 
     origin: str
     role: str
     texts: tuple[Text, ...]
     total: int
     notes: tuple[str, ...] = ()
+    task: str = "summarization"
 
     @property
     def fingerprint(self) -> str:
@@ -61,31 +74,61 @@ class Texts:
         return sha256(json.dumps([self.role, said]).encode()).hexdigest()[:16]
 
 
-def read_texts(name: str, *, columns: Mapping[str, str] | None = None, n: int = 100, seed: int = 0) -> Texts:
+def read_texts(
+    name: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    n: int = 100,
+    seed: int = 0,
+    how: DiscernOptions | None = None,
+) -> Texts:
     """One good text for each document of a file or `bench/NAME`, `n` of them drawn by `seed`, in the file's order.
 
-    A document's text is its first reference, where the file has references, and else its first output; what other
-    references it has stay beside it. Raises LabelsError for a file that has neither.
+    A document's text is its first reference (or the one with most sentences), where the file has references, and else
+    its first output; what other references it has stay beside it. how: `good`, `pick`, `longer_than`, `language`.
+    Raises LabelsError for a file that has neither.
     """
+    how = how or DiscernOptions()
     file = read_file(name, columns, None)
     more = references_beside(file)
-    role = "reference" if more or any((row.reference or "").strip() for row in file.rows) else "output"
+    role: str = how.good
+    if role == "auto":
+        role = "reference" if more or any((row.reference or "").strip() for row in file.rows) else "output"
     found: dict[str, Text] = {}
     for row, record in zip(file.rows, file.records, strict=True):
-        if row.doc_id not in found and (made := _text_of(row, record, role, more.get(row.doc_id, []))) is not None:
-            found[row.doc_id] = made
+        if row.doc_id not in found:
+            there = list(dict.fromkeys(t for t in [row.reference or "", *more.get(row.doc_id, [])] if t.strip()))
+            if how.pick == "most-sentences":  # of equal ones the first
+                there.sort(key=lambda text: -len(sentences(text, how.language)))
+            if (made := _text_of(row, record, role, there)) is not None:
+                found[row.doc_id] = made
     texts = list(found.values())
     if not texts:
         raise LabelsError(f"{file.origin}: no row has a {role}")
-    kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
     notes = []
     if len(texts) < n:
         notes.append(f"{file.origin} has {len(texts)} documents with a {role}; {n} were asked for")
-    return Texts(file.origin, role, tuple(texts[i] for i in kept), len(texts), tuple(notes))
+    texts, total = _long_enough(texts, n, how.longer_than, notes), len(texts)
+    kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
+    task = task_of(as_text(file.records[0].get("task") or "")) if how.amount == "relative" else how.amount
+    return Texts(file.origin, role, tuple(texts[i] for i in kept), total, tuple(notes), task)
 
 
-def _text_of(row: Row, record: Mapping[str, Any], role: str, more: Sequence[str]) -> Text | None:
-    there = list(dict.fromkeys(t for t in [row.reference or "", *more] if t.strip()))
+def _long_enough(texts: list[Text], n: int, longer_than: int, notes: list[str]) -> list[Text]:
+    """The texts that are longer than that, and where these are fewer than `n`, the longest of the others."""
+    long = [text for text in texts if len(text.text) > longer_than]
+    if len(long) >= n or len(long) == len(texts):
+        return long
+    longest = sorted(texts, key=lambda text: -len(text.text))[:n]
+    notes.append(
+        f"{len(long)} texts have more than {longer_than} characters; the others of these {len(longest)} are the next "
+        f"longest, down to {len(longest[-1].text)}"
+    )
+    return [text for text in texts if any(text is one for one in longest)]
+
+
+def _text_of(row: Row, record: Mapping[str, Any], role: str, there: Sequence[str]) -> Text | None:
+    """there: its references."""
     text, others = (row.output, there) if role == "output" else (there[0], there[1:]) if there else ("", [])
     if not text.strip():
         return None
@@ -142,11 +185,11 @@ class Book:
                 if number == 1:
                     if kind != "settings" or record.pop("format", None) != FORMAT:
                         raise OptionError(other)
-                    changed = [k for k in settings if record.get(k) != settings[k]]
+                    changed = [k for k in {**settings, **record} if record.get(k) != settings.get(k)]
                     if changed:
                         raise OptionError(
                             f"{path.name} was made with another {some(changed)} ({record.get(changed[0])!r} there, "
-                            f"{settings[changed[0]]!r} here); give another -o, or --overwrite"
+                            f"{settings.get(changed[0])!r} here); give another -o, or --overwrite"
                         )
                 elif kind == "pair":
                     book.pairs.append(Pair.from_dict(record))
@@ -215,9 +258,10 @@ class Ask:
     row: Mapping[str, Any]
 
 
-def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool) -> list[Ask]:
+def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> list[Ask]:
     """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
-    good texts are outputs: else the reference would be the original text itself. A metric compares with the other
+    good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
+    metric compares with the other
     references, or with the original text where there is none."""
     found: dict[str, Ask] = {}
     good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
@@ -229,7 +273,7 @@ def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool) -> lis
             row: dict[str, Any] = {"output": text, "source": pair.source, "context": pair.context, "group": pair.group}
             if against_reference:
                 row["references"] = list(pair.references) or [t for t in (good.get(pair.id),) if t]
-            elif role == "output" and pair.references:
+            elif show_reference and role == "output" and pair.references:
                 row["reference"] = pair.references[0]
             found[key] = Ask(key, row)
     # All texts of one source together: a model with a cache of prompt beginnings reads the source once.

@@ -14,13 +14,18 @@ from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
 from ...programs.rewriting import Amount, Rewriter, Rewriting
 
-__all__ = ["written_perturbations"]
+__all__ = ["WRITTEN", "Written", "written_perturbations"]
 
 
-class _Written(Perturbation):
+class Written(Perturbation):
+    """A perturbation by a language model."""
+
     method: ClassVar[Method] = "lm"
     needs: ClassVar[tuple[Need, ...]] = ("lm",)
     paper: ClassVar[str] = DHP
+
+
+class _ByLM(Written):
     kind_of_rewriting: ClassVar[Rewriting]
 
     def __init__(self, lm: LanguageModel) -> None:
@@ -40,21 +45,21 @@ class _Written(Perturbation):
         return self.ask(text, degree)
 
 
-class EntitiesByLM(_Written):
+class EntitiesByLM(_ByLM):
     name: ClassVar[str] = "entities-lm"
     about: ClassVar[str] = "names, numbers and terms replaced by invented ones"
     level: ClassVar[Level] = "word"
     kind_of_rewriting: ClassVar[Rewriting] = "entities"
 
 
-class GrammarByLM(_Written):
+class GrammarByLM(_ByLM):
     name: ClassVar[str] = "grammar-lm"
     about: ClassVar[str] = "grammatical errors"
     level: ClassVar[Level] = "word"
     kind_of_rewriting: ClassVar[Rewriting] = "grammar"
 
 
-class RewriteByLM(_Written):
+class RewriteByLM(_ByLM):
     name: ClassVar[str] = "rewrite-lm"
     about: ClassVar[str] = "sentences rephrased and inserted after themselves: one (minor), up to three (major)"
     level: ClassVar[Level] = "sentence"
@@ -69,6 +74,9 @@ class RewriteByLM(_Written):
         return "".join(parts)
 
 
+WRITTEN: tuple[type[_ByLM], ...] = (EntitiesByLM, GrammarByLM, RewriteByLM)
+
+
 def written_perturbations(lm: LanguageModel) -> Mapping[str, Perturbation]:
     """The perturbations that this model makes, by name."""
-    return {made.name: made for made in (EntitiesByLM(lm), GrammarByLM(lm), RewriteByLM(lm))}
+    return {made.name: made for made in (kind(lm) for kind in WRITTEN)}

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from ...datasets.perturbations.attacks import CONTROL
-from ...datasets.perturbations.registry import Pair, Perturbation
+from ...datasets.perturbations.base import Origin
+from ...datasets.perturbations.dhp import TASKS, origin_of
+from ...datasets.perturbations.registry import Degree, Pair, Perturbation
 from ...errors import OptionError
 from ...optimizers.agreement.discernment import (
     OUR_WEIGHTS,
     Discernment,
+    Form,
     Summary,
     discernment,
     expert_weights,
@@ -35,15 +34,15 @@ from .pairs import Book, Contender, ask_key
 @dataclass(frozen=True)
 class Line:
     """What a judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: over the
-    perturbations of its kind. left: texts that could not be perturbed. fewest: pairs with which a perfect judge would
-    pass Holm's first step; with fewer nothing can be said."""
+    perturbations of its kind and origin. left: texts that could not be perturbed. fewest: pairs with which a perfect
+    judge would pass Holm's first step; with fewer nothing can be said. origin: "paper", "stand-in" or "ours"."""
 
     judge: str
     name: str
     kind: str
     level: str
     method: str
-    paper: bool
+    origin: Origin
     test: Discernment
     left: int
     p_holm: float = math.nan
@@ -67,7 +66,7 @@ class Line:
         first = t.tests[0]
         return {
             "judge": self.judge, "perturbation": self.name, "kind": self.kind, "level": self.level,
-            "method": self.method, "paper": self.paper, "n": t.n, "left_out": self.left,
+            "method": self.method, "origin": self.origin, "n": t.n, "left_out": self.left,
             "failed": max(x.left_out for x in t.tests), "d": _plain(t.d), "d_low": _plain(t.low),
             "d_high": _plain(t.high), "p": _plain(t.p), "p_holm": _plain(self.p_holm), "p_floor": _plain(first.floor),
             "d_normalised": _plain(t.d_normalised), "d_paper": _plain(t.d_paper), "d_expert": _plain(t.d_expert),
@@ -79,22 +78,66 @@ class Line:
         }  # fmt: skip
 
 
+#: What the perturbations of an origin are called.
+HEADINGS: Mapping[Origin, str] = {
+    "paper": "the paper's perturbations",
+    "stand-in": "stand-ins by rules for the paper's model-made perturbations",
+    "ours": "perturbations of our own",
+}
+
+
+@dataclass(frozen=True)
+class Overall:
+    """D_avg and D_min over the harmful perturbations of one origin with enough texts, by each way to combine metrics.
+    expert: None where no weight fits. names: of these perturbations."""
+
+    normalised: Summary
+    paper: Summary
+    expert: Summary | None
+    names: tuple[str, ...]
+
+    def in_form(self, form: Form) -> Summary:
+        return self.paper if form == "paper" else self.normalised
+
+    def to_dict(self) -> dict[str, Any]:
+        def shown(summary: Summary | None) -> dict[str, Any] | None:
+            if summary is None:
+                return None
+            return {"d_avg": _plain(summary.d_avg), "d_min": _plain(summary.d_min), "worst": summary.worst or None,
+                    "undefined": summary.undefined}  # fmt: skip
+
+        return {"normalised": shown(self.normalised), "paper": shown(self.paper), "expert": shown(self.expert),
+                "rests_on": list(self.names)}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class JudgeResult:
-    """One judge: its lines, and over its harmful perturbations with enough texts D_avg and D_min by each way to combine
-    metrics (expert: None where no weight fits). false_alarms: share of the harmless changes that lowered the score."""
+    """One judge: its lines, and D_avg and D_min by the origin of its perturbations, which are never mixed. unmeasured:
+    perturbations of the paper's task that its D_avg does not rest on. false_alarms: share of the harmless changes that
+    lowered the score."""
 
     judge: str
     metrics: tuple[str, ...]
     lines: tuple[Line, ...]
-    summary: Summary
-    paper: Summary
-    expert: Summary | None
+    overall: Mapping[Origin, Overall]
+    unmeasured: tuple[str, ...]
+    form: Form
     false_alarms: float
     failed: int
 
-    def of(self, kind: str) -> list[Line]:
-        return [line for line in self.lines if line.kind == kind]
+    def of(self, kind: str, origin: Origin | None = None) -> list[Line]:
+        return [line for line in self.lines if line.kind == kind and origin in (None, line.origin)]
+
+    @property
+    def summary(self) -> Summary:
+        """Of the paper's perturbations, in the form that was asked for."""
+        return self.overall["paper"].in_form(self.form)
+
+    def coverage(self) -> str:
+        """How many of the paper's perturbations D_avg rests on, and which are missing."""
+        there = len(self.overall["paper"].names)
+        of = f"{there} of the paper's {there + len(self.unmeasured)} perturbations of this task"
+        return of + (f" (without {', '.join(self.unmeasured)})" if self.unmeasured else "")
 
     def conclusion(self) -> str:
         """One line: what the judge is blind to, what it alarms for without need, and what it gives in to."""
@@ -123,15 +166,10 @@ class JudgeResult:
         return f"{self.judge}: {'; '.join(said) or 'nothing was measured'}."
 
     def to_dict(self) -> dict[str, Any]:
-        def shown(summary: Summary | None) -> dict[str, Any] | None:
-            if summary is None:
-                return None
-            return {"d_avg": _plain(summary.d_avg), "d_min": _plain(summary.d_min), "worst": summary.worst or None,
-                    "undefined": summary.undefined}  # fmt: skip
-
+        of_paper, *others = (self.overall[origin].to_dict() for origin in HEADINGS)
         return {
-            "judge": self.judge, "metrics": list(self.metrics), "normalised": shown(self.summary),
-            "paper": shown(self.paper), "expert": shown(self.expert), "false_alarms": _plain(self.false_alarms),
+            "judge": self.judge, "metrics": list(self.metrics), **of_paper, "unmeasured": list(self.unmeasured),
+            "stand_ins": others[0], "ours": others[1], "false_alarms": _plain(self.false_alarms),
             "failed": self.failed, "conclusion": self.conclusion(),
             "perturbations": [line.to_dict() for line in self.lines],
         }  # fmt: skip
@@ -147,8 +185,10 @@ def analyse(
     perturbations: Mapping[str, Perturbation],
     how: DiscernOptions,
     weights: Mapping[str, Mapping[str, float]] | None = None,
+    task: str = "summarization",
 ) -> JudgeResult:
-    """The tests of one judge. weights: an expert's table."""
+    """The tests of one judge. weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the
+    paper's."""
     values = metric_values(contender, book, how)
     groups: dict[str, list[Pair]] = {}
     for pair in book.pairs:
@@ -162,7 +202,8 @@ def analyse(
     metrics = tuple(values)
     lines = []
     for name in names:
-        perturbation = perturbations[name.partition(":")[0]]
+        plain, _, degree = name.partition(":")
+        perturbation = perturbations[plain]
         pairs = groups.get(name, [])
         before, after = (
             np.array([[by_key.get(ask_key(p, text), math.nan) for p, text in side] for by_key in values.values()])
@@ -171,32 +212,68 @@ def analyse(
         attack = perturbation.kind == "attack"
         if attack:
             before, after = after, before
-        chosen = expert_weights(weights or OUR_WEIGHTS, name, metrics) if len(metrics) > 1 else None
+        chosen = _weights(weights or OUR_WEIGHTS, name, perturbation, metrics)
+        if len(metrics) == len(how.metrics) == 1:  # a task of one metric leaves nothing to weigh
+            chosen = [1.0]
         found = discernment(before, after, form=how.form, rounds=how.rounds, seed=how.seed)
         if chosen is not None:
             found = replace(found, d_expert=discernment(before, after, weights=chosen).d_expert)
         lines.append(
             Line(contender.name, name, perturbation.kind, perturbation.level, perturbation.method,
-                 bool(perturbation.paper), found, left[name])
+                 origin_of(perturbation, cast(Degree, degree or "only"), task), found, left[name])
         )  # fmt: skip
-    return _result(contender, metrics, lines, book, values)
+    return _result(contender, metrics, lines, book, values, how.form, task)
+
+
+def _weights(
+    table: Mapping[str, Mapping[str, float]], name: str, perturbation: Perturbation, metrics: tuple[str, ...]
+) -> list[float] | None:
+    """A stand-in has the weights of what it stands for, unless it has its own."""
+    if len(metrics) < 2:
+        return None
+    found = expert_weights(table, name, metrics)
+    return found or (expert_weights(table, perturbation.stands_for, metrics) if perturbation.stands_for else None)
 
 
 def metric_values(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, dict[str, float]]:
-    """metric -> text's key -> mean score over the repeats."""
-    several: dict[str, dict[str, list[float]]] = {}
+    """metric -> text's key -> mean score over the repeats. Metrics: those of the task (`how.metrics`) where a judge of
+    one file scores them all, with `how.criteria` all its criteria, else its files' scores."""
     by_mark = {mark: metric for metric, mark in contender.marks.items()}
-    for (mark, key, k), record in book.scores.items():
-        if mark not in by_mark or k >= how.repeat:
-            continue
-        named = record.get("criteria") or {} if how.criteria else {by_mark[mark]: record.get("score")}
-        for metric, score in named.items():
+    records = [
+        (by_mark[mark], key, record)
+        for (mark, key, k), record in book.scores.items()
+        if mark in by_mark and k < how.repeat
+    ]
+    wanted = _metrics_of_task(contender, records, how)
+    several: dict[str, dict[str, list[float]]] = {metric: {} for metric in wanted}
+    for metric, key, record in records:
+        parts = record.get("criteria") or {}
+        if wanted:
+            named = {metric: score for name, score in parts.items() if (metric := wanted_name(name, wanted))}
+        else:
+            named = parts if how.criteria else {metric: record.get("score")}
+        for name, score in named.items():
             if score is not None:
-                several.setdefault(metric, {}).setdefault(key, []).append(float(score))
+                several.setdefault(name, {}).setdefault(key, []).append(float(score))
     if how.criteria and not several:
         raise OptionError(f"{contender.name} gives no scores for criteria; leave --criteria out")
-    metrics = several if how.criteria else {metric: several.get(metric, {}) for metric in contender.marks}
+    metrics = several if how.criteria or wanted else {metric: several.get(metric, {}) for metric in contender.marks}
     return {m: {key: math.fsum(s) / len(s) for key, s in by_key.items()} for m, by_key in metrics.items()}
+
+
+def _metrics_of_task(
+    contender: Contender, records: Sequence[tuple[str, str, Mapping[str, Any]]], how: DiscernOptions
+) -> tuple[str, ...]:
+    """The task's metrics where one file of a judge scores them all, as its criteria or aspects; else ()."""
+    if list(contender.marks) != ["score"]:
+        return ()
+    there = {wanted_name(name, how.metric_names) for _, _, record in records for name in record.get("criteria") or {}}
+    return how.metric_names if how.metrics and there >= set(how.metric_names) else ()
+
+
+def wanted_name(name: str, wanted: Sequence[str]) -> str:
+    """The one of these names that is this one but for case; "" where none is."""
+    return next((metric for metric in wanted if metric.casefold() == name.casefold()), "")
 
 
 def _result(
@@ -205,10 +282,12 @@ def _result(
     lines: Sequence[Line],
     book: Book,
     values: Mapping[str, Mapping[str, float]],
+    form: Form,
+    task: str,
 ) -> JudgeResult:
     adjusted = list(lines)
-    for kind in ("damage", "invariance", "attack"):
-        places = [i for i, line in enumerate(adjusted) if line.kind == kind]
+    for family in {(line.kind, line.origin): None for line in lines}:
+        places = [i for i, line in enumerate(adjusted) if (line.kind, line.origin) == family]
         # The least p of n pairs is 2**-n; what cannot pass is no part of the family.
         fewest = 1
         while 0.5**fewest > 0.05 / max(1, sum(adjusted[i].test.n >= fewest for i in places)):
@@ -216,62 +295,27 @@ def _result(
         tested = [adjusted[i].test.p if adjusted[i].test.n >= fewest else math.nan for i in places]
         for i, p in zip(places, holm(tested) if places else [], strict=True):
             adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
-    harmful = [line for line in adjusted if line.kind == "damage" and line.enough]
-    levels = {line.name: line.level for line in harmful}
-
-    def over(which: str) -> Summary:
-        return summarise({line.name: getattr(line.test, which) for line in harmful}, levels)
-
-    expert = over("d_expert")
+    overall = {
+        origin: _overall([x for x in adjusted if (x.kind, x.origin) == ("damage", origin) and x.enough])
+        for origin in HEADINGS
+    }
+    every = [name if d == "only" else f"{name}:{d}" for name, ds in TASKS[task].perturbations.items() for d in ds]
+    unmeasured = tuple(name for name in every if name not in overall["paper"].names)
     harmless = [line.test for line in adjusted if line.kind == "invariance" and line.test.n]
     texts = sum(t.n for t in harmless)
     alarms = math.fsum(t.dropped * t.n for t in harmless) / texts if texts else math.nan
     asked = {ask_key(p, text) for p in book.pairs for text in (p.original, p.perturbed)}
     failed = sum(any(key not in by_key for by_key in values.values()) for key in asked)
-    return JudgeResult(
-        contender.name, metrics, tuple(adjusted), over("d_normalised"), over("d_paper"),
-        expert if expert.undefined < len(harmful) else None, alarms, failed,
-    )  # fmt: skip
+    return JudgeResult(contender.name, metrics, tuple(adjusted), overall, unmeasured, form, alarms, failed)
 
 
-def read_weights(path: Path) -> dict[str, dict[str, float]]:
-    """An expert's weights: JSON {perturbation: {metric: weight}}, or CSV with the perturbation in the first column and
-    a column for each metric, or with the columns perturbation, metric, weight. Raises OptionError."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise OptionError(f"--weights {path}: {error}") from None
-    table: dict[str, dict[str, float]] = {}
+def _overall(lines: Sequence[Line]) -> Overall:
+    levels = {line.name: line.level for line in lines}
 
-    def put(perturbation: str, metric: str, cell: Any, where: str) -> None:
-        try:
-            weight = float(cell)
-        except (TypeError, ValueError):
-            weight = math.nan
-        if isinstance(cell, bool) or not (math.isfinite(weight) and weight >= 0):
-            raise OptionError(f"--weights {path.name}, {where}: {cell!r} is no weight; give a number of at least 0")
-        table.setdefault(perturbation.strip(), {})[metric.strip()] = weight
+    def over(which: str) -> Summary:
+        return summarise({line.name: getattr(line.test, which) for line in lines}, levels)
 
-    if path.suffix.lower() == ".json":
-        try:
-            data = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise OptionError(f"--weights {path.name}: no JSON ({error})") from None
-        if not isinstance(data, dict) or not all(isinstance(row, dict) for row in data.values()):
-            raise OptionError(f"--weights {path.name}: expected {{perturbation: {{metric: weight}}}}")
-        for name, row in data.items():
-            for metric, cell in row.items():
-                put(name, metric, cell, f"{name!r}, {metric!r}")
-    else:
-        rows = list(csv.DictReader(io.StringIO(text)))
-        for number, cells in enumerate(rows, 2):
-            first, *others = [str(name) for name in cells if name is not None]
-            if {"metric", "weight"} <= set(others):
-                put(cells[first] or "", cells["metric"] or "", cells["weight"], f"line {number}")
-                continue
-            for metric in others:
-                if (cells[metric] or "").strip():
-                    put(cells[first] or "", metric, cells[metric], f"line {number}, {metric!r}")
-    if not table:
-        raise OptionError(f"--weights {path.name}: no weight in it")
-    return table
+    expert = over("d_expert")
+    return Overall(
+        over("d_normalised"), over("d_paper"), expert if expert.undefined < len(lines) else None, tuple(levels)
+    )

@@ -1,7 +1,8 @@
 """Presets: the settings of the papers by name, each a YAML file like those that --config reads.
 
 A preset may build on others (`preset: NAME`), which it wins over. Its first line says what it is; one with arms is for
-studies. Comments name the section or the table of the paper, and what is not taken over.
+studies, one that begins with "discern" for `judgesmith discern`. Comments name the section or the table of the paper,
+and what is not taken over.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ...errors import OptionError
 from ...parts import nearest
 from ..settings import other_names, read_yaml
 
-__all__ = ["about", "layered", "names", "read", "text"]
+__all__ = ["about", "kind", "layered", "names", "read", "text"]
 
 FOLDER = Path(__file__).parent
 
@@ -41,6 +42,15 @@ def text(name: str) -> str:
 def about(name: str) -> str:
     """What a preset is, in one line."""
     return text(name).partition("\n")[0].removeprefix("# ")
+
+
+def kind(name: str) -> str:
+    """The command that a preset is for: study, discern, distill, synthesize, or compile (and `new`)."""
+    line = about(name)
+    start = line.partition(":")[0]
+    if start in ("study", "discern"):
+        return start
+    return next((command for command in ("distill", "synthesize") if f"`judgesmith {command}`" in line), "compile")
 
 
 def read(name: str) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from ...programs.atomic import write_whole
 from ..discernment.comparison import Comparison
 from ..discernment.options import DiscernOptions
 from ..discernment.pairs import Book, Contender, ask_key
-from ..discernment.run import JudgeResult, Line, metric_values
-from ..discernment.tables import SEES, difference_in_words, p_text, share_text
+from ..discernment.plots import LEVELS, mark
+from ..discernment.run import HEADINGS, JudgeResult, Line, metric_values
+from ..discernment.tables import SEES, difference_in_words, p_text, share_text, summaries
 from ..evaluation.tables import plain_number
 from .page import environment
 
@@ -28,7 +29,6 @@ _EDGE = 140  # characters of an unchanged stretch that stand beside a change
 _JUDGES = 6  # colours
 _MOST = 1_500  # characters of a change, or of an explanation
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
-_LEVELS = ("character", "word", "sentence")
 
 
 def check_report(path: Path, source: Path, output: Path | None) -> None:
@@ -89,42 +89,53 @@ _SHOWN = ("seed", "amount", "language", "writer")
 
 
 def _judge(result: JudgeResult, place: int) -> dict[str, Any]:
-    several = len(result.metrics) > 1
-    summaries = [("normalised", result.summary)]
-    if several:
-        summaries.append(("as the paper prints it, without 1/M", result.paper))
-        summaries += [("with expert weights", result.expert)] if result.expert is not None else []
-    kinds = {kind: [_line(line) for line in result.of(kind) if line.test.n] for kind in ("invariance", "attack")}
-    harmful = sorted((x for x in result.of("damage") if x.test.n), key=lambda x: _LEVELS.index(x.level))
+    kinds = {
+        kind: [_line(line, result) for line in result.of(kind) if line.test.n] for kind in ("invariance", "attack")
+    }
+    s = result.summary
     return {
         "name": result.judge,
         "colour": place % _JUDGES + 1,
-        "metrics": ", ".join(result.metrics) if several else "",
+        "metrics": ", ".join(result.metrics) if len(result.metrics) > 1 else "",
         "conclusion": result.conclusion(),
-        "summaries": [
-            {"how": how, "avg": plain_number(s.d_avg, 2), "min": plain_number(s.d_min, 2), "worst": s.worst}
-            for how, s in summaries
-        ],
+        "avg": plain_number(s.d_avg, 2), "min": plain_number(s.d_min, 2), "worst": s.worst,
+        "rests_on": result.coverage(),
         "alarms": share_text(result.false_alarms),
         "failed": result.failed,
-        "levels": [(level, [_line(x) for x in harmful if x.level == level]) for level in _LEVELS
-                   if any(x.level == level for x in harmful)],
-        "several": several,
+        "origins": _origins(result),
+        "several": len(result.metrics) > 1,
+        "other_form": "1/M" if result.form == "paper" else "paper",
         "invariances": kinds["invariance"],
         "attacks": kinds["attack"],
     }  # fmt: skip
 
 
-def _line(line: Line) -> dict[str, Any]:
+def _origins(result: JudgeResult) -> list[dict[str, Any]]:
+    """The perturbations of each origin by level, with D_avg and D_min over them alone."""
+    found = []
+    for origin, heading in HEADINGS.items():
+        harmful = [line for line in result.of("damage", origin) if line.test.n]
+        by_level = [(level, [_line(x, result) for x in harmful if x.level == level]) for level in LEVELS]
+        if harmful:
+            found.append({
+                "name": origin, "heading": heading, "levels": [(level, lines) for level, lines in by_level if lines],
+                "summaries": [
+                    {"how": how, "avg": avg, "min": least, "worst": worst, "note": note}
+                    for how, avg, least, worst, note in summaries(result, origin)
+                ],
+            })  # fmt: skip
+    return found
+
+
+def _line(line: Line, result: JudgeResult) -> dict[str, Any]:
     t = line.test
     return {
         "name": line.name,
-        "ours": not line.paper,
         "n": t.n,
         "left": line.left or "",
         "d": plain_number(t.d, 2),
         "d_limits": _limits(t.low, t.high),
-        "d_paper": plain_number(t.d_paper, 2),
+        "d_other": plain_number(t.d_normalised if result.form == "paper" else t.d_paper, 2),
         "d_expert": plain_number(t.d_expert, 2),
         "p": p_text(t.p),
         "p_holm": p_text(line.p_holm),
@@ -147,6 +158,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
     return {
         "a": one.a, "b": one.b, "texts": g.texts, "value": plain_number(g.value, 2), "limits": _limits(g.low, g.high),
         "p": p_text(g.p), "p_holm": p_text(one.p_holm), "d": plain_number(g.d, 2), "words": difference_in_words(one),
+        "over": "the paper's perturbations" if one.of_paper else "all perturbations",
     }  # fmt: skip
 
 
@@ -162,10 +174,12 @@ _SIGNS = {"yes": "✓", "alone": "?", "no": "✗", "unknown": "–"}
 def _heat(results: Sequence[JudgeResult]) -> list[dict[str, Any]]:
     """Groups of perturbations with a cell for each judge: the effect in words and in colour."""
     lines = [line for result in results for line in result.lines if line.test.n]
-    groups: dict[tuple[int, int], dict[str, Any]] = {}
+    groups: dict[tuple[int, int, int], dict[str, Any]] = {}
     for line in lines:
-        place = (list(_KINDS).index(line.kind), _LEVELS.index(line.level) if line.kind == "damage" else 0)
-        title = _KINDS[line.kind] or f"{line.level}s"
+        harms = line.kind == "damage"
+        within = (list(HEADINGS).index(line.origin), LEVELS.index(line.level)) if harms else (0, 0)
+        place = (list(_KINDS).index(line.kind), *within)
+        title = _KINDS[line.kind] or f"{line.level}s{mark(line)}"
         groups.setdefault(place, {"title": title, "kind": line.kind, "names": {}})["names"].setdefault(line.name)
     found = {(line.judge, line.name): line for line in lines}
     made = []
@@ -224,7 +238,7 @@ def _examples(
     lines = {line.name: line for result in results for line in result.lines}
     ordered = sorted(
         (lines[name] for name in groups if name in lines),
-        key=lambda x: (("damage", "invariance", "attack").index(x.kind), _LEVELS.index(x.level)),
+        key=lambda x: (("damage", "invariance", "attack").index(x.kind), LEVELS.index(x.level)),
     )
     found = []
     for line in ordered:
@@ -298,8 +312,8 @@ def _example(
 
 
 def _explanation(contender: Contender, book: Book, key: str) -> str:
-    for mark in contender.marks.values():
-        record = book.scores.get((mark, key, 0)) or {}
+    for one in contender.marks.values():
+        record = book.scores.get((one, key, 0)) or {}
         if words := str(record.get("explanation") or record.get("failure") or ""):
             return words if len(words) <= _MOST else words[:_MOST] + "…"
     return ""

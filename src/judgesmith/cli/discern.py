@@ -11,7 +11,7 @@ import typer
 
 from ..errors import OptionError
 from .options import LM, ApiBase, Columns, Json
-from .settings import Config, Settings, settings_of, with_settings
+from .settings import Config, Presets, Settings, settings_of, with_settings
 
 if TYPE_CHECKING:
     from ..datasets.perturbations.registry import Perturbation
@@ -28,12 +28,16 @@ __all__ = ["register"]
 HELP = """Does a judge notice perturbations? Good texts are perturbed in levels, judged before and after, and tested.
 
 JUDGE is a file that `compile` saved, metric/rougeL and other metrics, or NAME=FILE; NAME/METRIC=FILE makes a metric of
-a judge of several files. Several judges are compared on the same pairs. TEXTS is any file with good texts, or
-bench/NAME: its references where there are some, else its outputs, one for each document.
+a judge of several files. With --preset it may be METHOD or METHOD@MODEL, for example direct@local/qwen2.5-0.5b, which
+judges each metric of the preset's task. Several judges are compared on the same pairs. TEXTS is any file with good
+texts, or bench/NAME: its references where there are some, else its outputs, one for each document.
 
 D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed ones
-more often than chance. Beside the paper's perturbations (those with + are ours) there are changes that a good judge
-does not react to, which give its false alarms, and attacks, texts that ask the judge for the best score.
+more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a language
+model (--writer makes them), and ours have tables, D_avg and D_min of their own. Beside them there are changes that a
+good judge does not react to, which give its false alarms, and attacks, texts that ask the judge for the best score.
+
+--preset dhp/summeval and the others of `judgesmith presets` are the paper's benchmark.
 
 With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command goes on where it stopped, and
 further judges are added to the same pairs.
@@ -59,8 +63,8 @@ Perturb = Annotated[
     typer.Option(
         "--perturb",
         metavar="NAME",
-        help="A perturbation (typos, typos:major; see `judgesmith perturbations`) or a group: all, paper, damage, "
-        "invariance, attack, character, word, sentence. Repeatable; default all.",
+        help="A perturbation (typos, typos:major; see `judgesmith perturbations`) or a group: all, paper (what DHP has "
+        "for this task), damage, invariance, attack, character, word, sentence. Repeatable; default all.",
     ),
 ]
 Brief = Annotated[
@@ -76,8 +80,11 @@ Brief = Annotated[
 def discern(
     context: typer.Context,
     arguments: Annotated[
-        list[str], typer.Argument(metavar="JUDGE... TEXTS", help="One judge or several, then the good texts.")
-    ],
+        list[str] | None,
+        typer.Argument(
+            metavar="JUDGE... TEXTS", help="One judge or several, then the good texts, which a preset may name instead."
+        ),
+    ] = None,
     perturb: Perturb = None,
     n: Annotated[int, typer.Option("--n", help="Texts at most, drawn by the seed.", min=1)] = 100,
     brief: Brief = False,
@@ -100,94 +107,171 @@ def discern(
     lm: LM = None,
     api_base: ApiBase = None,
     settings: Settings = None,
+    preset: Presets = None,
     config: Config = None,
     as_json: Json = False,
 ) -> None:
     from ..experiments.console import out, print_json
-    from ..experiments.discernment import tables
+    from ..experiments.discernment.contenders import open_contenders
     from ..experiments.discernment.options import DiscernOptions
     from ..experiments.discernment.pairs import estimated, read_texts
-    from ..experiments.discernment.run import analyse, read_weights
+    from ..experiments.discernment.planning import Plan
+    from ..experiments.discernment.run import analyse
     from ..experiments.opening import column_roles, connection_of, quiet
-    from ..experiments.reports.discernment import render, write
     from ..experiments.settings import ReachOptions
 
-    if len(arguments) < 2:
-        raise OptionError("name a judge and the texts: judgesmith discern judge.json good.jsonl")
-    *judges, source = arguments
-    _check_files(source, output, plot, report)
     found = _catalogue({}).resolve(*settings_of(context, settings))
     how, where = DiscernOptions(**found["run"]), connection_of(ReachOptions(**found["lm"]), api_base)
+    if how.weights_form is not None:
+        _write_form(how, perturb)
+        raise typer.Exit(0)
+    judges, source = _judges_and_texts(arguments or [], how)
+    files = _Files(output, plot, report, how)
+    files.check(source)
     limits = how.limits()
-    if how.writer is not None and how.dry_run:
-        raise OptionError(
-            "--dry-run calls no model, and a writer has to write perturbations first; leave one of them out"
-        )
-    weights = read_weights(how.weights) if how.weights is not None else None
     there = _perturbations(how, where)
-    chosen = _chosen(perturb or ["all"], there, how)
-    texts = read_texts(source, columns=column_roles(columns or []), n=n, seed=how.seed)
+    weights = _weights(how, there)
+    texts = read_texts(source, columns=column_roles(columns or []), n=n, seed=how.seed, how=how)
+    chosen = _chosen(perturb or ["all"], there, how, texts.task)
     with quiet():
         asked = where if how.repeat == 1 else replace(where, cache=False)
-        contenders = open_contenders(judges, lm, asked, brief=brief)
+        contenders = open_contenders(judges, lm, asked, how, brief=brief)
         unkept = how.dry_run and (overwrite or not (output and output.exists()))
         book = _book(chosen, texts, how, None if unkept else output, overwrite=overwrite)
         tasks = _tasks(contenders, book, texts, how)
         if how.dry_run:
-            told = estimated(contenders, tasks, where)
-            print_json(told.to_dict()) if as_json else out.print(str(told), markup=False, soft_wrap=True)
+            plan = Plan.of(texts, book, chosen, how, estimated(contenders, tasks, where))
+            print_json(plan.to_dict()) if as_json else out.print("\n".join(plan.lines()), markup=False, soft_wrap=True)
             raise typer.Exit(0)
         _judge_all(contenders, book, tasks, limits, quietly=as_json)
-        results = [analyse(contender, book, there, how, weights) for contender in contenders]
+        results = [analyse(contender, book, there, how, weights, texts.task) for contender in contenders]
         tested = _Tested.of(contenders, results, book, texts, how)
-    if plot is not None:
-        tables.plot(tested.results, plot, origin=texts.origin)
-    if report is not None:
-        page = render(
-            contenders, tested.results, tested.comparisons, book, how, origin=texts.origin, notes=tested.notes
-        )
-        write(report, page)
+    files.write(contenders, tested, book, how)
     if as_json:
         _print_result(tested, book, how, output, report)
     else:
-        _tell_result(tested, book, how, [path for path in (output, plot, report) if path is not None])
+        _tell_result(tested, book, how, files.written())
     raise typer.Exit(1 if any(result.failed for result in tested.results) else 0)
 
 
-def _check_files(source: str, output: Path | None, plot: Path | None, report: Path | None) -> None:
-    """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
-    from ..experiments.discernment.tables import check_plot
-    from ..experiments.reports.discernment import check_report
+def _judges_and_texts(arguments: Sequence[str], how: DiscernOptions) -> tuple[list[str], str]:
+    """The judges, and the texts of the command line or of the preset. Raises OptionError."""
+    from ..experiments.discernment.contenders import names_judge
 
-    if plot is not None:
-        check_plot(plot)
-    if report is not None:
-        check_report(report, Path(source), output)
-    if output is not None and output.suffix.lower() != ".jsonl":
-        raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
-    if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
-        raise OptionError(f"-o {output} is the file of texts; name another")
+    *judges, last = arguments or [""]
+    if last and how.texts is not None and names_judge(last):
+        return [*judges, last], how.texts
+    if not judges:
+        raise OptionError(
+            "name a judge and the texts: judgesmith discern judge.json good.jsonl"
+            if how.texts is None
+            else "name a judge: judgesmith discern judge.json, or METHOD@MODEL such as direct@local/qwen2.5-0.5b"
+        )
+    return judges, last
+
+
+def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
+    """The form for experts' weights of the paper's perturbations for the task, or of those that are named."""
+    from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
+    from ..experiments.console import out
+    from ..experiments.discernment.planning import unwritten_perturbations
+    from ..experiments.discernment.weights import write_form
+    from ..experiments.plain import clean
+
+    path = how.weights_form
+    assert path is not None
+    there = {**PERTURBATIONS, **unwritten_perturbations()}
+    chosen = [made for made, _ in find_perturbations(perturb or ["paper"], there, _task(how)) if made.kind == "damage"]
+    write_form(path, how.metrics, chosen)
+    out.print(
+        clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one metric for "
+              "each perturbation in a copy; put the copies into a folder and give it with --weights FOLDER"),
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _task(how: DiscernOptions) -> str:
+    """The paper's task, where no texts were read."""
+    return "summarization" if how.amount == "relative" else how.amount
+
+
+def _weights(how: DiscernOptions, there: Mapping[str, Perturbation]) -> Mapping[str, Mapping[str, float]] | None:
+    from ..experiments.discernment.planning import unwritten_perturbations
+    from ..experiments.discernment.weights import read_weights
+
+    if how.weights is None:
+        return None
+    return read_weights(how.weights, [*there, *unwritten_perturbations()], how.metric_names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is written."""
+
+    output: Path | None
+    plot: Path | None
+    report: Path | None
+    how: DiscernOptions
+
+    def check(self, source: str) -> None:
+        """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
+        from ..experiments.discernment.plots import check_plot
+        from ..experiments.reports.discernment import check_report
+
+        for name in ("plot", "plot_styles", "plot_judges"):
+            if (path := self.plot if name == "plot" else getattr(self.how, name)) is not None:
+                check_plot(path, f"--{name.replace('_', '-')}")
+        if self.report is not None:
+            check_report(self.report, Path(source), self.output)
+        output = self.output
+        if output is not None and output.suffix.lower() != ".jsonl":
+            raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
+        if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
+            raise OptionError(f"-o {output} is the file of texts; name another")
+
+    def write(self, contenders: Sequence[Contender], tested: _Tested, book: Book, how: DiscernOptions) -> None:
+        """Figures and the report."""
+        from ..experiments.discernment import plots
+        from ..experiments.reports.discernment import render, write
+
+        origin, results = tested.texts.origin, tested.results
+        if self.plot is not None:
+            plots.plot(results, self.plot, origin=origin)
+        if how.plot_judges is not None:
+            plots.plot_judges(results, how.plot_judges, origin=origin)
+        if how.plot_styles is not None:
+            plots.plot_styles(contenders, results, book, how, how.plot_styles)
+        if self.report is not None:
+            page = render(contenders, results, tested.comparisons, book, how, origin=origin, notes=tested.notes)
+            write(self.report, page)
+
+    def written(self) -> list[Path]:
+        paths = (self.output, self.plot, self.how.plot_judges, self.how.plot_styles, self.report)
+        return [path for path in paths if path is not None]
 
 
 def _perturbations(how: DiscernOptions, where: Connection) -> dict[str, Perturbation]:
     """All that there are, by name."""
     from ..datasets.perturbations.registry import PERTURBATIONS
+    from ..experiments.discernment.planning import unwritten_perturbations
     from ..experiments.discernment.rewriting import written_perturbations
     from ..experiments.opening import open_model
 
-    written = {} if how.writer is None else written_perturbations(open_model(how.writer, where))
+    if how.writer is None:
+        return dict(PERTURBATIONS)
+    written = unwritten_perturbations() if how.dry_run else written_perturbations(open_model(how.writer, where))
     return {**PERTURBATIONS, **written}
 
 
 def _chosen(
-    names: Sequence[str], there: Mapping[str, Perturbation], how: DiscernOptions
+    names: Sequence[str], there: Mapping[str, Perturbation], how: DiscernOptions, task: str
 ) -> list[tuple[Perturbation, tuple[Any, ...]]]:
     """Those that were asked for, each with its degrees."""
     from ..datasets.perturbations.registry import find_perturbations
 
     return [
         (made, tuple(d for d in degrees if how.degree == "both" or d in (how.degree, "only")))
-        for made, degrees in find_perturbations(names, there)
+        for made, degrees in find_perturbations(names, there, task)
     ]
 
 
@@ -209,6 +293,8 @@ def _book(
         "seed": how.seed, "amount": how.amount, "language": how.language, "writer": how.writer,
         "perturbations": [f"{p.name}:{d}" for p, degrees in chosen for d in degrees],
     }  # fmt: skip
+    if not how.show_reference:
+        settings["show_reference"] = False
     book = Book.open(
         output, settings,
         lambda: make_pairs(chosen, texts, seed=how.seed, amounts=amounts, language=how.language),
@@ -226,7 +312,8 @@ def _tasks(contenders: Sequence[Contender], book: Book, texts: Texts, how: Disce
 
     found = []
     for contender in contenders:
-        asks = asks_of(book.pairs, texts.role, against_reference=contender.against_reference)
+        against = contender.against_reference
+        asks = asks_of(book.pairs, texts.role, against_reference=against, show_reference=how.show_reference)
         found.append(missing(contender, asks, book, how.repeat))
     return found
 
@@ -265,6 +352,7 @@ class _Tested:
         from ..experiments.discernment.comparison import compare
 
         notes = [*texts.notes, *_notes(contenders, texts.role, how.repeat, book.path is not None), *_impossible(book)]
+        notes += _notes_of_task(results, how)
         return cls(texts, results, compare(contenders, results, book, how), notes)
 
 
@@ -318,6 +406,27 @@ def _notes(contenders: Sequence[Contender], role: str, repeat: int, kept: bool) 
     return notes
 
 
+def _notes_of_task(results: Sequence[JudgeResult], how: DiscernOptions) -> list[str]:
+    """What keeps a judge's numbers from being the paper's."""
+    notes = []
+    for result in results:
+        there = {metric.casefold() for metric in result.metrics}
+        if how.metrics and not there >= {name.casefold() for name in how.metric_names}:
+            given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
+            notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
+    if any(line.origin == "stand-in" for result in results for line in result.of("damage")):
+        notes.append(
+            "stand-ins (~) are made by rules where the paper has a language model; they count as none of the paper's "
+            "perturbations. --writer MODEL makes those"
+        )
+    if how.form == "paper" and any(len(result.metrics) > 1 for result in results):
+        notes.append(
+            "without 1/M, several metrics make p as many times too small: a judge that guesses passes D = 1 far more "
+            "often than in 5 % of the perturbations"
+        )
+    return notes
+
+
 def _impossible(book: Book) -> list[str]:
     """Perturbations that no text allowed, by the reason that most of the texts have."""
     possible = {pair.name for pair in book.pairs}
@@ -326,51 +435,3 @@ def _impossible(book: Book) -> list[str]:
         if one.name not in possible:
             reasons.setdefault(one.name, []).append(one.reason)
     return [f"{name}: not possible on these texts ({max(set(r), key=r.count)})" for name, r in reasons.items()]
-
-
-# Judges --------------------------------------------------------------------------------------------------------------
-
-
-def _named(text: str) -> tuple[str, str, str]:
-    """The parts of NAME=FILE; a metric's options may have signs of their own."""
-    from ..programs.metrics import PREFIX
-
-    given, equals, target = text.partition(f"={PREFIX}")
-    return (given, "=", PREFIX + target) if equals else text.rpartition("=")
-
-
-def open_contenders(names: Sequence[str], lm: str | None, where: Connection, *, brief: bool = False) -> list[Contender]:
-    """The judges that were named, checked before the first call; `brief` ones stop after the score where they can.
-    Raises OptionError, ArtifactError, ModelError."""
-    from ..experiments.discernment.pairs import Contender
-    from ..experiments.opening import open_judge
-    from ..programs.artifact import fingerprint
-    from ..programs.metrics import PREFIX, reference_metric
-
-    found: dict[str, dict[str, Any]] = {}
-    for text in names:
-        given, equals, target = ("", "", text) if text.startswith(PREFIX) else _named(text)
-        name, slash, metric = given.strip().partition("/")
-        if equals and (not name or (slash and not metric.strip())):
-            raise OptionError(f"judge {text!r} is not of the form FILE, NAME=FILE or NAME/METRIC=FILE")
-        is_metric = target.startswith(PREFIX)
-        name = name or (target if is_metric else Path(target).stem)
-        scorer: Any
-        if is_metric:
-            scorer = reference_metric(target)
-            mark = f"{PREFIX}{scorer.name}:{scorer.description}"
-        else:
-            scorer = open_judge(Path(target), lm, where)
-            if scorer.whole_documents:
-                raise OptionError(
-                    f"{target}: a {scorer.kind} judge ranks the outputs of a document against each other; here each "
-                    "text is judged by itself"
-                )
-            mark = f"{fingerprint(scorer)}:{scorer.lm.name}"
-            scorer.set_brief(brief)
-        entry = found.setdefault(name, {"scorers": {}, "marks": {}, "against_reference": is_metric})
-        if (metric or "score") in entry["scorers"] or entry["against_reference"] != is_metric:
-            raise OptionError(f"judge {name!r} is named twice; tell them apart with NAME=FILE or NAME/METRIC=FILE")
-        entry["scorers"][metric or "score"] = scorer
-        entry["marks"][metric or "score"] = mark
-    return [Contender(name, **entry) for name, entry in found.items()]

@@ -81,7 +81,7 @@ def presets(
     preset: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, as it stands in its file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """The settings of the papers by name: `judgesmith compile --preset NAME`, and `new` and `study`."""
+    """The settings of the papers by name: `judgesmith compile --preset NAME`, and `new`, `study` and `discern`."""
     from ..experiments import presets
 
     if preset is not None and as_json:
@@ -89,13 +89,14 @@ def presets(
     elif preset is not None:
         out.print(presets.text(preset).rstrip(), markup=False, highlight=False, soft_wrap=True)
     elif as_json:
-        print_json({"presets": [{"name": name, "about": presets.about(name)} for name in presets.names()]})
+        shown = ({"name": n, "kind": presets.kind(n), "about": presets.about(n)} for n in presets.names())
+        print_json({"presets": list(shown)})
     else:
         table = Table(box=None, padding=(0, 2, 0, 0))
-        for column in ("name", "what it is"):
+        for column in ("name", "kind", "what it is"):
             table.add_column(column, overflow="fold", no_wrap=column == "name")
         for name in presets.names():
-            table.add_row(escape(name), escape(presets.about(name)))
+            table.add_row(escape(name), presets.kind(name), escape(presets.about(name)))
         out.print(table)
 
 

@@ -14,7 +14,7 @@ from judgesmith.cli import discern as discern_commands
 from judgesmith.cli import main as command_line
 from judgesmith.errors import OptionError
 from judgesmith.experiments.discernment.rewriting import written_perturbations
-from judgesmith.experiments.discernment.run import read_weights
+from judgesmith.experiments.discernment.weights import read_weights
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Criterion
