@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from ...datasets.perturbations.base import Amounts
+from ...datasets.perturbations.dhp import task_of
 from ...optimizers.agreement.discernment import Form
 from ...parts import option
 from ..limits import LimitOptions
@@ -63,6 +65,11 @@ class DiscernOptions(LimitOptions):
     )
     rounds: int = option(1000, "Of the bootstrap; 0 for no intervals.", ge=0)
     seed: int = option(0, "Decides texts, perturbations and resamples.")
+
+    def task(self, told: str = "") -> str:
+        """The paper's task: that of `amount`, or else what texts of this task are. Raises OptionError."""
+        task = Amounts(self.amount).task
+        return task_of(told) if task == "relative" else task
 
     @property
     def metric_names(self) -> tuple[str, ...]:

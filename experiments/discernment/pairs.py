@@ -11,7 +11,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, cast
 
-from ...datasets.perturbations.dhp import task_of
 from ...datasets.perturbations.registry import (
     Amounts,
     Degree,
@@ -110,8 +109,8 @@ def read_texts(
         notes.append(f"{file.origin} has {len(texts)} documents with a {role}; {n} were asked for")
     texts, total = _long_enough(texts, n, how.longer_than, notes), len(texts)
     kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
-    task = task_of(as_text(file.records[0].get("task") or "")) if how.amount == "relative" else how.amount
-    return Texts(file.origin, role, tuple(texts[i] for i in kept), total, tuple(notes), task)
+    told = as_text(file.records[0].get("task")) or ""
+    return Texts(file.origin, role, tuple(texts[i] for i in kept), total, tuple(notes), how.task(told))
 
 
 def _long_enough(texts: list[Text], n: int, longer_than: int, notes: list[str]) -> list[Text]:

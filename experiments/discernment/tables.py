@@ -125,8 +125,9 @@ def difference_in_words(one: Comparison) -> str:
 def _say_summary(result: JudgeResult, origin: Origin, out: Console) -> None:
     few = [line for line in result.of("damage", origin) if line.test.n and not line.enough]
     for how, avg, least, worst, note in summaries(result, origin):
+        start = f"{how}: " if how else ""
         out.print(
-            (f"{how}: " if how else "") + f"D_avg {avg} (levels weigh the same), D_min {least} ({worst or 'undefined'}){note}",
+            f"{start}D_avg {avg} (levels weigh the same), D_min {least} ({worst or 'undefined'}){note}",
             markup=False, soft_wrap=True,
         )  # fmt: skip
     if len(result.metrics) > 1 and result.overall[origin].expert is None:

@@ -35,8 +35,9 @@ def overlay(tmp_path: Path):
 
 def test_the_tasks_have_the_papers_numbers_of_aspects() -> None:
     library = aspects()
-    assert {name: len(library.tasks[name].aspects) for name in PAPER} == PAPER
-    assert set(library.tasks) == {*PAPER, "general", "translation"}
+    own = {"question-answering": {"answer quality"}}  # of DHP
+    assert {name: len(library.tasks[name].aspects.keys() - own.get(name, set())) for name in PAPER} == PAPER
+    assert set(library.tasks) == {*PAPER, "general", "translation", "story completion"}
 
 
 def test_every_aspect_says_something_of_its_own() -> None:

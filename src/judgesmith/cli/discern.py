@@ -181,18 +181,13 @@ def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
     path = how.weights_form
     assert path is not None
     there = {**PERTURBATIONS, **unwritten_perturbations()}
-    chosen = [made for made, _ in find_perturbations(perturb or ["paper"], there, _task(how)) if made.kind == "damage"]
+    chosen = [made for made, _ in find_perturbations(perturb or ["paper"], there, how.task()) if made.kind == "damage"]
     write_form(path, how.metrics, chosen)
     out.print(
-        clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one metric for "
-              "each perturbation in a copy; put the copies into a folder and give it with --weights FOLDER"),
+        clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one metric "
+              "for each perturbation in a copy; put the copies into a folder and give it with --weights FOLDER"),
         markup=False, soft_wrap=True,
     )  # fmt: skip
-
-
-def _task(how: DiscernOptions) -> str:
-    """The paper's task, where no texts were read."""
-    return "summarization" if how.amount == "relative" else how.amount
 
 
 def _weights(how: DiscernOptions, there: Mapping[str, Perturbation]) -> Mapping[str, Mapping[str, float]] | None:

@@ -183,10 +183,14 @@ def converted(name: str, folder: Path) -> list[dict[str, Any]]:
 
 # --- cards ---------------------------------------------------------------------------------------------------------
 
+#: Without human ratings: texts that `discern` perturbs.
+GOOD_TEXTS = {"dhp_sumpubmed", "dhp_answer_equivalence", "dhp_wmt22_deen", "dhp_wmt22_zhen", "dhp_story"}
 
-def test_all_fifteen_sets_have_a_card_that_says_what_is_needed():
+
+def test_all_sets_have_a_card_that_says_what_is_needed():
     cards = list_benchmarks()
-    assert len(cards) == len({card.name for card in cards}) == 15
+    assert len(cards) == len({card.name for card in cards}) == 20
+    assert {card.key for card in cards if not card.aspects} == GOOD_TEXTS
     for card in cards:
         assert card.name == f"bench/{card.key}"
         for text in (card.title, card.task, card.paper, card.licence, card.licence_note, card.aggregation):
@@ -211,6 +215,11 @@ def test_a_name_works_with_and_without_its_prefix_and_a_wrong_one_names_the_near
     assert benchmark("summeval") is benchmark("bench/summeval")
     with pytest.raises(LabelsError, match=r"bench/sumeval: there is no such set; did you mean bench/summeval\?"):
         benchmark("bench/sumeval")
+
+
+def test_good_texts_have_no_ratings_to_compare_with():
+    with pytest.raises(LabelsError, match="it has no human ratings; its good texts are for `judgesmith discern`"):
+        load_benchmark("dhp_story")
 
 
 def test_the_cards_are_package_data():
@@ -253,7 +262,7 @@ def test_cards_say_what_the_real_files_hold(card: BenchmarkCard):
     systems = {row.get("system") for row in rows}
     assert systems == {None} if card.systems is None else len(systems) == card.systems
     assert {row["task"] for row in rows} == {card.task}
-    assert {aspect for row in rows for aspect in row["scores"]} == set(card.aspects)
+    assert {aspect for row in rows for aspect in row.get("scores", {})} == set(card.aspects)
     for aspect, (worst, best) in card.aspects.items():
         assert all(worst <= row["scores"][aspect] <= best for row in rows)
 

@@ -228,7 +228,7 @@ def test_judges_are_told_apart_where_they_differ_and_only_there() -> None:
     assert difference_in_words(first) == "knows discerns more than counts; knows sees more of shuffle:major."
     assert difference_in_words(third) == "twin discerns more than counts; twin sees more of shuffle:major."
     assert (second.gap.value, second.gap.p, second.differing()) == (0.0, 1.0, [])
-    assert difference_in_words(second) == "knows and twin cannot be told apart over all perturbations."
+    assert difference_in_words(second) == "knows and twin cannot be told apart over the paper's perturbations."
     # p of 12 texts: 2 / 2**12, times the 2 of 3 pairs that are as small; 10,000 swaps
     assert first.p_holm == pytest.approx(3 * first.gap.p) and first.gap.p < 0.002
     assert first.to_dict()["perturbations"][1]["perturbation"] == "shuffle:major"
