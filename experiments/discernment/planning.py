@@ -23,7 +23,7 @@ class _Unwritten(Written):
     """Stands where a language model would write, so that what follows can be counted; its texts are never judged."""
 
     def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        return f"{text} [{self.name}:{degree}]"
+        return f"{text} [{self.name}]" + (" [major]" if degree == "major" else "")
 
 
 def unwritten_perturbations() -> Mapping[str, Perturbation]:
