@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 
 import judgesmith as js
+from judgesmith.datasets.perturbations.base import PAPER
+from judgesmith.datasets.perturbations.dhp import TASKS
 from judgesmith.errors import OptionError
 from judgesmith.experiments import distill_run, presets, synthesizing
 from judgesmith.experiments.compile_run import Setup
+from judgesmith.experiments.discernment.options import DiscernOptions
 from judgesmith.experiments.settings import Catalogue
 from judgesmith.experiments.studies.config import Given
 from judgesmith.experiments.studies.run import Study
@@ -134,8 +137,69 @@ TRAINING: dict[str, tuple[Catalogue, dict[str, Any]]] = {
 }  # fmt: skip
 
 
+#: DHP, §3.2, §3.3.2, §4 and appendices E and F: what its six data sets share.
+DHP = {"n": 100, "perturb": "paper", "scale": [1, 5], "repeat": 5, "show_reference": False, "form": "paper"}
+SUMMARY = [f"summarization/{name}" for name in ("coherence", "consistency", "fluency", "relevance")]
+STORY = [f"story completion/{name}" for name in ("coherence", "consistency", "fluency")]
+LONG_TRANSLATION = DHP | {
+    "good": "output", "longer_than": 300, "amount": "translation",
+    "metrics": ["translation/accuracy", "translation/fluency"],
+}  # fmt: skip
+#: Appendix B and Table 2.
+DISCERN: dict[str, dict[str, Any]] = {
+    "dhp/summeval": DHP
+    | {"texts": "bench/summeval", "good": "reference", "pick": "most-sentences", "amount": "summarization",
+       "metrics": SUMMARY},
+    "dhp/sumpubmed": DHP
+    | {"texts": "bench/dhp_sumpubmed", "good": "output", "amount": "scientific", "metrics": SUMMARY},
+    "dhp/story": DHP | {"texts": "bench/dhp_story", "good": "output", "amount": "story", "metrics": STORY},
+    "dhp/answer-equivalence": DHP
+    | {"texts": "bench/dhp_answer_equivalence", "good": "output", "longer_than": 150, "amount": "answer",
+       "metrics": ["question-answering/answer quality"]},
+    "dhp/wmt22-de-en": LONG_TRANSLATION | {"texts": "bench/dhp_wmt22_deen"},
+    "dhp/wmt22-zh-en": LONG_TRANSLATION | {"texts": "bench/dhp_wmt22_zhen"},
+}  # fmt: skip
+#: Table 1: perturbations of each task, minor and major where they are marked (M). Table 2: k of characters and words.
+CHARACTERS = ["deletions", "typos"]
+BY_MODEL = ["entities-lm", "grammar-lm"]
+TABLE_1: dict[str, tuple[list[str], list[str]]] = {
+    "summarization": ([*CHARACTERS, *BY_MODEL, "shuffle", "rewrite-lm"], []),
+    "scientific": ([*CHARACTERS, *BY_MODEL, "shuffle", "rewrite-lm"], []),
+    "story": ([], [*CHARACTERS, *BY_MODEL, "random-ending", "wrong-ending"]),
+    "answer": ([*CHARACTERS, *BY_MODEL], ["random-answer"]),
+    "translation": ([*CHARACTERS, "word-deletion", *BY_MODEL], []),
+}
+TABLE_2 = {"summarization": (10, 50), "scientific": (20, 100), "answer": (5, 25), "translation": (10, 50)}
+
+
 def test_every_preset_is_held_to_its_paper() -> None:
-    assert presets.names() == sorted([*NUMBERS, *STUDIES, *TRAINING])
+    assert presets.names() == sorted([*NUMBERS, *STUDIES, *TRAINING, *DISCERN])
+
+
+@pytest.mark.parametrize("name", DISCERN)
+def test_a_preset_of_perturbations_has_the_papers_numbers(name: str) -> None:
+    found = presets.read(name)
+    assert found == DISCERN[name]
+    how = DiscernOptions(**{key: value for key, value in found.items() if key not in ("n", "perturb")})
+    task = TASKS[how.task()]
+    assert (list(how.metrics), how.metrics) == (found["metrics"], task.metrics)
+    # its page names every perturbation, and what is not as in the paper
+    text = presets.text(name)
+    assert all(perturbation in text for perturbation in task.perturbations)
+    assert "# What differs from the paper\n# - " in text
+
+
+@pytest.mark.parametrize("task", TABLE_1)
+def test_tasks_have_the_perturbations_of_table_1(task: str) -> None:
+    two, one = TABLE_1[task]
+    found = {name: len(degrees) for name, degrees in TASKS[task].perturbations.items()}
+    assert found == dict.fromkeys(two, 2) | dict.fromkeys(one, 1)
+
+
+def test_amounts_are_those_of_table_2() -> None:
+    assert {task: PAPER[task][0] for task in TABLE_2} == TABLE_2
+    assert PAPER["story"][0][0] == 5  # "Delete 5 alphanumeric characters"
+    assert PAPER["translation"][1] == (5, 25)  # "Delete k continuous words"
 
 
 @pytest.mark.parametrize("name", TRAINING)
@@ -287,6 +351,11 @@ def test_presets_are_listed_and_shown(cli: Any) -> None:
     listed = {one["name"]: one["about"] for one in cli("presets", "--json").json["presets"]}
     assert sorted(listed) == presets.names()
     assert all(10 < len(line) <= 100 for line in listed.values())
+    kinds = {one["name"]: one["kind"] for one in cli("presets", "--json").json["presets"]}
+    assert {name for name, kind in kinds.items() if kind == "discern"} == set(DISCERN)
+    assert {name for name, kind in kinds.items() if kind == "study"} == set(STUDIES)
+    assert {kinds[name] for name in TRAINING} == {"distill", "synthesize"}
+    assert {kinds[name] for name in NUMBERS} == {"compile"}
     assert {name for name, line in listed.items() if line.startswith("study: ")} == set(STUDIES)
     assert all(name in cli("presets").out for name in listed)
     shown = cli("presets", "active-critic").out

@@ -107,11 +107,17 @@ def _listed(options: type[Options]) -> list[dict[str, Any]]:
     ]
 
 
+def _paper(part: Any) -> str:
+    """Where a part is from; of a stand-in what it stands for."""
+    stands_for = getattr(part, "stands_for", "")
+    return f"ours, in place of {stands_for}" if stands_for else getattr(part, "paper", "")
+
+
 def _facts(name: str, part: Any) -> dict[str, Any]:
     return {
         "name": name,
         "about": part.about,
-        "paper": getattr(part, "paper", ""),
+        "paper": _paper(part),
         "aliases": list(getattr(part, "aliases", ())),
         "options": _listed(getattr(part, "Options", Options)),
     }
@@ -122,7 +128,7 @@ def _print_parts(registry: Registry[Any]) -> None:
     for column in ("name", "what it is", "paper"):
         table.add_column(column, overflow="fold", no_wrap=column == "name")
     for name, part in registry.parts().items():
-        table.add_row(escape(name), escape(part.about), escape(getattr(part, "paper", "")))
+        table.add_row(escape(name), escape(part.about), escape(_paper(part)))
     out.print(table)
     for name, problem in registry.broken.items():
         err.print(f"the plug-in {name} is left out: {problem}", markup=False, style="red", soft_wrap=True)
