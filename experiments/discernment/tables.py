@@ -57,7 +57,8 @@ def _show_origin(result: JudgeResult, origin: Origin, out: Console, *, rounds: i
     how = "95 % intervals over texts" if rounds else "no intervals"
     of = f", metrics {escape(', '.join(result.metrics))}" if several else ""
     title = f"What {escape(result.judge)} discerns: {HEADINGS[origin]} (D >= 1: p <= 0.05; {how}{of})"
-    table = _table(title, "level", "perturbation")
+    table = _table(title, "level")
+    table.add_column("perturbation", no_wrap=True)
     other = "D 1/M" if result.form == "paper" else "D paper"
     titles = ["texts", "left out", "D", "p", "p Holm", "effect", "mean drop", "dropped", "sees it"]
     for name in [*titles[:3], *([other, "D expert"] if several else []), *titles[3:]]:
