@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from .plain import clean
 
@@ -31,7 +31,7 @@ def styled(width: float, height: float) -> Iterator[Any]:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(_STYLE):
+    with rc_context(cast(Any, _STYLE)):
         yield Figure(figsize=(width, height), layout="constrained")
 
 

@@ -23,6 +23,7 @@ YES_OR_NO = ("true", "false", "yes", "no", "on", "off", "dhp")
 ELSEWHERE = {
     "arms": "what `judgesmith study` compares",
     "optimizer": "how `judgesmith compile` learns from labels",
+    "perturb": "how `judgesmith discern` changes texts",
 }
 #: Everyday options by the names that a --config file has for them, where these are not their own.
 FLAGS = {"as": "library_aspect", "json": "as_json"}

@@ -139,7 +139,7 @@ def test_a_judge_of_several_aspects_gives_the_metrics_of_the_task(
         (["discern", "metric/chrf", "--preset", "dhp/story"], "bench/dhp_story: it is not here and cannot be fetched"),
         (["discern", "metric/chrf", "--preset", "dhp/nothing"], "--preset dhp/nothing: there is no such preset"),
         (["discern", "metric/chrf", "TEXTS", "--preset", "pairwise"], "there is no option of that name"),
-        (["compile", "TEXTS", "--preset", "dhp/story"], "--preset dhp/story"),
+        (["new", "--preset", "dhp/story"], "--preset dhp/story, perturb: how `judgesmith discern` changes texts, so"),
         (["discern", "metric/chrf", "TEXTS", "--preset", "dhp/story", "--plot-judges", "x.jpg"], "--plot-judges x.jpg"),
     ],
 )  # fmt: skip
