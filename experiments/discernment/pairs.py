@@ -260,8 +260,7 @@ class Ask:
 def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> list[Ask]:
     """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
     good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
-    metric compares with the other
-    references, or with the original text where there is none."""
+    metric compares with the other references, or with the original text where there is none."""
     found: dict[str, Ask] = {}
     good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
     for pair in pairs:

@@ -134,8 +134,8 @@ def plot_styles(
     found = [_means(contender, book, how, name) for contender in contenders]
     with styled(6.4, 1.1 + 1.3 * len(results)) as figure:
         panels = figure.subplots(len(results), 1, squeeze=False)[:, 0]
-        for axes, result, scores in zip(panels, results, found, strict=True):
-            _style(axes, result.judge, scores)
+        for axes, contender, scores in zip(panels, contenders, found, strict=True):
+            _style(axes, contender, scores)
         panels[-1].set_xlabel("score, mean over the metrics; lines: means")
         figure.suptitle(literal(f"Response styles: before and after {name}"), fontsize=10, x=0.01, ha="left")
         _legend(figure, panels[0])
@@ -162,14 +162,16 @@ def _means(contender: Contender, book: Book, how: DiscernOptions, name: str) -> 
     return scores[there, 0], scores[there, 1]
 
 
-def _style(axes: Any, judge: str, scores: tuple[Vector, Vector]) -> None:
-    """One judge's two distributions."""
-    axes.set_title(literal(f"{judge} ({len(scores[0])} texts)"), fontsize=9)
+def _style(axes: Any, contender: Contender, scores: tuple[Vector, Vector]) -> None:
+    """One judge's two distributions, over its whole scale where it has one."""
+    axes.set_title(literal(f"{contender.name} ({len(scores[0])} texts)"), fontsize=9)
     axes.set_ylabel("texts")
     if not len(scores[0]):
         axes.text(0.5, 0.5, "no scores", transform=axes.transAxes, ha="center")
         return
-    low, high = min(map(np.min, scores)), max(map(np.max, scores))
+    scales = [scale for one in contender.scorers.values() if (scale := getattr(one, "scale", None)) is not None]
+    low = min([*map(np.min, scores), *(scale.low for scale in scales)])
+    high = max([*map(np.max, scores), *(scale.high for scale in scales)])
     room = (high - low or 1.0) * 0.04
     bins = np.linspace(low - room, high + room, _BINS + 1)
     for k, (values, label) in enumerate(zip(scores, ("before", "after"), strict=True)):
@@ -179,6 +181,7 @@ def _style(axes: Any, judge: str, scores: tuple[Vector, Vector]) -> None:
     most = max(map(abs, axes.get_ylim()))
     axes.set_ylim(-most, most)
     axes.axhline(0, color="black", linewidth=0.6)
+    axes.locator_params(axis="y", integer=True, nbins=5)
     axes.yaxis.set_major_formatter(lambda count, place: f"{abs(count):g}")
 
 
