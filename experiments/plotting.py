@@ -1,25 +1,25 @@
-"""How figures look: colours that colour-blind readers tell apart, hatches beside them, plain axes."""
+"""Figures with bars in the style of the reports: hatches beside the colours, for grey prints."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from .plain import clean
+from .reports.page import SERIES, plot_style
 
-__all__ = ["COLOURS", "HATCHES", "literal", "look", "styled"]
+__all__ = ["HATCHES", "literal", "look", "styled"]
 
-#: Okabe and Ito's palette without its yellow, which is too light for bars.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-#: Beside the colours, for grey prints and more series than colours.
+#: Beside the colours, which also tell more series apart than there are colours.
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "---", "ooo")
+
 
 def look(series: int) -> dict[str, Any]:
     """Colour and hatch of the n-th series of bars, from 0."""
     return {
-        "color": COLOURS[series % len(COLOURS)],
-        "hatch": HATCHES[(series + series // len(COLOURS)) % len(HATCHES)],
+        "color": SERIES[series % len(SERIES)],
+        "hatch": HATCHES[(series + series // len(SERIES)) % len(HATCHES)],
         "edgecolor": "white",
         "linewidth": 0.4,
     }
@@ -28,10 +28,9 @@ def look(series: int) -> dict[str, Any]:
 @contextmanager
 def styled(width: float, height: float) -> Iterator[Any]:
     """A figure in this style, in inches; draw in it while the block lasts."""
-    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(cast(Any, _STYLE)):
+    with plot_style({"xtick.labelsize": 8, "ytick.labelsize": 8, "hatch.linewidth": 0.6}):
         yield Figure(figsize=(width, height), layout="constrained")
 
 
