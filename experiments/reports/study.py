@@ -124,8 +124,8 @@ def _charts(found: Analysis, keys: dict[str, int]) -> Iterator[dict[str, Any]]:
         x_axis = Axis.of("Q on training rows, of every candidate", [point.x for _, point in dots])
         y_axis = Axis.of("Q on held-out rows, of the chosen one", [point.y for _, point in dots])
         yield {"title": "Candidates", "svg": plot(lines, x_axis, y_axis, width=460, height=300, line="diagonal"),
-               "about": "A dot is a candidate of a search, at the height of the one that was chosen. Right of the dotted line, "
-               "training rows promised more than held-out rows kept."}  # fmt: skip
+               "about": "A dot is a candidate of a search, at the height of the one that was chosen. Right of the "
+               "dotted line, training rows promised more than held-out rows kept."}  # fmt: skip
 
 
 def _candidates(lines: Sequence[Line]) -> Iterator[tuple[str, Point]]:
