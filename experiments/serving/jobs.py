@@ -1,6 +1,6 @@
 """Batch jobs: rows that are judged in the background and fetched later. A job is a folder: its rows, how far it is, and
-its results, which grow as those of `judgesmith score` do. Whoever finds a folder that nobody works on goes on with it,
-after a restart or a kill, and no row is lost or twice in the results; several processes may share the folders."""
+its results, which grow as those of `judgesmith score` do. Whoever finds a folder that nobody works on resumes it, after
+a restart or a kill, and no row is lost or twice in the results; several processes may share the folders."""
 
 from __future__ import annotations
 
@@ -142,12 +142,14 @@ class Jobs:
 
     async def _lines(self, body: AsyncIterator[bytes], path: Path) -> int:
         """Check and keep rows that come a line each; how many there were."""
-        rows, rest = 0, b""
+        rows, rest, most = 0, b"", self.service.bounds.body
         with path.open("wb") as file:
 
             def keep(line: bytes) -> int:
                 if not line.strip():
                     return 0
+                if len(line) > most:
+                    raise Refused(413, "too_long", f"row {rows}: a row has at most {most} bytes")
                 try:
                     file.write(_line(RowIn.model_validate_json(line)))
                 except ValidationError as problem:
@@ -160,6 +162,8 @@ class Jobs:
                 for line in lines:
                     rows += keep(line)
                 self._enough(rows)
+                if len(rest) > most:
+                    keep(rest)
             rows += keep(rest)
             self._enough(rows)
         return rows

@@ -81,6 +81,7 @@ def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(runnin
         (404, {"json": {"rows": given, "judge": "other"}}),
         (413, {"content": lines(61), "headers": LINES}),
         (413, {"content": lines(200), "headers": LINES}),
+        (413, {"content": b'{"output": "' + b"x" * 2500, "headers": LINES}),
         (413, {"json": {"rows": [{"output": "r001 " * 500}]}}),
     )
     for status, request in refused:
