@@ -151,7 +151,9 @@ class CompileReport:
             for name, found in lines
         ]
         head = ("judge", self.heldout.by.label, "95 % interval", "rows", "failed")
-        beside = [("compiled less zero-shot", f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}")]
+        beside: list[tuple[str, Any]] = [
+            ("compiled less zero-shot", f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}")
+        ]
         beside += [("chosen", self.selected.get("candidate")), ("calls", f"{self.usage.calls:,}")]
         beside += [("note", note) for note in self.notes]
         return table(head, rows, f"Agreement with people on {self.heldout_rows} rows ({how})") + facts(beside)

@@ -11,7 +11,8 @@ from rich.table import Table
 
 from ...datasets.perturbations.base import Origin
 from ..console import wide
-from ..evaluation.tables import escape, p_value, plain_number
+from ..evaluation.pivot import plain_number
+from ..evaluation.tables import escape, p_value
 from ..plain import clean
 from .comparison import Comparison
 from .plots import LEVELS, mark

@@ -230,10 +230,14 @@ def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, 
         return f"{told} {Entry(ahead, low, high).interval(2)}".rstrip() + f", {sure} (p = {plain_number(p)})."
     # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
     leads = [row for row in found if (row["a"] == best["judge"]) == (row["difference"] > 0)]
-    sure = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
-    if not sure:
+    ahead_on = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
+    if not ahead_on:
         return f"{told}, which may be chance: on none of the aspects is the lead significant."
-    rest = "on every aspect" if len(sure) == len(found) else f"on {len(sure)} of {len(found)}: {', '.join(sure)}"
+    rest = (
+        "on every aspect"
+        if len(ahead_on) == len(found)
+        else f"on {len(ahead_on)} of {len(found)}: {', '.join(ahead_on)}"
+    )
     return f"{told}; the lead is beyond chance {rest}."
 
 

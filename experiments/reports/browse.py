@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ..browsing import Browsed, SavedJudge
 from ..evaluation.pivot import plain_number
 from .charts import Axis
+from .folder import Browsed, SavedJudge
 from .page import environment
 
 _LONG = 300  # characters of a value that changed

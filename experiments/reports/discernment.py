@@ -19,7 +19,7 @@ from ..discernment.pairs import Book, Contender, ask_key
 from ..discernment.plots import LEVELS, mark
 from ..discernment.run import HEADINGS, JudgeResult, Line, metric_values
 from ..discernment.tables import SEES, difference_in_words, p_text, share_text, summaries
-from ..evaluation.tables import plain_number
+from ..evaluation.pivot import plain_number
 from .page import environment
 
 EXAMPLES = 3  # of a perturbation

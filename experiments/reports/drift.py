@@ -11,7 +11,8 @@ from markupsafe import Markup
 from ...optimizers.agreement.correlation import Vector
 from ..drift.history import Run
 from ..drift.watching import Look, summary
-from ..evaluation.tables import p_value, plain_number
+from ..evaluation.pivot import plain_number
+from ..evaluation.tables import p_value
 from .page import INK, JUDGE, LINE, PEOPLE, environment, inline_svg, own_ids
 
 #: Runs that the page shows, the newest ones.

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 
 from ...datasets.records import infer_scale
 from ...optimizers.agreement.correlation import Vector
-from ..evaluation.tables import plain_number
+from ..evaluation.pivot import plain_number
 from ..plain import clean
 from .page import environment
 from .rows import GROUNDED, Found, Mean, Piece, Scored, Shown, Side, mean_of, pieces, summarise

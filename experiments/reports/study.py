@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..evaluation.pivot import ALPHA
-from ..evaluation.tables import p_value, plain_number
+from ..evaluation.pivot import ALPHA, plain_number
+from ..evaluation.tables import p_value
 from .charts import Axis, Point, Series, plot
 from .page import environment
 
@@ -134,7 +134,9 @@ def _candidates(lines: Sequence[Line]) -> Iterator[tuple[str, Point]]:
     for line in lines:
         for seed, record in line.records.items():
             tried, kept = record.get("candidates"), record.get("q")
-            for one in tried if isinstance(tried, list) and isinstance(kept, float) else ():
+            if not isinstance(tried, list) or not isinstance(kept, float):
+                continue
+            for one in tried:
                 value = one.get("q") if isinstance(one, dict) else None
                 if isinstance(value, float) and number < CANDIDATES:
                     number += 1

@@ -14,7 +14,8 @@ from ...errors import OptionError
 from ...programs.atomic import write_whole
 from ..console import duration
 from ..console import wide as table_console
-from ..evaluation.tables import escape, p_value, plain_number, tex
+from ..evaluation.pivot import plain_number
+from ..evaluation.tables import escape, p_value, tex
 from ..plain import clean
 from .analysis import Analysis, Gap, Line
 from .config import Size

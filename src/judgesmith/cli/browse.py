@@ -30,11 +30,11 @@ def browse(
 
     Calls no model and runs nothing that a file says. Files that cannot be read are listed with the reason.
     """
-    from ..experiments.browsing import browse as look
     from ..experiments.console import err, out, print_json
     from ..experiments.opening import quiet
     from ..experiments.plain import clean
     from ..experiments.reports.browse import render
+    from ..experiments.reports.folder import browse as look
 
     target = output or folder / "browse.html"
     if target.suffix.lower() not in (".html", ".htm"):

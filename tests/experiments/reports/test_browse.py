@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from judgesmith.cli.browse import register
 from judgesmith.errors import OptionError
-from judgesmith.experiments.browsing import browse
 from judgesmith.experiments.reports.browse import render
+from judgesmith.experiments.reports.folder import browse
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale
 

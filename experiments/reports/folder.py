@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from ..errors import JudgesmithError, OptionError
-from ..programs import artifact
-from ..programs.versions import Version
-from .drift.judges import JudgeDiff, compare_judges
-from .reports.rows import Scored, read_scored, summarise
+from ...errors import JudgesmithError, OptionError
+from ...programs import artifact
+from ...programs.versions import Version
+from ..drift.judges import JudgeDiff, compare_judges
+from .rows import Scored, read_scored, summarise
 
 #: Files that are looked at, and characters of one by which it is told what it is.
 MOST_FILES, PEEKED = 20_000, 65_536
