@@ -170,7 +170,7 @@ def show(result: MetaEvaluation, origin: str, rows: int, notes: Sequence[str], l
     about = (
         f"{how['confidence']:.0%} intervals over {how['over']}, seed {how['seed']}" if how["rounds"] else "no intervals"
     )
-    out.print(clean(headline(result, levels)), markup=False, style="bold")
+    out.print(one_line(headline(result, levels)), markup=False, style="bold")
     out.print(f"{rows} rows of {one_line(origin)}; {about}", markup=False, style="dim")
     first = made[0].coefficient
     for pivot in made:

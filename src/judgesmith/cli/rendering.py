@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
@@ -83,11 +84,14 @@ def show_aspects_report(report: AspectsReport, judge: Judge, *, shown: Sequence[
 def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
     """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
     how = f"{report.folds}-fold cross-validation" if report.folds else "held out, never seen by the search"
-    table = Table(title=f"Agreement with people on {report.heldout_rows} rows ({how})")
+    table = Table(
+        title=f"Agreement with people on {report.heldout_rows} rows ({how})", title_justify="left",
+        box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False,
+    )  # fmt: skip
     by = report.heldout.by
     beside = ("Q",) if by.name != "q" else ()
     for name in ("judge", by.label, "95 % interval", *beside, "Pearson", "Spearman", "Kendall", "failed"):
-        table.add_column(name, justify="left" if name == "judge" else "right")
+        table.add_column(name, justify="left" if name == "judge" else "right", no_wrap=True)
     lines = (("no model: surface", report.surface), ("zero-shot", report.zero_shot), ("compiled", report.heldout))
     for name, found in lines:
         o = found.objective
