@@ -40,6 +40,10 @@ class Where(StrEnum):
     ray = "ray"
 
 
+class WhichEngine(StrEnum):
+    vllm = "vllm"
+
+
 Defer = Annotated[
     float | None,
     typer.Option(
@@ -55,6 +59,10 @@ Address = Annotated[
     str | None, typer.Option(help="Of a Ray cluster; one on this machine if not given.", rich_help_panel="Ray")
 ]
 Workers = Annotated[int, typer.Option(help="Processes.", min=1, rich_help_panel="Ray")]
+Engine = Annotated[
+    WhichEngine | None,
+    typer.Option(help="`vllm`: the model of --lm vllm/MODEL runs inside Ray, once a worker.", rich_help_panel="Ray"),
+]
 PartRows = Annotated[int, typer.Option(help="Rows of a part, which one worker judges.", min=1, rich_help_panel="Ray")]
 
 
@@ -84,6 +92,7 @@ def score(
     address: Address = None,
     workers: Workers = 2,
     part_rows: PartRows = 500,
+    engine: Engine = None,
     api_base: ApiBases = None,
     timeout: Timeout = 120.0,
     concurrency: Concurrency = None,
@@ -115,6 +124,8 @@ def score(
     where = connection(api_base, timeout, concurrency, rpm, no_cache)
     roles = column_roles(columns or [])
     target = output or _beside(rows)
+    if on is None and engine is not None:
+        raise OptionError("--engine goes with --on ray")
     if on is None and (far := next(filter(is_address, (rows, target)), None)):
         raise OptionError(f"{far}: object storage goes with --on ray")
     with quiet(), ExitStack() as opened:
@@ -132,7 +143,8 @@ def score(
                     raise OptionError("--retry-failed and --defer go on with one .jsonl file; leave --on ray out")
                 summary = score_on_ray(
                     Judging(judge, lm, where, raw), Input(path, roles, limit, stored),
-                    target if is_address(target) else Path(target), Cluster(address, workers, part_rows),
+                    target if is_address(target) else Path(target),
+                    Cluster(address, workers, part_rows, engine is not None),
                     overwrite=overwrite, watch=watch, limits=limits,
                 )  # fmt: skip
             else:
