@@ -121,4 +121,14 @@ def fetched(address: str) -> Iterator[tuple[Path, dict[str, Any]]]:
         yield path, {"input": address, "bytes": size, "changed": stored.mark()}
 
 
-__all__ = ["Storage", "fetched", "is_address"]
+@contextmanager
+def at_hand(name: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
+    """A path of this machine for as long as the block lasts; of an address a copy, with what tells it from others."""
+    if not is_address(name):
+        yield Path(name), None
+        return
+    with fetched(name) as found:
+        yield found
+
+
+__all__ = ["Storage", "at_hand", "is_address"]

@@ -62,7 +62,7 @@ INSIDE = {
         "drift": {"", "evaluation", "reports"},
         "reports": {"", "evaluation", "discernment", "drift"},
         "labelling": {"", "evaluation", "reports"},
-        "serving": set(),
+        "serving": {""},
         "presets": {""},
         "studies": {"", "evaluation", "presets", "reports"},
     },

@@ -231,3 +231,18 @@ def test_compile_keeps_the_judge_that_was_there(
     done = compile_(rows_file(24))
     assert done.code == 0
     assert (tmp_path / f"made.{mark}.json").read_text() == judge_file.read_text()
+
+
+def test_a_resumed_run_loads_no_library_of_providers(
+    cli: Any, spawn: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+) -> None:
+    """LiteLLM alone takes seconds to import: twenty rows that were there took seven."""
+    command = ("score", rows_file(20), "--judge", judge_file, "-o", tmp_path / "out.jsonl", "--api-base", server.base)
+    assert cli(*command).code == 0
+    code = (
+        "import atexit, sys; from judgesmith.cli.main import main; "
+        "atexit.register(lambda: print('litellm' in sys.modules, 'openai' in sys.modules)); main()"
+    )
+    said, _ = spawn(*command, code=code).communicate(timeout=120)
+    assert "20 were there" in said
+    assert said.splitlines()[-1] == "False False"

@@ -66,21 +66,21 @@ Engine = Annotated[
 PartRows = Annotated[int, typer.Option(help="Rows of a part, which one worker judges.", min=1, rich_help_panel="Ray")]
 
 
+Rows = Annotated[
+    str, typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet; with --on ray also s3://…, gs://….")
+]
+Output = Annotated[str | None, typer.Option("-o", "--output", help=".jsonl or .csv; default ROWS.scored.jsonl")]
+RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")]
+
+
 def score(
-    rows: Annotated[
-        str,
-        typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet; with --on ray also s3://… and the like."),
-    ],
+    rows: Rows,
     judge: Annotated[Path, typer.Option(help="A judge that `compile` saved.")],
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", help=".jsonl or .csv; default ROWS.scored.jsonl")
-    ] = None,
+    output: Output = None,
     lm: LM = None,
     columns: Columns = None,
     limit: Limit = None,
-    retry_failed: Annotated[
-        bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")
-    ] = False,
+    retry_failed: RetryFailed = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew instead of going on.")] = False,
     defer: Defer = None,
     raw: Annotated[bool, typer.Option("--raw", help="Keep the model's own words with every row.")] = False,
@@ -107,40 +107,35 @@ def score(
     labels gives each score an interval that holds people's score for 90 % of new rows (`verdict.interval`). A judge of
     several aspects gives each a verdict (`verdict.aspects`; in .csv columns judge_score.ASPECT) and the mean as score.
     """
-    from contextlib import ExitStack
-
     from ..datasets.loading import count_rows
     from ..experiments.console import Watch, out, print_json
     from ..experiments.deferral import mark_deferred, refuse_deferring
     from ..experiments.limits import Limits
     from ..experiments.opening import column_roles, connection, open_judge, quiet
     from ..experiments.scoring import Existing, Run, plan, rows_for, score_rows
-    from ..experiments.storage import fetched, is_address
+    from ..experiments.storage import at_hand, is_address
 
+    target = output or _beside(rows)
     if overwrite and retry_failed:
         raise OptionError("--overwrite judges all rows anew, --retry-failed those without a score; give one of them")
+    if on is None:
+        _refuse_without_ray(engine, rows, target)
+    elif retry_failed or defer is not None:
+        raise OptionError("--retry-failed and --defer go on with one .jsonl file; leave --on ray out")
     existing: Existing = "overwrite" if overwrite else "retry failed" if retry_failed else "continue"
     limits = Limits.of(max_calls, max_cost, max_failed)
     where = connection(api_base, timeout, concurrency, rpm, no_cache)
     roles = column_roles(columns or [])
-    target = output or _beside(rows)
-    if on is None and engine is not None:
-        raise OptionError("--engine goes with --on ray")
-    if on is None and (far := next(filter(is_address, (rows, target)), None)):
-        raise OptionError(f"{far}: object storage goes with --on ray")
-    with quiet(), ExitStack() as opened:
-        path, stored = opened.enter_context(fetched(rows)) if is_address(rows) else (Path(rows), None)
+    with quiet(), at_hand(rows) as (path, stored):
         if dry_run:
-            told = plan(judge, lm, where, path, columns=roles, limit=limit)
-            print_json(told.to_dict()) if as_json else out.print(str(told), markup=False, soft_wrap=True)
+            planned = plan(judge, lm, where, path, columns=roles, limit=limit)
+            print_json(planned.to_dict()) if as_json else out.print(str(planned), markup=False, soft_wrap=True)
             raise typer.Exit(0)
         total = count_rows(path)
         with Watch("scoring", min(total, limit) if total and limit else total) as watch:
             if on is not None:
                 from ..experiments.ray_scoring import Cluster, Input, Judging, score_on_ray
 
-                if retry_failed or defer is not None:
-                    raise OptionError("--retry-failed and --defer go on with one .jsonl file; leave --on ray out")
                 summary = score_on_ray(
                     Judging(judge, lm, where, raw), Input(path, roles, limit, stored),
                     target if is_address(target) else Path(target),
@@ -155,11 +150,18 @@ def score(
                 summary = score_rows(run, rows_for(run.output, path, columns=roles, limit=limit), existing)
         _warn_of_duplicates(summary)
         left = None if defer is None else mark_deferred(Path(target), defer)
-        if as_json:
-            print_json(summary.to_dict() | {"output": target, "deferred": left})
-        else:
-            _tell(summary, target, left)
+        told = summary.to_dict() | {"output": target, "deferred": left}
+        print_json(told) if as_json else _tell(summary, target, left)
     raise typer.Exit(1 if summary.failed else 0)
+
+
+def _refuse_without_ray(engine: WhichEngine | None, *files: str) -> None:
+    from ..experiments.storage import is_address
+
+    if engine is not None:
+        raise OptionError("--engine goes with --on ray")
+    if far := next(filter(is_address, files), None):
+        raise OptionError(f"{far}: object storage goes with --on ray")
 
 
 def _beside(rows: str) -> str:
