@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import random
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -361,3 +362,27 @@ def test_metrics_of_the_tasks_are_aspects_of_the_library() -> None:
     for task, of_paper in TASKS.items():
         for metric, name in zip(of_paper.metrics, METRICS[task], strict=True):
             assert aspects().find(metric).task == metric.partition("/")[0] and metric.endswith(f"/{name}")
+
+
+# The real sets -------------------------------------------------------------------------------------------------------
+
+DATA = os.environ.get("JUDGESMITH_DATA")
+
+
+@pytest.mark.skipif(not DATA, reason="JUDGESMITH_DATA names no folder with the sets")
+@pytest.mark.parametrize(
+    ("preset", "characters", "words", "shortest"),
+    [
+        ("dhp/summeval", 340.4, 58.3, 1),  # Table 2 has exactly these means: the paper's 100 references
+        ("dhp/sumpubmed", 768.3, 112.5, 601),  # 803.5 and 114.9 in the paper
+        ("dhp/answer-equivalence", 125.4, 19.5, 106),  # 156.2 and 23.9; only 6 exceed 150 characters
+        ("dhp/wmt22-de-en", 414.4, 71.7, 301),  # 436.8 and 71.0
+        ("dhp/wmt22-zh-en", 420.2, 65.7, 301),  # 434.1 and 66.4
+    ],
+)
+def test_texts_of_the_real_sets(preset: str, characters: float, words: float, shortest: int) -> None:
+    found = presets.read(preset)
+    texts = [text.text for text in read_texts(found["texts"], n=found["n"], how=options(preset)).texts]
+    assert len(texts) == 100 and min(map(len, texts)) >= shortest
+    assert round(sum(map(len, texts)) / 100, 1) == characters
+    assert round(sum(len(text.split()) for text in texts) / 100, 1) == words
