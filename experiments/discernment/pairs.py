@@ -106,7 +106,7 @@ def read_texts(
         raise LabelsError(f"{file.origin}: no row has a {role}")
     notes = []
     if len(texts) < n:
-        notes.append(f"{file.origin} has {len(texts)} documents with a {role}; {n} were asked for")
+        notes.append(f"{file.origin} has {len(texts)} documents with {role}s; {n} were asked for")
     texts, total = _long_enough(texts, n, how.longer_than, notes), len(texts)
     kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
     told = as_text(file.records[0].get("task")) or ""

@@ -20,6 +20,7 @@ from ...optimizers.agreement.discernment import (
     Discernment,
     Form,
     Summary,
+    combine,
     discernment,
     expert_weights,
     summarise,
@@ -33,9 +34,10 @@ from .pairs import Book, Contender, ask_key
 
 @dataclass(frozen=True)
 class Line:
-    """What a judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: over the
-    perturbations of its kind and origin. left: texts that could not be perturbed. fewest: pairs with which a perfect
-    judge would pass Holm's first step; with fewer nothing can be said. origin: "paper", "stand-in" or "ours"."""
+    """What a judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: of the
+    normalised p over the perturbations of its kind and origin. left: texts that could not be perturbed. fewest: pairs
+    with which a perfect judge would pass Holm's first step; with fewer nothing can be said. origin: "paper", "stand-in"
+    or "ours"."""
 
     judge: str
     name: str
@@ -59,7 +61,7 @@ class Line:
             return "unknown"
         if self.p_holm <= 0.05:
             return "yes"
-        return "alone" if self.test.d >= 1 else "no"
+        return "alone" if self.test.d_normalised >= 1 else "no"
 
     def to_dict(self) -> dict[str, Any]:
         t = self.test
@@ -292,7 +294,9 @@ def _result(
         fewest = 1
         while 0.5**fewest > 0.05 / max(1, sum(adjusted[i].test.n >= fewest for i in places)):
             fewest += 1
-        tested = [adjusted[i].test.p if adjusted[i].test.n >= fewest else math.nan for i in places]
+        # Whatever form D has: without 1/M, a judge of several metrics would see what it does not.
+        tests = [adjusted[i].test for i in places]
+        tested = [combine([x.p for x in t.tests]) if t.n >= fewest else math.nan for t in tests]
         for i, p in zip(places, holm(tested) if places else [], strict=True):
             adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
     overall = {

@@ -417,7 +417,7 @@ def _notes_of_task(results: Sequence[JudgeResult], how: DiscernOptions) -> list[
     if how.form == "paper" and any(len(result.metrics) > 1 for result in results):
         notes.append(
             "without 1/M, several metrics make p as many times too small: a judge that guesses passes D = 1 far more "
-            "often than in 5 % of the perturbations"
+            "often than in 5 % of the perturbations; p Holm, and what a judge is said to see, rest on the normalised p"
         )
     return notes
 

@@ -224,6 +224,24 @@ def test_a_judge_that_guesses_discerns_nothing_more_often_than_chance(
     assert reached <= 1
 
 
+def test_what_a_judge_sees_rests_on_the_normalised_p(setting: Callable[..., Setting]) -> None:
+    made = setting("dhp/summeval")
+
+    def one_metric(metric: str, text: str, names: set[str]) -> float:
+        """Nine of twelve texts lose in coherence by as much as the other three gain; the other metrics see nothing."""
+        if metric != "coherence" or not names:
+            return 3.0
+        return 2.0 if int(text.partition("number ")[2].partition(",")[0] or 0) < 9 else 4.0
+
+    found = made.result(one_metric)
+    # p = P(9 or more of 12 heads) = 299 / 4096 = .073; printed p = 1 / (1/.073 + 3) = .060, with 1/M .24
+    (line,) = [x for x in found.of("damage") if x.name == "rewrite-lm:minor"]
+    p = 1 / ((4096 / 299 + 3) / 4)
+    assert line.test.d_normalised == pytest.approx(-math.log(p) / LN20)
+    assert line.test.d == pytest.approx(-math.log(p / 4) / LN20) and line.test.p < 4 * line.test.p == pytest.approx(p)
+    assert line.sees == "no" and line.p_holm > p
+
+
 # Whose perturbations -------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -11,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import Browser, browser, needs_browser
 
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS
 from judgesmith.errors import OptionError
 from judgesmith.experiments.discernment.weights import form, read_weights, write_form
+
+__all__ = ["browser"]
 
 METRICS = ("translation/accuracy", "translation/fluency")
 NAMES = ("accuracy", "fluency")
@@ -80,6 +84,26 @@ def test_the_page_asks_the_same_and_runs_its_own_script_alone() -> None:
     assert text.count("<script") == 1 and not re.search(r"https?://", text)
     # what an expert has to know: the library's definitions
     assert "says what the source text says" in text and "a text into another language" in text
+
+
+@needs_browser
+def test_what_an_expert_saves_in_the_page_is_read_back(browser: Browser, tmp_path: Path) -> None:
+    write_form(tmp_path / "form.html", METRICS, ISSUES)
+    tab = browser.tab((tmp_path / "form.html").as_uri())
+    tab.until("document.readyState === 'complete' && document.querySelector('button') !== null")
+    tab.js("URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }; 0")
+    tab.js("document.querySelector('button').click()")
+    assert tab.js("window.saved === undefined")  # every question needs an answer
+    tab.js("for (const set of document.querySelectorAll('fieldset')) set.querySelector('[value=fluency]').click()")
+    tab.js("document.querySelector('[name=word-deletion][value=accuracy]').click()")
+    if keep := os.environ.get("JUDGESMITH_SCREENSHOTS"):
+        tab.screenshot(Path(keep) / "weights-form.png")
+    tab.js("document.querySelector('button').click()")
+    (tmp_path / "weights.csv").write_text(tab.js("window.saved.text()"))
+    assert read_weights(tmp_path / "weights.csv", list(PERTURBATIONS), NAMES) == {
+        "deletions": {"fluency": 1.0}, "typos": {"fluency": 1.0}, "word-deletion": {"accuracy": 1.0},
+    }  # fmt: skip
+    assert browser.errors == []
 
 
 @pytest.mark.parametrize(
