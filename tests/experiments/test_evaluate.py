@@ -247,7 +247,7 @@ def test_files_that_cannot_be_joined(run: Run, scored: str, tmp_path: Path, chan
         (["--judge", "nope"], "no column or metric 'nope'"),
         (["--judge", "=x"], "--judge '=x' is not of the form"),
         (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
-        (["--judge", "metric/meteor"], "no metric metric/meteor"),
+        (["--judge", "metric/nist"], "no metric metric/nist"),
         (["--without-system", "s9"], "--without-system 's9'"),
         (["-o", "report.pdf"], "name it .html"),
         (["--fail-under", "rho>=0.4"], "not of the form"),
