@@ -154,7 +154,7 @@ class OpeNLGauge(OneAspectJudge):
         if task is None:
             return ""
         named = {"source": task.source, "context": task.context, "output": task.output}
-        return f"{task.description} " + " ".join(f"<{tag}>: the {name}." for tag, name in named.items() if name)
+        return f"{task.description} " + " ".join(f"The {tag} is the {name}." for tag, name in named.items() if name)
 
     @property
     def members(self) -> tuple[Member, ...]:
