@@ -39,7 +39,8 @@ def report(
 ) -> None:
     """Look at the verdicts: every row with its errors marked in the text, explanations, filters, disagreements.
 
-    The page holds everything it needs and can be passed on as it is. Without scripts it shows the first rows.
+    Where people scored the rows, those on which the judge is furthest from them come first. The page holds everything
+    it needs and can be passed on as it is. Without scripts it shows the first rows. Keys: j, k, n, p, o and /.
     """
     from ..experiments.console import err, out, print_json
     from ..experiments.opening import column_roles
