@@ -101,7 +101,7 @@ def _forest(pivot: Pivot) -> dict[str, Any]:
         return {
             "at": at(entry.value), "low": at(entry.low) if whole else 0,
             "width": round(at(entry.high) - at(entry.low), 2) if whole else 0, "best": entry.best,
-            "told": f"{entry.shown} {entry.interval(2)}".rstrip(),
+            "told": entry.shown, "limits": entry.interval(2),
             "ceiling": at(ceiling.value) if ceiling is not None and not np.isnan(ceiling.value) else None,
         }  # fmt: skip
 
