@@ -110,7 +110,7 @@ def test_list_shows_every_set_its_licence_and_where_it_is(folder: Path):
 def test_list_as_json(folder: Path):
     result = run("list", "--json")
     sets = {item["name"]: item for item in json.loads(result.stdout)["sets"]}
-    assert len(sets) == 15
+    assert len(sets) == 20
     mine = sets["bench/mqm_ted_ende"]
     assert (mine["rows"], mine["rows_here"], mine["where"]) == (980, 10, "folder")
     assert mine["path"] == str(folder / "mqm_ted_ende.jsonl")
