@@ -24,6 +24,8 @@ PAGES = {
     "optimizers/TRAINING.md": "tutorials/train.md",
     "experiments/PRODUCTION.md": "tutorials/production.md",
     "experiments/OPTIMIZERS.md": "howto/optimizers.md",
+    "experiments/DISCERNMENT.md": "howto/discernment.md",
+    "experiments/BASELINES.md": "howto/baselines.md",
     "experiments/READINGS.md": "concepts/readings.md",
     "experiments/RESULTS.md": "results/index.md",
     "SECURITY.md": "concepts/security.md",
