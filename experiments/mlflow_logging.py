@@ -18,6 +18,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import dspy
+
 from ..errors import JudgesmithError, OptionError
 from ..optimizers.report import CompileReport
 from ..programs import artifact
@@ -246,6 +248,12 @@ def _is_number(value: Any) -> bool:
 Part: TypeAlias = str | Callable[[Any], Any]
 
 
+def _not_mlflows() -> list[Any]:
+    """DSPy's callbacks without MLflow's: while it evaluates it may trace every DSPy module, and the judge's own calls
+    would stand among the traces of what is evaluated."""
+    return [one for one in dspy.settings.get("callbacks") or () if not type(one).__module__.startswith("mlflow.")]
+
+
 def mlflow_scorer(
     judge: str | Path | Judge,
     *,
@@ -297,14 +305,15 @@ def mlflow_scorer(
         try:
             context = _optional(inputs, "inputs", context_from, "context_from", ("context",))
             beside = ("context", context_from)
-            verdict = made.score(
-                _part(inputs, "inputs", source_from, "source_from", ("source",), beside=beside),
-                _part(outputs, "outputs", output_from, "output_from", ("output",)),
-                context=context,
-                reference=_optional(
-                    expectations, "expectations", reference_from, "reference_from", ("reference", EXPECTED)
-                ),
-            )
+            with dspy.context(callbacks=_not_mlflows()):
+                verdict = made.score(
+                    _part(inputs, "inputs", source_from, "source_from", ("source",), beside=beside),
+                    _part(outputs, "outputs", output_from, "output_from", ("output",)),
+                    context=context,
+                    reference=_optional(
+                        expectations, "expectations", reference_from, "reference_from", ("reference", EXPECTED)
+                    ),
+                )
         except JudgesmithError as error:
             return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **feedback)
         feedback |= {"metadata": about | _details(verdict), "rationale": verdict.explanation or None}
