@@ -11,10 +11,10 @@ import typer
 
 from ..errors import OptionError
 from .options import LM, ApiBase, Json
+from .study_running import pairs
 
 if TYPE_CHECKING:
     from ..experiments.studies.analysis import Analysis
-    from ..experiments.studies.annotating import Asked
     from ..experiments.studies.paper import Joined, PaperTable
     from ..programs.models.lm import Connection
 
@@ -66,68 +66,75 @@ def paper(
     data`). The same command goes on where it stopped. The joined table is table.md and table.json. Exit code 0: all
     cells are there; 1: some failed; 2: an error.
     """
-    from ..experiments.console import out, print_json
     from ..experiments.opening import quiet
     from ..experiments.studies import paper as papers
 
     if table is None:
-        listed = [{"name": name, "about": papers.about(name)} for name in papers.names()]
-        if as_json:
-            print_json({"tables": listed})
-        for one in [] if as_json else listed:
-            out.print(f"{one['name']:28} {one['about']}", markup=False, highlight=False, soft_wrap=True)
+        _list(as_json=as_json)
         return
     known = papers.read(table)
     folder = output or Path(f"paper-{papers.slug(table)}")
     if unknown := [name for name in column or () if name not in known.columns]:
         raise OptionError(f"--column {unknown[0]!r}: {table} has {', '.join(known.columns)}")
+    columns = column or list(known.columns)
+    flags = {
+        "lm": lm, "arms": _arms(known, arm), "seeds": seeds, "train": train, "heldout": heldout,
+        "max_calls": max_calls, "api_base": api_base, **pairs(settings or []),
+    }  # fmt: skip
     with quiet():
         if known.kind == "aspects":
             _finish(papers.rows_of(table, known, column or ()), folder, [], as_json=as_json)
-            return
-        from .study import pairs
-
-        if known.kind in ("subsets", "spans"):
-            from ..experiments.studies.annotating import Asked
-            from ..programs.models.lm import Connection
-
-            asked = Asked(lm or "", tuple(annotator or ()), rows, max_calls, pairs(settings or []))
-            where = Connection(api_base=api_base)
-            _annotate(
-                table, known, column or list(known.columns), asked, folder, where, dry_run=dry_run, as_json=as_json
+        elif known.kind == "study":
+            if rows:
+                raise OptionError(f"--rows: {table} learns from rows; give --train and --heldout")
+            flags |= _ensemble(table, known, lm, annotator)
+            raise typer.Exit(
+                _run(table, known, columns, flags, folder, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
             )
-            return
-        if rows:
-            raise OptionError(f"--rows: {table} learns from rows; give --train and --heldout")
-        flags = {
-            "lm": lm, "arms": _arms(known, arm), "seeds": seeds, "train": train, "heldout": heldout,
-            "max_calls": max_calls, "api_base": api_base, **pairs(settings or []),
-        }  # fmt: skip
-        if known.preset.startswith("openlgauge") and (lm or annotator):
-            flags["annotators"] = list(annotator or ())
-        elif annotator:
-            raise OptionError(f"--annotator: {table} has no ensemble")
-        columns = column or list(known.columns)
-        code = _run(table, known, columns, flags, folder, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
-    raise typer.Exit(code)
+        else:
+            asked = (lm or "", tuple(annotator or ()), rows, max_calls, pairs(settings or []))
+            _annotate(table, known, columns, asked, folder, api_base, dry_run=dry_run, as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
+    """The tables there are."""
+    from ..experiments.console import out, print_json
+    from ..experiments.studies import paper as papers
+
+    listed = [{"name": name, "about": papers.about(name)} for name in papers.names()]
+    if as_json:
+        print_json({"tables": listed})
+    for one in [] if as_json else listed:
+        out.print(f"{one['name']:28} {one['about']}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _ensemble(name: str, table: PaperTable, lm: str | None, annotators: list[str] | None) -> dict[str, Any]:
+    """OpeNLGauge's annotators: a model that was named annotates alone."""
+    if table.preset.startswith("openlgauge"):
+        return {"annotators": list(annotators or ())} if lm or annotators else {}
+    if annotators:
+        raise OptionError(f"--annotator: {name} has no ensemble")
+    return {}
 
 
 def _annotate(
     name: str,
     table: PaperTable,
     columns: list[str],
-    asked: Asked,
+    given: tuple[Any, ...],
     folder: Path,
-    where: Connection,
+    api_base: str | None,
     *,
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Columns whose rows an ensemble annotates once."""
+    """Columns whose rows an ensemble annotates once. given: the fields of `Asked`."""
     from ..experiments.alone import alone
     from ..experiments.console import out, print_json
     from ..experiments.studies import annotating
+    from ..programs.models.lm import Connection
 
+    asked, where = annotating.Asked(*given), Connection(api_base=api_base)
     if not dry_run:
         with alone(folder, folder=True):
             _finish(annotating.joined(name, table, columns, asked, folder, where), folder, [], as_json=as_json)
@@ -170,7 +177,7 @@ def _run(
     from ..experiments.alone import alone
     from ..experiments.studies import paper as papers
     from ..experiments.studies.run import Study
-    from . import study as studies
+    from . import study_running as studies
 
     plans: list[dict[str, Any]] = []
     found: dict[str, Analysis] = {}
