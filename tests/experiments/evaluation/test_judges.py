@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from judgesmith.cli.discern import open_contenders
+from judgesmith.experiments.discernment.contenders import open_contenders
+from judgesmith.experiments.discernment.options import DiscernOptions
 from judgesmith.experiments.evaluation.judges import Spec
 from judgesmith.programs.models.lm import Connection
 
@@ -30,7 +31,7 @@ def test_signs_in_a_metrics_options_are_its_own(text: str, name: str, column: st
     ],
 )
 def test_a_contender_may_be_a_metric_with_options(text: str, name: str, metric: str) -> None:
-    (contender,) = open_contenders([text], None, Connection())
+    (contender,) = open_contenders([text], None, Connection(), DiscernOptions())
     assert contender.name == name
     made: Any = contender.scorers[metric]
     assert made.chosen.settings() == {"against": "source", "alpha": 0.5, "beta": 3.0, "gamma": 0.5}
