@@ -18,7 +18,7 @@ from .opening import expected_seconds
 
 #: Rows from which on a share of failed ones says something.
 ENOUGH = 20
-GO_ON = "what is finished is kept, the same command goes on from there"
+GO_ON = "what is finished is kept, the same command resumes from there"
 #: Rows whose prompts an estimate is made from.
 SAMPLED = 50
 #: As in the plan of compiling: characters and answer tokens.

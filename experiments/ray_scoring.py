@@ -227,7 +227,7 @@ def score_on_ray(
     limits: Limits | None = None,
 ) -> ScoreSummary:
     """Judge every row of a file with a saved judge on a Ray cluster. output: a folder of parts, or a .jsonl file, which
-    is put together from its parts at the end; on object storage its address. The same command goes on after any kill.
+    is put together from its parts at the end; on object storage its address. The same command resumes after any kill.
 
     Raises what `score_file` raises, and MissingExtraError without Ray.
     """

@@ -137,7 +137,7 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OptionError(
-            f"{path} cannot be written: {error.strerror or error}; the rows in it are kept, the same command goes on "
+            f"{path} cannot be written: {error.strerror or error}; the rows in it are kept, the same command resumes "
             "from there"
         ) from None
 
@@ -522,7 +522,7 @@ def _again(run: Run, rows: Rows) -> None:
     judge takes whole documents), then put it in the old one's place."""
     judge, output, mark = run.judge, run.output, run.mark
     if output.suffix.lower() != ".jsonl":
-        raise OptionError("--retry-failed works on .jsonl outputs; score the .csv anew with --overwrite")
+        raise OptionError("--retry-failed works on .jsonl outputs; score the .csv again with --overwrite")
     old_sink = _sink(output, append=True)
     old_sink.close()
     beside = output.with_name(f".{output.stem}.again{output.suffix}")

@@ -2,7 +2,7 @@
 
 Nobody scored the copies. What is known of one is that it is worse than the output it was made of, so it gets a lower
 score by a rule, stands in its original's group, is never held out, and takes no part in calibration. Whether the copies
-help is measured on people's scores alone, on rows that neither search saw, before they are used.
+help is measured on human ratings alone, on rows that neither search saw, before they are used.
 Source: the perturbations are those of the DHP benchmark; to compile with them is ours.
 """
 
@@ -143,7 +143,7 @@ def _copy(labels: Labels, row: Row, pair: Pair, kept: float) -> Row:
 
 @dataclass(frozen=True)
 class AugmentationTrial:
-    """Whether copies help, on `rows` rows with people's scores that neither fit saw.
+    """Whether copies help, on `rows` rows with human ratings that neither fit saw.
 
     difference: the objective with copies less that without (value, low, high, p two-sided), NaN where it was not
     measured. used: whether they helped surely enough. reason: what came out in one sentence, either way.
@@ -165,7 +165,7 @@ class AugmentationTrial:
         }  # fmt: skip
 
 
-#: Compiles a judge from rows with people's scores, and from copies beside them (None: without).
+#: Compiles a judge from rows with human ratings, and from copies beside them (None: without).
 Fit = Callable[[Labels, Labels | None], Judge]
 
 

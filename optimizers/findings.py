@@ -29,7 +29,7 @@ from .seen import marks
 
 #: With fewer held-out groups an interval over groups says next to nothing.
 FEW_GROUPS = 8
-#: Raw scores, scores on the user's scale, people's scores and groups of some rows.
+#: Raw scores, scores on the user's scale, human ratings and groups of some rows.
 Told = tuple[Vector, Vector, Vector, Sequence[str]]
 
 
@@ -369,7 +369,7 @@ class Findings:
 
 
 def _intervals(sure: Sureness, told: Told, scale: Scale) -> tuple[list[ScoreInterval], list[float]]:
-    """The intervals of the rows that have a score, and people's scores of them."""
+    """The intervals of the rows that have a score, and human ratings of them."""
     rows = [(p, s, h) for p, s, h in zip(*(part.tolist() for part in told[:3]), strict=True) if math.isfinite(s)]
     found = [sure.interval(p, s, scale) for p, s, _ in rows]
     return [interval for interval in found if interval is not None], [h for *_, h in rows]

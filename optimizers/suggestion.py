@@ -57,7 +57,7 @@ def suggest(
     """The next `n` rows to label, the most useful first; fewer where there are no more.
 
     readings: name -> a number for each row (judges' scores, metrics, likelihoods, counts), NaN where there is none.
-    human: people's scores, NaN for rows that have none yet; these are what may be suggested. documents, systems: of the
+    human: human ratings, NaN for rows that have none yet; these are what may be suggested. documents, systems: of the
     rows. The choice is not random: estimates of how good systems are (`estimate`) need rows drawn at random instead.
 
     >>> [s.row for s in suggest({"judge": [1, 2, 3, 4, 5]}, 2, human=[3, np.nan, np.nan, np.nan, np.nan])]
@@ -73,7 +73,7 @@ def suggest(
     rows = len(columns[0])
     scores = np.full(rows, np.nan) if human is None else vector(human, "human", missing=True)
     if len(scores) != rows:
-        raise OptionError(f"people's scores: {len(scores)} for {rows} rows; give one a row, NaN where there is none")
+        raise OptionError(f"human ratings: {len(scores)} for {rows} rows; give one a row, NaN where there is none")
     doc = np.arange(rows) if documents is None else id_codes(documents, rows, "documents")
     sys = np.zeros(rows, dtype=np.intp) if systems is None else id_codes(systems, rows, "systems")
     ranks = _ranks(columns, scores)
@@ -81,7 +81,7 @@ def suggest(
 
 
 def _ranks(columns: list[Vector], scores: Vector) -> Vector:
-    """Ranks in 0..1, the same direction as people's scores where enough are known, the middle where there is none."""
+    """Ranks in 0..1, the same direction as human ratings where enough are known, the middle where there is none."""
     known = ~np.isnan(scores)
     found = []
     for column in columns:

@@ -173,8 +173,8 @@ def _finite(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ScoreInterval:
-    """Where people's score of an output lies, in a share `coverage` of the outputs of new documents, on the user's
-    scale. error: how far from people's score the judge is expected to be here."""
+    """Where the human rating of an output lies, in a share `coverage` of the outputs of new documents, on the user's
+    scale. error: how far from the human rating the judge is expected to be here."""
 
     low: float
     high: float

@@ -218,7 +218,7 @@ class Book:
             except OSError as error:
                 raise OptionError(
                     f"-o {self.path} cannot be written: {error.strerror or error}; the scores in it are kept, the same "
-                    "command goes on from there"
+                    "command resumes from there"
                 ) from None
 
 

@@ -23,7 +23,7 @@ VERDICTS = ("verdict.score", "judge_score")
 
 @dataclass
 class Known:
-    """Rows of one file. judges: scores by name, NaN where there is none. human: people's scores, NaN where nobody gave
+    """Rows of one file. judges: scores by name, NaN where there is none. human: human ratings, NaN where nobody gave
     one. aspect: what they are of. seen: places of the rows that the judge was compiled from."""
 
     origin: str
@@ -60,9 +60,9 @@ def read_known(
     limit: int | None = None,
     labels_needed: bool = True,
 ) -> Known:
-    """Read a file of rows, and join people's scores to it by id.
+    """Read a file of rows, and join human ratings to it by id.
 
-    human: files with people's scores (or bench/NAME), or columns of the file itself; none: found in the file by name.
+    human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
     judges: columns, paths or metrics of SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are
     any. Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
     """
@@ -79,7 +79,7 @@ def read_known(
     files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
     own = [name for name in human if name not in files]
     if len(own) > 1:
-        raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with people's scores")
+        raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
     if missing := [
         name for name in own if Path(name).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet")
     ]:
@@ -118,7 +118,7 @@ def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
     found = Judged(file.origin)
     read_people(found, file, file.rows, file.records, [aspect] if aspect else (), None)
     if len(found.human) > 1:
-        raise OptionError(f"{file.origin} has people's scores for {some(found.human)}; choose one with --aspect")
+        raise OptionError(f"{file.origin} has human ratings for {some(found.human)}; choose one with --aspect")
     return next(iter(found.human.items()))
 
 
@@ -127,7 +127,7 @@ def _take(known: Known, file: File, aspect: str | None) -> None:
 
 
 def _join(known: Known, labels: File, aspect: str | None, place: Mapping[str, int]) -> None:
-    """People's scores of another file, by id. Raises LabelsError where no id is the same, or outputs differ."""
+    """Human ratings of another file, by id. Raises LabelsError where no id is the same, or outputs differ."""
     known.aspect, scores = _people(labels, aspect)
     extra = 0
     for identity, j in places(labels.origin, labels.rows).items():

@@ -62,8 +62,8 @@ class Spec:
 class Wanted:
     """Which scores are compared, on which rows.
 
-    human: aspects, columns or paths of people's scores; judges: as `--judge` names them; none: those that are found.
-    labels: a file that people's scores are taken from. metrics: files of further judges' values. limit: only the first
+    human: aspects, columns or paths of human ratings; judges: as `--judge` names them; none: those that are found.
+    labels: a file that human ratings are taken from. metrics: files of further judges' values. limit: only the first
     rows. unseen: leave out the rows that any judge is known to have been compiled from.
     """
 
@@ -79,7 +79,7 @@ class Wanted:
 
 
 def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
-    """Read and join everything by id; the first file (or `labels`) gives the rows and people's scores.
+    """Read and join everything by id; the first file (or `labels`) gives the rows and human ratings.
 
     Saved judges are checked and wait in `live` for `judge_live`. Raises LabelsError for a file, a column or an id that
     is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is no judge.
@@ -377,7 +377,7 @@ def _verdicts(
 
 
 def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
-    """The aspects of people's scores that the judges say they judge: those are compared where none is named."""
+    """The aspects of human ratings that the judges say they judge: those are compared where none is named."""
     judged: set[str] = set()
     for spec in specs:
         if spec.column.lower().endswith(".json") and Path(spec.column).is_file():

@@ -140,7 +140,7 @@ def _explain(joined: Judged, live: LiveJudge, aspects: Sequence[str], verdicts: 
 def _compare_scales(
     joined: Judged, name: str, aspects: Sequence[str], judge: Judge, verdicts: Sequence[Verdict]
 ) -> None:
-    """Scores before calibration, where the judge's scale is that of people's scores; a note where it is not."""
+    """Scores before calibration, where the judge's scale is that of human ratings; a note where it is not."""
     other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
     if other:
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
@@ -159,7 +159,7 @@ def _compare_scales(
 
 
 def _matched(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> dict[str, str | None]:
-    """For each aspect of people's scores, the judged aspect that it is compared with; None for the judge's one score.
+    """For each aspect of human ratings, the judged aspect that it is compared with; None for the judge's one score.
     A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
     several = {plain_name(aspect): aspect for aspect in judge.by_aspect}
     found: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in aspects}

@@ -1,4 +1,4 @@
-"""What `judgesmith evaluate` reads: rows of files and benchmarks, and people's scores; judges are added elsewhere."""
+"""What `judgesmith evaluate` reads: rows of files and benchmarks, and human ratings; judges are added elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Judged:
     live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
     in their places. seen: places of rows that a judge was compiled from. positions: where each output was shown to
     people, if the rows say so. on_scale: judges whose scores are known to be on people's scale.
-    deferred: places of rows that are left to a person. kinds, marks: of people's scores, by aspect. decided: the number
+    deferred: places of rows that are left to a person. kinds, marks: of human ratings, by aspect. decided: the number
     of each row's category, by judges that have categories as people have.
     """
 
@@ -166,7 +166,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
 
 
-# People's scores -----------------------------------------------------------------------------------------------------
+# Human ratings -----------------------------------------------------------------------------------------------------
 
 
 def read_people(
@@ -182,7 +182,7 @@ def read_people(
         wanted = [OVERALL] if OVERALL in known else known
         if not wanted:
             raise LabelsError(
-                f"{file.origin}: no column with people's scores was found; name it with --human COLUMN; the columns "
+                f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; the columns "
                 f"are: {some(file.names())}"
             )
     for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
@@ -218,12 +218,12 @@ def _human_column(
     if name not in names and "." in name and name.split(".")[0] in names and aspect not in known:
         values = [read_number(file, row, name, inside(record, name)) for row, record in zip(rows, records, strict=True)]
         if all(math.isnan(v) for v in values):
-            raise LabelsError(f"{file.origin}: {name!r} is in no row; people's scores are {some(known)}")
+            raise LabelsError(f"{file.origin}: {name!r} is in no row; human ratings are {some(known)}")
         return np.array(values), [()] * len(rows), Marks()
     flat = next((n for n in (name, *(n for n in names if n.casefold() == name.casefold())) if n in names), None)
     if aspect not in known and flat is None:
         raise LabelsError(
-            f"{file.origin}: there is no column or aspect {name!r} with people's scores; aspects: {some(known)}; "
+            f"{file.origin}: there is no column or aspect {name!r} with human ratings; aspects: {some(known)}; "
             f"columns: {some(names)}"
         )
     if flat is not None and aspect not in known:

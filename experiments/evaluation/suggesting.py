@@ -28,7 +28,7 @@ def read_suggestable(
 ) -> tuple[Known, dict[str, Vector]]:
     """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
 
-    labels: files with people's scores; none: those of the rows' own file, unless `own` is false. A row whose text
+    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
     stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
     """
     known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
@@ -53,7 +53,7 @@ def _key(source: str, output: str) -> tuple[str, str]:
 def _labelled_texts(
     labels: Sequence[str], aspect: str | None, columns: Mapping[str, str] | None, known: Known
 ) -> dict[tuple[str, str], float]:
-    """People's scores by text: files of labels often number their rows anew."""
+    """Human ratings by text: files of labels often number their rows anew."""
     found: dict[tuple[str, str], float] = {}
     for name in labels:
         file = read_file(name, columns, None)

@@ -325,7 +325,7 @@ def _show_others(result: MetaEvaluation) -> None:
         if abs(row["bias"]) >= 0.2:
             out.print(
                 f"Length, {_who(row)}: correlates {row['bias']:+.2f} with the number of words "
-                f"beyond what people's scores explain; agreement given the length {row['agreement']:.2f}",
+                f"beyond what human ratings explain; agreement given the length {row['agreement']:.2f}",
                 markup=False,
             )
     for (judge, aspect), group in result.order.groupby(["judge", "aspect"], sort=False):

@@ -50,12 +50,12 @@ def part_of(verdict: Mapping[str, Any], aspect: str | None) -> Mapping[str, Any]
 
 
 def plain_name(aspect: str) -> str:
-    """By which an aspect of people's scores and one that was judged are the same."""
+    """By which an aspect of human ratings and one that was judged are the same."""
     return aspect.removeprefix("zscores.").casefold()
 
 
 def matched(joined: Judged, name: str, aspects: Iterable[str]) -> dict[str, str | None]:
-    """For each aspect of people's scores that is to be compared, the judged aspect of that name. Where none has such a
+    """For each aspect of human ratings that is to be compared, the judged aspect of that name. Where none has such a
     name, all are compared with the judge's one score (None), which is noted."""
     by_name = {plain_name(aspect): aspect for aspect in aspects}
     found: dict[str, str | None] = {

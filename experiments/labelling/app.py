@@ -125,7 +125,7 @@ class Desk:
             return self._undo(event)
         unit = self.units.get(event.unit)
         if unit is None or (event.unit, event.turn) not in self.shown:
-            raise ValueError("there is no such row here; load the page anew")
+            raise ValueError("there is no such row here; reload the page")
         if event.action == "skip":
             body: dict[str, Any] = {"reason": _reason(event)}
         else:

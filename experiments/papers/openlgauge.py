@@ -4,7 +4,7 @@
         --as "simplification/meaning preservation" --annotator local/qwen2.5-1.5b --annotator local/qwen2.5-0.5b \\
         --lm local/qwen2.5-1.5b --rows 40 -o wiki_da.jsonl --examples wiki_da.md --plot subsets.svg
 
-Rows are written as they finish; the same command goes on where it stopped. Subsets of the ensemble come from what the
+Rows are written as they finish; the same command resumes where it stopped. Subsets of the ensemble come from what the
 annotators said already, without a call. --setting 1 to 4 are the paper's ablations of scales and rules (§7.3).
 """
 

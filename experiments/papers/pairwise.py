@@ -3,7 +3,7 @@
     JUDGESMITH_DATA=… python -m judgesmith.experiments.papers.pairwise wiki_da meaning local/qwen2.5-0.5b \\
         --as "simplification/meaning preservation" --documents 30 -o results.jsonl
 
-Whole documents with at least two outputs are drawn by the seed. Spearman's ρ with people's scores, at sample level
+Whole documents with at least two outputs are drawn by the seed. Spearman's ρ with human ratings, at sample level
 (within documents, averaged) and pooled, with 95 % intervals over documents; calls, prompt tokens and the share of them
 that the model took from its cache of prompt beginnings. References are written into a store of their own, so that what
 they cost is counted. One JSON line an arm is appended; a second run leaves out what the file has.

@@ -5,7 +5,7 @@
 
 `read` takes about 150 rows (whole documents, in an order drawn with seed 11, as `judgesmith study readings` does) and
 reads them with transformers (extra `torch`), which is faster here than llama.cpp. What was read is kept, so that the
-same command goes on after Ctrl-C. The direct score is the expected digit under the model's exact probabilities, after
+same command resumes after Ctrl-C. The direct score is the expected digit under the model's exact probabilities, after
 the direct judge's own prompt. `measure` is the study's statistics, without a model.
 """
 

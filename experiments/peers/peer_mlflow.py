@@ -1,6 +1,6 @@
 """MLflow's `make_judge` and `judge.align`: by default (MemAlign), by SIMBA or by GEPA, as the job's `variant` says.
 
-Its optimizers compare a judge's answer with people's as labels that are equal or not, so people's scores become five
+Its optimizers compare a judge's answer with people's as labels that are equal or not, so human ratings become five
 levels. MemAlign looks for similar training rows with an embedding model; where there is none, hashed words stand in.
 """
 

@@ -88,7 +88,7 @@ def given(example: dspy.Example) -> dict[str, Any]:
 
 
 def job_for(peer: Peer, task: Task, *, max_calls: int, folder: Path, base: str, key: str) -> dict[str, Any]:
-    """What a worker is given. Training rows have `percent`, people's score from 0 to 100; held-out rows have none."""
+    """What a worker is given. Training rows have `percent`, the human rating from 0 to 100; held-out rows have none."""
     return {
         "peer_file": str(peer.file),
         "variant": peer.variant,

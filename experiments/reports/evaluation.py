@@ -240,7 +240,7 @@ def _length(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
     names = ("judge_length", "human_length", "bias", "agreement")
     return _Table(
         "Length",
-        "Spearman correlations with the number of words. Bias: of the judge with the length, given people's score.",
+        "Spearman correlations with the number of words. Bias: of the judge with the length, given the human rating.",
         2,
         ["judge", "aspect", "judge and length", "people and length", "bias", "agreement given length"],
         [

@@ -56,7 +56,7 @@ class SavedJudge:
 
 @dataclass(frozen=True, slots=True)
 class ScoredFile:
-    """A scored file. judges: fingerprints of those that judged its rows. spearman: with people's scores over `both`
+    """A scored file. judges: fingerprints of those that judged its rows. spearman: with human ratings over `both`
     rows, NaN where there are none or they do not vary."""
 
     path: str

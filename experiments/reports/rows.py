@@ -150,7 +150,7 @@ class Scored:
 def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, str] | None = None) -> Scored:
     """Rows that `judgesmith score` wrote (.jsonl, or .csv without errors and criteria).
 
-    human: the column, path or aspect with people's scores to compare the verdicts with; found by name if not given.
+    human: the column, path or aspect with human ratings to compare the verdicts with; found by name if not given.
     Raises LabelsError for a file that cannot be read (with the line), without a verdict, or without the column.
     """
     shown: list[Shown] = []
@@ -167,7 +167,7 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
     if not verdicts:
         raise LabelsError(f"{path.name}: no row has a verdict; give a file that `judgesmith score` wrote")
     if human is not None and not named:
-        raise LabelsError(f"{path.name}: there is no column or aspect {human!r} with people's scores; check --human")
+        raise LabelsError(f"{path.name}: there is no column or aspect {human!r} with human ratings; check --human")
     aspects = list(dict.fromkeys(name for row in shown for name in row.human))
     standard = human.removeprefix("scores.") if human is not None else _standard(aspects, shown)
     sides = tuple(_sides(shown, aspects, standard))
@@ -176,7 +176,7 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
 
 
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
-    """The aspect of people's scores that the judge's one score is compared with: what was judged, if that is said."""
+    """The aspect of human ratings that the judge's one score is compared with: what was judged, if that is said."""
     judged = {plain_name(row.aspect) for row in rows if row.aspect}
     if len(judged) == 1 and (same := [name for name in aspects if plain_name(name) in judged]):
         return same[0]
@@ -221,7 +221,7 @@ def _anchor(identity: str, taken: Counter[str]) -> str:
 
 
 def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple[float, bool]:
-    """People's score in this row, and whether there is such a column at all."""
+    """The human rating in this row, and whether there is such a column at all."""
     aspect = name.removeprefix("scores.")
     if aspect in row.scores:
         return row.scores[aspect], True

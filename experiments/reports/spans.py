@@ -185,7 +185,7 @@ def _within(value: float, axis: Span) -> float:
 
 
 def _track(row: Shown, human: float, axis: Span) -> dict[str, Any] | None:
-    """The score, its interval and people's score on the scale; None without a score."""
+    """The score, its interval and the human rating on the scale; None without a score."""
     if row.failure or math.isnan(row.score):
         return None
     low, high = (min(max(end, axis[0]), axis[1]) for end in row.interval)

@@ -1,4 +1,4 @@
-"""Which readings carry people's scores, and what a judge that weighs them gains from few labels.
+"""Which readings carry human ratings, and what a judge that weighs them gains from few labels.
 
 Everything is read once and kept; the draws of labels cost no call. A draw takes whole groups at random until there are
 enough labels, fits on them what compiling fits, and measures it on all other groups.

@@ -1,7 +1,7 @@
-"""`judgesmith study`: arms fitted on the same labels, scored on the same held-out rows; a journal that is gone on with.
+"""`judgesmith study`: arms fitted on the same labels, scored on the same held-out rows; it resumes from its journal.
 
-A cell is one arm with one model, so many labels and one seed. The seed draws the held-out rows (whole groups) first,
-then an order of the others, of which a cell learns from the first so many: more labels contain the fewer.
+A cell is one arm with one model, one number of labels and one seed. The seed draws the held-out rows (whole groups)
+first, then an order of the others, of which a cell learns from the first ones: more labels contain the fewer.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class Journal:
             more = f" (and {len(found) - 4} more)" if len(found) > 4 else ""
             raise OptionError(
                 f"{self.folder} holds another study: {'; '.join(found[:4])}{more}. Name another folder, or give "
-                "--overwrite to start anew"
+                "--overwrite to start over"
             )
 
     def _read(self) -> None:

@@ -21,7 +21,7 @@ _CELLS = 1_000_000  # scores held at a time in the permutation test
 
 @dataclass(frozen=True)
 class PositionEffect:
-    """How the judge places the outputs at a position beyond what people's scores of them explain, in standard
+    """How the judge places the outputs at a position beyond what human ratings of them explain, in standard
     deviations of its ranks and beside the other outputs of the document; above 0 it favours the position. human:
     people's own mean there, likewise."""
 

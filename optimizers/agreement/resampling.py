@@ -43,7 +43,7 @@ _BLOCKS = 500  # documents are left out one by one for the acceleration of BCa, 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What agreement is measured by: people's scores, and which coefficient at which level.
+    """What agreement is measured by: human ratings, and which coefficient at which level.
 
     human: one score per row. documents, systems: ids, one per row; documents=None: every row is a document of its own.
     """

@@ -1,6 +1,6 @@
 """How the fine variant's scores are best combined: OS-E's own, fitted weights of the criteria, or the mean of both.
 
-The weights are a non-negative ridge regression of people's scores on the criterion scores: a better score on a
+The weights are a non-negative ridge regression of human ratings on the criterion scores: a better score on a
 criterion never lowers the whole, and with a growing penalty the weights go towards each criterion's covariance with
 people, whatever the others say. Weights fitted to a few rows are easily fitted to their noise, so all ways are compared
 on rows that they were not fitted to, and the plain way stays unless another clearly beats it there.

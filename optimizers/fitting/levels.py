@@ -1,6 +1,6 @@
 """What each level's comparison is worth for a `PairwiseDirectScorer`, fitted to what its comparisons said already.
 
-The paper gives level i the weight i. Here the weights are non-negative least squares of people's scores on
+The paper gives level i the weight i. Here the weights are non-negative least squares of human ratings on
 p_better − p_worse: being better than a level never lowers a score. Ordinal logistic regression and a search of weights
 by Q order rows by the same kind of sum, so one fit stands for all of them; bending that sum to the scale is the
 calibration's work. Weights fitted to a few rows are easily fitted to their noise, so they are judged on rows that they
@@ -78,7 +78,7 @@ def fit_weights(
 
     start: weights by which a missing comparison is filled in, as the mean of the row's others. within: documents
     within which alone rows are compared (their means are taken off; the intercept is then 0). None where no weight is
-    above 0: no level's comparisons rise with people's scores.
+    above 0: no level's comparisons rise with human ratings.
     """
     usable = np.isfinite(leads).any(axis=1)
     x, y = filled(leads[usable], start), human[usable]
@@ -159,7 +159,7 @@ def fit_levels(
     scores = out_of_fold(leads, human, names, shares.tolist(), within=within, seed=seed)
     fitted = fit_weights(leads, human, shares, within)
     if scores is None or fitted is None:
-        return stays("no level's comparisons rise with people's scores, so there are no weights to take")
+        return stays("no level's comparisons rise with human ratings, so there are no weights to take")
     scores[~np.isfinite(plain)] = math.nan  # the judge gives no score there either
     found = agreement(scores, examples, objective=by, seed=seed, rounds=500)
     if not clearly(difference(scores, plain, examples, objective=by, seed=seed, rounds=1000), sure):

@@ -49,7 +49,7 @@ def fit_sureness(
     """Intervals for scores to come.
 
     percent, scores: raw and on the user's scale, of rows that the judge had not learnt from; NaN rows are left out.
-    human: people's scores of them; groups: rows that belong together. None where no row is left.
+    human: human ratings of them; groups: rows that belong together. None where no row is left.
     """
     there = np.isfinite(percent) & np.isfinite(scores) & np.isfinite(human)
     if not there.any():

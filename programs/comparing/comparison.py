@@ -237,7 +237,7 @@ class ComparisonLayout(Layout):
         return {name: text for name, text in fields.items() if name in SHARED} | {"material": both}
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
-        """What people's scores say of a demonstration's two outputs."""
+        """What human ratings say of a demonstration's two outputs."""
         if not demo.get("other") or demo.get("other_score") is None or demo.get("score") is None:
             return None
         ahead = float(demo["score"]) - float(demo["other_score"])  # output 2's lead: the other one stands first

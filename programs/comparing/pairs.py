@@ -208,7 +208,7 @@ class PairS(OneAspectJudge):
         return "a rank among the outputs of a document is no answer to a comparison; labelled rows are shown"
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
-        """A labelled row as an example with people's score: it has no second output to be compared with."""
+        """A labelled row as an example with the human rating: it has no second output to be compared with."""
         return super().demonstration(item, None)
 
     async def prepare(self, lm: LanguageModel) -> None:

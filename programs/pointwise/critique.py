@@ -140,7 +140,7 @@ class ChoiceLayout(Layout):
         )
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
-        return None  # people's scores of an output say nothing of how it compares with another
+        return None  # human ratings of an output say nothing of how it compares with another
 
     def grammar(self, inputs: Mapping[str, Any]) -> str | None:
         return (

@@ -121,9 +121,9 @@ def assert_agreement(
     """Assert how far a judge agrees with people, by the lower end of the interval, as `judgesmith evaluate
     --fail-under` does: `assert_agreement("labels.csv", judge="judge.json", at_least="spearman>=0.4")`.
 
-    rows: a file with people's scores, or an output of `judgesmith score`, or bench/NAME. at_least:
+    rows: a file with human ratings, or an output of `judgesmith score`, or bench/NAME. at_least:
     [LEVEL.]COEFFICIENT>=NUMBER. judge: a saved judge, which judges the rows now, or a column of scores; found where not
-    given. human: people's scores; found where not given. more: further words of that command. Calls are kept on disk.
+    given. human: human ratings; found where not given. more: further words of that command. Calls are kept on disk.
 
     Returns: what `judgesmith evaluate --json` prints. Raises: AssertionError with the gate's reasons; whatever the
     command says is wrong as one of `errors`.

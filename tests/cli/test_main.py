@@ -215,7 +215,7 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
     out, err = process.communicate(timeout=HANG)
     assert process.returncode == 130
     assert out == ""
-    assert err.splitlines()[-1] == "stopped; finished calls and rows are kept, the same command goes on from there"
+    assert err.splitlines()[-1] == "stopped; finished calls and rows are kept, the same command resumes from there"
     assert "Traceback" not in err
     assert not (tmp_path / "made.json").exists()
 

@@ -15,7 +15,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def label(mark: str) -> int:
-    """What `rows_file` gives as the people's score."""
+    """What `rows_file` gives as the human rating."""
     return int(mark[1:]) * 37 % 101
 
 

@@ -213,7 +213,7 @@ def test_calibration_before_and_after(run: Run, scored: str) -> None:
     [
         (lambda r: r[:3], "3 rows have one"),
         (lambda r: [x | {"score": 3} for x in r], "all 60 values are 3"),
-        (lambda r: [x | {"score": None} for x in r], "no column with people's scores"),
+        (lambda r: [x | {"score": None} for x in r], "no column with human ratings"),
         (lambda r: [*r[:-1], r[-1] | {"score": math.inf}], "row 60, column 'score': inf is not a finite number"),
         (lambda r: [*r[:-1], r[-1] | {"verdict": {"score": math.inf}}], "row 60, column 'verdict.score': inf is not"),
         (lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}], "row 60, column 'verdict.score': 'good' is no"),

@@ -27,10 +27,10 @@ from ..resampling import Agreement
 from .inputs import DECIDED, Aspect, How
 from .intervals import Cell, limit, too_few
 
-#: The measures that each kind of people's scores has unasked, and the level that each measure is of.
+#: The measures that each kind of human ratings has unasked, and the level that each measure is of.
 OF_KIND = {"category": ("kappa",), "binary": ("auc", "balanced-accuracy"), "preference": ("pairwise",)}
 LEVEL_OF: dict[str, Level] = {name: "sample" if name == "pairwise" else "pooled" for name in DECIDED}
-#: People's scores of more different values are no categories.
+#: Human ratings of more different values are no categories.
 MOST_CATEGORIES = 20
 
 

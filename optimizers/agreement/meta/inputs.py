@@ -35,7 +35,7 @@ Scores = npt.ArrayLike | Mapping[str, npt.ArrayLike]
 
 @dataclass(frozen=True)
 class Aspect:
-    """The rows that people scored for one aspect, and all judges' scores of them. kind: of people's scores, and levels:
+    """The rows that people scored for one aspect, and all judges' scores of them. kind: of human ratings, and levels:
     those of their categories. decided: the number of each row's category, from 0, by judges that have categories.
     """
 
@@ -240,7 +240,7 @@ class Beside:
     """What may be known beside the scores.
 
     uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
-    kinds, categories: {aspect: kind of people's scores, scores of their categories}. decided: {judge: number of each
+    kinds, categories: {aspect: kind of human ratings, scores of their categories}. decided: {judge: number of each
     row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output. positions:
     where each was shown, None where unknown, for effects of the order.
     """
@@ -255,7 +255,7 @@ class Beside:
 
 
 def with_kinds(aspects: Sequence[Aspect], beside: Beside) -> list[Aspect]:
-    """The aspects with what is known of the kind of people's scores and of judges' own categories."""
+    """The aspects with what is known of the kind of human ratings and of judges' own categories."""
     found = []
     for aspect in aspects:
         decided = {}

@@ -40,7 +40,7 @@ def _off_scale(
     if not len(x):
         return "no row has a prediction"
     if limits is None:
-        return "the scale of people's scores is not known"
+        return "the scale of human ratings is not known"
     low, high = limits
     slack = 1e-9 * max(abs(low), abs(high))
     if x.min() < low - slack or x.max() > high + slack:

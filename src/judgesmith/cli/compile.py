@@ -92,7 +92,7 @@ def compile(
 ) -> None:
     """Learn a judge from a few human scores and save it.
 
-    Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command goes on where it stopped.
+    Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped.
     What is maximised follows from the labels (--objective overrules it): Q = Pearson + Spearman + Kendall tau-b, from
     -3 to 3, for scores; weighted kappa for categories, AUC for pass and fail, pairwise accuracy for preferences.
     """

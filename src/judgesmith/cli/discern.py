@@ -39,7 +39,7 @@ good judge does not react to, which give its false alarms, and attacks, texts th
 
 --preset dhp/summeval and the others of `judgesmith presets` are the paper's benchmark.
 
-With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command goes on where it stopped, and
+With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command resumes where it stopped, and
 further judges are added to the same pairs.
 """
 
@@ -89,9 +89,9 @@ def discern(
     n: Annotated[int, typer.Option("--n", help="Texts at most, drawn by the seed.", min=1)] = 100,
     brief: Brief = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Pairs and scores as .jsonl; is gone on with.")
+        Path | None, typer.Option("-o", "--output", help="Pairs and scores as .jsonl; resumed if it is there.")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start -o anew.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start -o over.")] = False,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.png|.svg", help="Bars of D by perturbation.")
     ] = None,

@@ -26,7 +26,7 @@ def estimate(
         list[str] | None,
         typer.Option(
             metavar="FILE|COLUMN",
-            help="People's scores of some of the rows: files joined by id (repeatable), or a column of SCORED; found "
+            help="Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found "
             "in SCORED by name where not given.",
         ),
     ] = None,
@@ -37,7 +37,7 @@ def estimate(
             help="The judge's scores: a column, a path, a metric of SET.metrics.jsonl; the verdicts where not given.",
         ),
     ] = None,
-    aspect: Annotated[str | None, typer.Option(help="Which of people's scores, where there are several.")] = None,
+    aspect: Annotated[str | None, typer.Option(help="Which rating, where there are several.")] = None,
     columns: Columns = None,
     unseen: Annotated[
         bool, typer.Option("--unseen", help="Do not use human scores that the judge was compiled from.")

@@ -30,7 +30,7 @@ HELP = """How far do judges agree with people?
 
 Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has an
 interval over resampled documents and says what it rests on. With --judge judge.json a saved judge judges the rows
-first; its calls are kept on disk, and the same command goes on after Ctrl-C.
+first; its calls are kept on disk, and the same command resumes after Ctrl-C.
 
 Levels: pooled, one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level, nlpstats'
 global level); sample, within each document and then the mean (G-Eval's and UniEval's summary level on SummEval,
@@ -71,7 +71,7 @@ Human = Annotated[
     typer.Option(
         "--human",
         metavar="COLUMN",
-        help="People's scores: an aspect (coherence), a column, a path (zscores.simplicity), or all. Repeatable; "
+        help="Human ratings: an aspect (coherence), a column, a path (zscores.simplicity), or all. Repeatable; "
         "found by name where not given.",
     ),
 ]
@@ -110,7 +110,7 @@ def evaluate(
     ],
     human: Human = None,
     judge: Judges = None,
-    labels: Annotated[str | None, typer.Option(help="Take people's scores from this file, joined by id.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Take human ratings from this file, joined by id.")] = None,
     columns: Columns = None,
     scale: Annotated[
         tuple[float, float] | None, typer.Option(help="Lowest and highest score of people; inferred if not given.")

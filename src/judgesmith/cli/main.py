@@ -117,7 +117,7 @@ def _run() -> int:
             "report it)"
         )
     if code == STOPPED:  # typer turns Ctrl-C into this exit code without a word
-        _say("stopped; finished calls and rows are kept, the same command goes on from there")
+        _say("stopped; finished calls and rows are kept, the same command resumes from there")
     return code or 0
 
 

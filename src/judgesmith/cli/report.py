@@ -28,7 +28,7 @@ def report(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="People's scores to compare with: an aspect, a column or a path; found by name where not given.",
+            help="Human ratings to compare with: an aspect, a column or a path; found by name where not given.",
         ),
     ] = None,
     title: Annotated[str, typer.Option(help="The page's title.")] = "",

@@ -81,7 +81,7 @@ def score(
     columns: Columns = None,
     limit: Limit = None,
     retry_failed: RetryFailed = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start anew instead of going on.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start over instead of resuming.")] = False,
     defer: Defer = None,
     raw: Annotated[bool, typer.Option("--raw", help="Keep the model's own words with every row.")] = False,
     max_calls: MaxCalls = None,
@@ -102,9 +102,9 @@ def score(
 ) -> None:
     """Score outputs with a compiled judge.
 
-    Rows are written as they finish, in the order of the input; a second run goes on where the first stopped. Exit code
+    Rows are written as they finish, in the order of the input; a second run resumes where the first stopped. Exit code
     0: every row has a score; 1: some have none (listed; try `--retry-failed`); 2: an error. A judge compiled from
-    labels gives each score an interval that holds people's score for 90 % of new rows (`verdict.interval`). A judge of
+    labels gives each score an interval that holds the human rating for 90 % of new rows (`verdict.interval`). One of
     several aspects gives each a verdict (`verdict.aspects`; in .csv columns judge_score.ASPECT) and the mean as score.
     """
     from ..datasets.loading import count_rows
@@ -117,11 +117,11 @@ def score(
 
     target = output or _beside(rows)
     if overwrite and retry_failed:
-        raise OptionError("--overwrite judges all rows anew, --retry-failed those without a score; give one of them")
+        raise OptionError("--overwrite judges all rows again, --retry-failed those without a score; give one of them")
     if on is None:
         _refuse_without_ray(engine, rows, target)
     elif retry_failed or defer is not None:
-        raise OptionError("--retry-failed and --defer go on with one .jsonl file; leave --on ray out")
+        raise OptionError("--retry-failed and --defer resume one .jsonl file; leave --on ray out")
     existing: Existing = "overwrite" if overwrite else "retry failed" if retry_failed else "continue"
     limits = Limits.of(max_calls, max_cost, max_failed)
     where = connection(api_base, timeout, concurrency, rpm, no_cache)

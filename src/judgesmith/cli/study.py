@@ -35,7 +35,7 @@ HELP = {
 MORE = (
     "Every seed draws held-out rows (whole documents), which no arm learns from, then an order of the labels. All is "
     "kept in the folder -o: config.yaml, results.jsonl (with every candidate of a search) and predictions.jsonl "
-    "(written as cells finish; the same command goes on where it stopped, and more arms, models or seeds are added), "
+    "(written as cells finish; the same command resumes where it stopped, and more arms, models or seeds are added), "
     "study.html (a page to look at), tables.md, tables.tex, figure.png and .svg.",
     "A --config file has the same options by their names (lm, train, seeds, arms, …, and all of `judgesmith compile`); "
     "flags win. A --preset has the arms of a paper's table, or what it sets for a set of data; both can be given. Exit "
@@ -94,7 +94,7 @@ def study(
         int | None, typer.Option(help="Calls at most to fit one cell; held-out rows are not counted.", min=1)
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folder anew.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folder over.")] = False,
     aspect: Annotated[
         str | None, typer.Option(help="Which score, where rows have several; mean:A,B,… is their mean.")
     ] = None,

@@ -52,7 +52,7 @@ def paper(
         int | None, typer.Option(help="Calls at most to fit one cell; to judge a column of subsets or spans.", min=1)
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folders anew.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folders over.")] = False,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="A setting of `judgesmith compile`; repeatable."),
@@ -63,7 +63,7 @@ def paper(
     """A table of one of the papers, on your model: the published row beside ours, and what differs.
 
     Each column is a study of its own in a folder below -o, run by the paper's preset on the benchmark set (`judgesmith
-    data`). The same command goes on where it stopped. The joined table is table.md and table.json. Exit code 0: all
+    data`). The same command resumes where it stopped. The joined table is table.md and table.json. Exit code 0: all
     cells are there; 1: some failed; 2: an error.
     """
     from ..experiments.opening import quiet

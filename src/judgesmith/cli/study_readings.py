@@ -1,4 +1,4 @@
-"""`judgesmith study readings`: which readings carry people's scores."""
+"""`judgesmith study readings`: which readings carry human ratings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def readings(
 ) -> None:
     """Which of a model's readings carry your labels, and what do 40 labels gain over the zero-shot score?
 
-    Rows are read once and kept on disk: after Ctrl-C the same command goes on where it stopped. Labels are then drawn
+    Rows are read once and kept on disk: after Ctrl-C the same command resumes where it stopped. Labels are then drawn
     many times (whole groups), weighed as `judgesmith compile` weighs them, and tested on all other groups.
     """
     from ..experiments.console import Watch, out, print_json

@@ -31,7 +31,7 @@ def suggest(
             "found where not given, and without any the texts' length, overlap and repetition are counted.",
         ),
     ] = None,
-    aspect: Annotated[str | None, typer.Option(help="Which of people's scores, where there are several.")] = None,
+    aspect: Annotated[str | None, typer.Option(help="Which rating, where there are several.")] = None,
     columns: Columns = None,
     as_json: Json = False,
 ) -> None:

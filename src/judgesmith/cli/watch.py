@@ -37,7 +37,7 @@ def watch(
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A page: one .html file, no network.")] = None,
     human: Annotated[
-        str | None, typer.Option(metavar="ASPECT", help="People's score in the sentinel rows; found if there is one.")
+        str | None, typer.Option(metavar="ASPECT", help="The human rating in the sentinel rows; found if there is one.")
     ] = None,
     baseline: Annotated[
         int, typer.Option(help="Runs that later ones are compared with; the first command makes them.", min=2, max=50)

@@ -82,7 +82,7 @@ def test_thirty_rows_by_two_raters_then_a_judge_and_ten_more(
             first = scores.setdefault(seen["key"], 1 + n * 2 % 5)
             tab.press(str(min(5, max(1, first + who * chance.choice((0, 0, 0, 1, -2))))))
             done(tab, n + 1)
-            if n == 15 and not who:  # the process dies; the same command goes on, and so does the open tab
+            if n == 15 and not who:  # the process dies; the same command resumes, and so does the open tab
                 os.kill(at.process.pid, signal.SIGKILL)
                 at.process.wait()
                 tab.press("3")

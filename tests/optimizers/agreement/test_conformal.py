@@ -43,7 +43,7 @@ def test_a_higher_coverage_never_reaches_less_far(errors: list[float], coverage:
 
 
 def world(seed: int, documents: int, alike: float) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """Raw scores, people's scores on 1..5 and documents of four rows."""
+    """Raw scores, human ratings on 1..5 and documents of four rows."""
     rng = np.random.default_rng(seed)
     truth = rng.uniform(10, 90, documents * 4)
     noise = np.repeat(rng.normal(0, alike, documents), 4) + rng.normal(0, math.sqrt(1 - alike**2), documents * 4)

@@ -1,4 +1,4 @@
-"""Weights of criterion scores, fitted to people's scores and measured on rows that they were not fitted to."""
+"""Weights of criterion scores, fitted to human ratings and measured on rows that they were not fitted to."""
 
 import json
 import math
@@ -53,7 +53,7 @@ def noisy(rng: np.random.Generator, truth: Any, spread: float) -> Any:
 
 
 def one_good_criterion(seed: int = 0, n: int = 60) -> tuple[Any, Any]:
-    """People's scores, and criteria of which only the first has to do with them."""
+    """Human ratings, and criteria of which only the first has to do with them."""
     rng = np.random.default_rng(seed)
     human = rng.uniform(0, 100, n)
     return human, np.stack([noisy(rng, human, 15), rng.uniform(0, 100, n), rng.uniform(0, 100, n)], axis=1)
@@ -70,7 +70,7 @@ def test_a_fit_by_hand() -> None:
     # x1'y = 150 + 150 + 250 + 250 = 800, x2'y = -150 - 150 + 250 + 250 = 200: shares 800/1000 and 200/1000.
     assert fit_weights(scores, human, 0.1).tolist() == pytest.approx([0.8, 0.2])
     assert fit_weights(scores, human, 10.0).tolist() == pytest.approx([0.8, 0.2])
-    # A criterion that falls with people's scores gets nothing, and is not turned round.
+    # A criterion that falls with human ratings gets nothing, and is not turned round.
     assert fit_weights(np.stack([scores[:, 0], 100 - scores[:, 1]], axis=1), human, 0.1).tolist() == [1.0, 0.0]
     assert fit_weights(100 - scores, human, 0.1).tolist() == [0.0, 0.0]
     assert fit_weights(np.full((4, 2), 50.0), human, 0.1).tolist() == [0.0, 0.0]
@@ -250,7 +250,7 @@ def test_no_row_is_scored_by_weights_that_its_own_group_was_fitted_to(monkeypatc
 
 
 def said_by(truth: dict[str, float], ask: Any, *, knows: bool) -> str:
-    """Truth knows people's scores with some noise, the other criteria and OS-E (unless it `knows`) guess."""
+    """Truth knows human ratings with some noise, the other criteria and OS-E (unless it `knows`) guess."""
     draw = random.Random(ask.mark)
     right = min(100, max(0, round(truth[ask.mark] + draw.gauss(0, 12))))
     if ask.step == "score":

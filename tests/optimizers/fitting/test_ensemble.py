@@ -72,7 +72,7 @@ def noisy(human: Table, count: int, spread: float, rng: np.random.Generator) -> 
 
 
 def test_two_that_err_in_opposite_ways_by_hand() -> None:
-    # Ten documents of two rows. One candidate errs by +d, the other by -d, so that their sum knows people's scores.
+    # Ten documents of two rows. One candidate errs by +d, the other by -d, so that their sum knows human ratings.
     human = np.arange(20.0) * 4
     error = 30.0 * np.tile([1, -1, -1, 1], 5)
     table = np.stack([np.full(20, 50.0), 50 + (human - 38 + error) / 2, 30 + (human - 38 - error) / 4])

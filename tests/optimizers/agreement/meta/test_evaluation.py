@@ -426,7 +426,7 @@ def test_order_effects_of_every_judge_and_aspect() -> None:
     order = result.order.set_index(["judge", "aspect", "measure", "position"])
     assert order.loc[("first", "a", "difference", "A"), "low"] > 0.3
     assert order.loc[("first", "a", "difference", "A"), "p"] < 0.02 < order.loc[("fair", "a", "difference", "A"), "p"]
-    assert order.loc[("first", "b", "preference", "A"), "n"] == 79  # a document without people's score is left out
+    assert order.loc[("first", "b", "preference", "A"), "n"] == 79  # a document without the human rating is left out
     assert order.loc[("first", "b", "preference", "A"), "p_people"] < 0.001
     json.dumps(result.to_dict()["order"], allow_nan=False)
     both = order_lines([row for row in rows_of(result.order) if (row["judge"], row["aspect"]) == ("first", "a")])
