@@ -25,8 +25,8 @@ COVERAGE = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Sureness:
-    """error: the expected distance from human ratings at these raw percents (strictly increasing), on the user's
-    scale and above 0; linear between, constant outside. times: for each coverage (strictly increasing, in 0..1) how many
+    """error: the expected distance from human ratings at these raw percents (strictly increasing), on the user's scale
+    and above 0; linear between, constant outside. times: for each coverage (strictly increasing, in 0..1) how many
     times that distance the interval reaches to either side; None: there are too few documents to promise so much, and
     the interval is the whole scale. rows, documents: what this rests on."""
 
