@@ -213,6 +213,37 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return {str(key).replace("-", "_"): value for key, value in data.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """YAML files in a folder, by their names; the first line of each, a comment, says what it is. asked: what a user
+    named one with; kind: what they are; listed: where their names are found, for whoever named none of them."""
+
+    folder: Path
+    asked: str
+    kind: str
+    listed: str
+
+    def names(self) -> list[str]:
+        return sorted(file.relative_to(self.folder).with_suffix("").as_posix() for file in self.folder.rglob("*.yaml"))
+
+    def file(self, name: str) -> Path:
+        """Raises OptionError for an unknown name."""
+        known = self.names()
+        if name not in known:
+            raise OptionError(
+                f"{self.asked} {name}: there is no such {self.kind}{nearest(name, known)}; {self.listed} lists them"
+            )
+        return self.folder / f"{name}.yaml"
+
+    def text(self, name: str) -> str:
+        """A file as it stands, with comments. Raises OptionError for an unknown name."""
+        return self.file(name).read_text(encoding="utf-8")
+
+    def about(self, name: str) -> str:
+        """What one is, in one line. Raises OptionError for an unknown name."""
+        return self.text(name).partition("\n")[0].removeprefix("# ")
+
+
 def pairs_of(given: Sequence[str]) -> list[tuple[str, str]]:
     """`NAME=VALUE` options as pairs. Raises OptionError."""
     pairs = []

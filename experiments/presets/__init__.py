@@ -12,36 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import OptionError
-from ...parts import nearest
-from ..settings import other_names, read_yaml
+from ..settings import Shelf, other_names, read_yaml
 
 __all__ = ["about", "kind", "layered", "names", "read", "text"]
 
-FOLDER = Path(__file__).parent
-
-
-def names() -> list[str]:
-    """The presets there are."""
-    return sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
-
-
-def _file(name: str) -> Path:
-    known = names()
-    if name not in known:
-        raise OptionError(
-            f"--preset {name}: there is no such preset{nearest(name, known)}; `judgesmith presets` lists them"
-        )
-    return FOLDER / f"{name}.yaml"
-
-
-def text(name: str) -> str:
-    """A preset as it stands in its file, with comments. Raises OptionError for an unknown name."""
-    return _file(name).read_text(encoding="utf-8")
-
-
-def about(name: str) -> str:
-    """What a preset is, in one line."""
-    return text(name).partition("\n")[0].removeprefix("# ")
+_SHELF = Shelf(Path(__file__).parent, "--preset", "preset", "`judgesmith presets`")
+names, text, about = _SHELF.names, _SHELF.text, _SHELF.about
 
 
 def kind(name: str) -> str:
@@ -55,7 +31,7 @@ def kind(name: str) -> str:
 
 def read(name: str) -> dict[str, Any]:
     """The settings of a preset and of those that it builds on. Raises OptionError for an unknown name."""
-    return layered((), read_yaml(_file(name)))
+    return layered((), read_yaml(_SHELF.file(name)))
 
 
 def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,12 +20,11 @@ from ...datasets.loading import iter_rows
 from ...errors import LabelsError, OptionError
 from ...optimizers.agreement.correlation import Coefficient, Level, correlate
 from ...optimizers.report import json_number
-from ...parts import nearest
 from ...programs.aspects import aspects
 from ...programs.atomic import write_whole
 from ..opening import benchmark_scale, rows_file
 from ..plain import clean
-from ..settings import read_yaml
+from ..settings import Shelf, read_yaml
 from .analysis import Analysis
 from .config import Given
 
@@ -34,7 +33,8 @@ __all__ = [
     "table_of", "write",
 ]  # fmt: skip
 
-FOLDER = Path(__file__).parent / "published"
+_SHELF = Shelf(Path(__file__).parent / "published", "study paper", "table", "`judgesmith study paper`")
+names, about = _SHELF.names, _SHELF.about
 SIGNS = {
     "pearson": "r", "spearman": "ρ", "kendall": "τ",
     "touching": "spans right", "precision": "precision", "recall": "recall", "f1": "F1",
@@ -127,29 +127,10 @@ class Joined:
     notes: tuple[str, ...] = field(default=())
 
 
-def names() -> list[str]:
-    """The tables there are."""
-    return sorted(file.relative_to(FOLDER).with_suffix("").as_posix() for file in FOLDER.rglob("*.yaml"))
-
-
-def _file(name: str) -> Path:
-    known = names()
-    if name not in known:
-        raise OptionError(
-            f"study paper {name}: there is no such table{nearest(name, known)}; there are {', '.join(known)}"
-        )
-    return FOLDER / f"{name}.yaml"
-
-
-def about(name: str) -> str:
-    """What a table is, in one line. Raises OptionError for an unknown name."""
-    return _file(name).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
-
-
 def read(name: str) -> PaperTable:
     """A table by its name. Raises OptionError for an unknown one."""
     try:
-        return PaperTable.model_validate(read_yaml(_file(name)))
+        return PaperTable.model_validate(read_yaml(_SHELF.file(name)))
     except ValidationError as error:
         raise OptionError(f"{name}: {error.errors()[0]['msg']}") from None
 

@@ -1,1 +1,1 @@
-"""A small model of one's own as a judge: its prompt, its low-rank weights, and the engines that run them."""
+"""A small model that was trained to judge: its prompt, its low-rank weights, and the engines that run them."""
