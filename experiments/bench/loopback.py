@@ -16,11 +16,12 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import orjson
 from aiohttp import web
 
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PLAIN = "Explanation: Fine.\nScore: 4"
 CHAT = "[[ ## explanation ## ]]\nFine.\n\n[[ ## score ## ]]\n4\n\n[[ ## completed ## ]]"
 #: What a 20-way `top_logprobs` looks like where the score's digit stands, and elsewhere.
@@ -73,36 +74,83 @@ class Log:
             os.write(self.file, f"{what} {found[1].decode()} {time.time()}\n".encode())
 
 
-def application(latency: float, rate: float = 0.0, log: Log | None = None) -> web.Application:
-    """latency: seconds from a request to its answer; rate: answers a second at most, requests beyond it wait in line
-    (0: any number)."""
-    free = 0.0  # when the next request can be taken
-    made = {
-        (text, logprobs): orjson.dumps(completion(text, logprobs=logprobs))
-        for text in (PLAIN, CHAT)
-        for logprobs in (False, True)
-    }
+class Model:
+    """What the server answers, and when. latency: seconds from a request to its answer; rate: answers a second at most,
+    requests beyond it wait in line (0: any number)."""
 
-    async def chat(request: web.Request) -> web.Response:
-        nonlocal free
-        body = await request.read()
-        if log is not None:
-            log.write("asked", body)
-        wait = latency
-        if rate:
-            now = time.monotonic()
-            free = max(free + 1 / rate, now)
-            wait += free - now
-        if wait:
-            await asyncio.sleep(wait)
-        answer = made[CHAT if b"[[ ## " in body else PLAIN, b'"logprobs":true' in body.replace(b": ", b":")]
-        if log is not None:
-            log.write("answered", body)
-        return web.Response(body=answer, content_type="application/json")
+    def __init__(self, latency: float, rate: float = 0.0, log: Log | None = None) -> None:
+        self.latency, self.rate, self.log = latency, rate, log
+        self._free = 0.0  # when the next request can be taken
+        self._made = {
+            (text, logprobs): _response("200 OK", orjson.dumps(completion(text, logprobs=logprobs)))
+            for text in (PLAIN, CHAT)
+            for logprobs in (False, True)
+        }
 
-    app = web.Application(client_max_size=2**24)
-    app.router.add_post("/v1/chat/completions", chat)
-    return app
+    def wait(self) -> float:
+        """Seconds until a request that comes now is answered."""
+        if not self.rate:
+            return self.latency
+        now = time.monotonic()
+        self._free = max(self._free + 1 / self.rate, now)
+        return self.latency + self._free - now
+
+    def answer(self, body: bytes) -> bytes:
+        """A response, headers and all."""
+        return self._made[CHAT if b"[[ ## " in body else PLAIN, b'"logprobs":true' in body.replace(b": ", b":")]
+
+
+def _response(status: str, body: bytes = b"") -> bytes:
+    head = f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+class Client(asyncio.Protocol):
+    """One connection. No more of HTTP than clients of models send, a length with each body: a framework's server took
+    more of a measurement's two cores than what was to be measured left over."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._received = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            head = bytes(self._received[:end])
+            length = LENGTH.search(head)
+            whole = end + 4 + (int(length[1]) if length else 0)
+            if len(self._received) < whole:
+                return
+            body = bytes(self._received[end + 4 : whole])
+            del self._received[:whole]
+            if not head.startswith(b"POST /v1/chat/completions "):
+                self._transport.write(_response("404 Not Found"))
+                continue
+            if self.model.log is not None:
+                self.model.log.write("asked", body)
+            asyncio.get_running_loop().call_later(self.model.wait(), self._answer, body)
+
+    def _answer(self, body: bytes) -> None:
+        if self._transport.is_closing():
+            return
+        if self.model.log is not None:
+            self.model.log.write("answered", body)
+        self._transport.write(self.model.answer(body))
+
+
+async def _until_closed(host: str, port: int) -> None:
+    """Print the address, wait until standard input closes."""
+    print(f"http://{host}:{port}/v1", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+
+
+async def answer_all(model: Model, port: int = 0) -> None:
+    """`serve` for a model that always answers."""
+    server = await asyncio.get_running_loop().create_server(lambda: Client(model), "127.0.0.1", port, backlog=1024)
+    await _until_closed(*server.sockets[0].getsockname()[:2])
 
 
 async def serve(app: web.Application, port: int = 0) -> None:
@@ -111,9 +159,7 @@ async def serve(app: web.Application, port: int = 0) -> None:
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
     await site.start()
-    host, port = runner.addresses[0][:2]
-    print(f"http://{host}:{port}/v1", flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await _until_closed(*runner.addresses[0][:2])
     await runner.cleanup()
 
 
@@ -181,4 +227,4 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, default=0)
     given = parser.parse_args()
     log = None if given.log is None else Log(given.log)
-    asyncio.run(serve(application(given.latency_ms / 1000, given.rate, log), given.port))
+    asyncio.run(answer_all(Model(given.latency_ms / 1000, given.rate, log), given.port))

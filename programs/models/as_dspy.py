@@ -161,7 +161,7 @@ async def shown(
 ) -> tuple[Reply, Usage, float | None]:
     """`call()`, as DSPy shows calls of models: callbacks, usage, and the histories of the model and of all modules that
     it was called by. Its third value is the price."""
-    named, options = model.dspy, _options(request)
+    named = model.dspy
     if listeners(named):
         result: list[tuple[Reply, Usage, float | None]] = []
 
@@ -169,7 +169,7 @@ async def shown(
             result.append(await call())
             return [result[0][0].text]
 
-        await with_callbacks(acall)(named, messages=list(request.messages), **options)
+        await with_callbacks(acall)(named, messages=list(request.messages), **_options(request))
         (outcome,) = result
     else:
         outcome = await call()
@@ -185,7 +185,7 @@ async def shown(
         entry = {
             "prompt": None,
             "messages": list(request.messages),
-            "kwargs": options,
+            "kwargs": _options(request),
             "response": None,
             "outputs": [reply.text],
             "usage": counted if usage.calls else {},

@@ -137,7 +137,11 @@ def read_reply(data: Any) -> Reply:
 def _token(listed: Any) -> TokenChoice:
     alternatives = []
     for other in listed.get("top_logprobs") or ():
-        if (logprob := other["logprob"]) is None:  # minus infinity, which JSON cannot write
+        logprob, text = other["logprob"], other.get("token")
+        if type(logprob) is float and -math.inf < logprob <= 0.0 and type(text) is str and text.isascii():
+            alternatives.append((text, logprob))  # nearly all of them, and there are hundreds in an answer
+            continue
+        if logprob is None:  # minus infinity, which JSON cannot write
             continue
         if type(logprob) not in (int, float) or not logprob <= ROUNDING:  # the latter is true of NaN
             raise ValueError(f"{str(logprob)[:40]!r} is no log-probability")

@@ -13,6 +13,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import dspy
@@ -123,10 +124,17 @@ class Read:
     notes: tuple[str, ...] = ()
 
 
+@lru_cache(maxsize=64)
 def described(signature: type[dspy.Signature]) -> Mapping[str, str]:
     """What a signature says of its output fields, by name; "" where it says nothing."""
     said = {name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()}
     return {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
+
+
+@lru_cache(maxsize=64)
+def _inputs(signature: type[dspy.Signature]) -> tuple[str, ...]:
+    """The names of its input fields, which DSPy puts together at each access."""
+    return tuple(signature.input_fields)
 
 
 _MARKED = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")
@@ -220,7 +228,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     def format(
         self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]
     ) -> list[Message]:
-        fields = tuple(signature.input_fields)  # built anew at each access
+        fields = _inputs(signature)
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
             if name in fields and inputs.get(name):

@@ -105,7 +105,8 @@ def same_source(one: str, other: str) -> bool:
 def same_row(source: str, output: str, other_source: str, other_output: str) -> bool:
     """Whether two rows repeat each other: alike outputs of more than a few words, or alike outputs of any length from
     alike sources, or where one has no source."""
-    if same_output(output, other_output):
-        return True
+    a, b = folded(output), folded(other_output)
+    if not alike(a, b):
+        return False
     unknown = not (source.strip() and other_source.strip())
-    return alike(folded(output), folded(other_output)) and (unknown or same_source(source, other_source))
+    return (a.telling and b.telling) or unknown or same_source(source, other_source)
