@@ -32,6 +32,7 @@ lint: $(BIN)/judgesmith
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/python docs/words.py
+	$(BIN)/python docs/tables.py --check
 	@rm -rf $(VENV)/typing && mkdir -p $(VENV)/typing/judgesmith
 	@for room in signatures programs optimizers datasets experiments; do ln -s "$(CURDIR)/$$room" $(VENV)/typing/judgesmith/; done
 	@ln -s "$(CURDIR)"/src/judgesmith/* $(VENV)/typing/judgesmith/

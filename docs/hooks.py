@@ -33,8 +33,9 @@ PAGES = {
     "CHANGELOG.md": "project/changelog.md",
 } | {
     f"experiments/{folder}/{path.name}": f"{folder}/{path.name}"
-    for folder in ("results", "figures")
+    for folder in ("results", "results/data", "figures")
     for path in sorted((ROOT / "experiments" / folder).iterdir())
+    if path.is_file()
 }
 SITE_OF = PAGES | {
     (OWN + path): path.removesuffix(".ipynb") + ".md" if path.endswith(".ipynb") else path

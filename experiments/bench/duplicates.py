@@ -1,4 +1,4 @@
-"""How long it takes to find the duplicates of many rows: `python experiments/bench/duplicates.py [ROWS ...]`.
+"""How long it takes to find the duplicates of many rows: `python experiments/bench/duplicates.py [--save] [ROWS ...]`.
 
 Three kinds of rows, a tenth of each near-duplicates of another: sentences of random words (40 words, sources of 60),
 sentences made from one template, where everything is like everything, and long texts (400 words). One thread.
@@ -6,14 +6,15 @@ sentences made from one template, where everything is like everything, and long 
 
 from __future__ import annotations
 
+import argparse
 import random
 import resource
-import sys
 import time
 from collections import Counter
 
 from judgesmith.datasets.duplicates import merge
 from judgesmith.datasets.records import Row
+from judgesmith.experiments.bench.figures import add_save, save
 
 WORDS = 20_000
 
@@ -44,9 +45,14 @@ def rows_of(kind: str, count: int) -> list[Row]:
     return rows
 
 
-def main(sizes: list[int]) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sizes", type=int, nargs="*", default=[1_000, 10_000, 100_000], metavar="ROWS")
+    add_save(parser)
+    given = parser.parse_args()
+    told: list[list[str | float]] = []
     print(f"{'rows':>8} {'kind':10} {'seconds':>8} {'groups':>8} {'largest':>8} {'peak MB':>8}")
-    for size in sizes:
+    for size in given.sizes:
         for kind in ("short", "template", "long"):
             rows = rows_of(kind, size)
             start = time.process_time()
@@ -55,7 +61,10 @@ def main(sizes: list[int]) -> None:
             largest = Counter(groups).most_common(1)[0][1]
             peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print(f"{size:8} {kind:10} {seconds:8.1f} {len(set(groups)):8} {largest:8} {peak:8.0f}", flush=True)
+            told.append([size, kind, seconds, len(set(groups)), largest, round(peak)])
+    columns = {"rows": "{:,}", "texts": "", "seconds": "{:.1f}", "groups": "{:,}", "largest": "{}", "peak MB": "{}"}
+    save(given.save, "duplicates-speed", columns, told, seed=0)
 
 
 if __name__ == "__main__":
-    main([int(size) for size in sys.argv[1:]] or [1_000, 10_000, 100_000])
+    main()

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.tables import read_table
 from judgesmith.optimizers.agreement.correlation import Vector
 from judgesmith.optimizers.agreement.estimation import estimate
@@ -109,12 +110,21 @@ def main() -> None:
     parser.add_argument("--worlds", type=int, default=500)
     parser.add_argument("--labels", type=int, nargs="+", default=[10, 20, 40], help="labelled documents")
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     given = parser.parse_args()
     cells = []
     for labels in given.labels:
         cells += [simulated(r, labels, given.worlds) for r in WORLDS]
         for name, aspect, metric in SETS:
             cells += [of_set(name, aspect, metric, labels, given.worlds, drawn) for drawn in (True, False)]
+    columns = {"set": "", "judge": "", "documents": "", "labelled": "{}", "systems covered": "{:.3f}",
+               "differences covered": "{:.3f}", "naive": "{:.2f}", "worth": "{:.2f}", "width": "{:.2f}"}  # fmt: skip
+    save(
+        given.save, "estimation", columns,
+        [[f"{c['set']} {c.get('aspect', '')}", c["judge"], c["kind"], c["labels"], c["covered"], c["differences"],
+          c["naive"], c["effective"], c["width"]] for c in cells],
+        notes=f"{given.worlds} worlds",
+    )  # fmt: skip
     if given.json:
         print(json.dumps({"worlds": given.worlds, "cells": cells}))
         return

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.tables import Vector, read_table
 from judgesmith.optimizers.agreement.conformal import deferred
 from judgesmith.optimizers.fitting.sureness import COVERAGES, calibrated_without, fit_sureness
@@ -98,6 +99,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=200)
     parser.add_argument("--labels", type=int, nargs="+", default=[40, 100])
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     given = parser.parse_args()
     cells = []
     for labels, one in itertools.product(given.labels, SETS):
@@ -115,6 +117,16 @@ def main() -> None:
             )
     if given.json:
         print(json.dumps({"splits": given.splits, "cells": cells}))
+    columns = {"task": "", "judge": "", "labels": "{}", "labelled documents": "{}"}
+    columns |= {f"{100 * k:.0f} %: covered, width": "{:.3f} ({:.3f}), {:.2f}" for k in COVERAGES}
+    columns |= {"error, all → without 10 %": "{:.3f} → {:.3f}", "r, all → without 10 %": "{:.3f} → {:.3f}"}
+    save(
+        given.save, "intervals", columns,
+        [[f"{c['set']} {c['aspect']}", c["judge"], c["labels"], c["labelled_documents"],
+          *([c[f"{k:g}"][part] for part in ("covered", "sd", "width")] for k in COVERAGES), c["error"], c["r"]]
+         for c in cells],
+        notes=f"{given.splits} splits",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -20,11 +20,13 @@ import argparse
 import json
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.optimizers.agreement.decisions import auc, balanced_accuracy, weighted_kappa
 from judgesmith.optimizers.agreement.objectives import AUC, BalancedAccuracy, Kappa, Objective, Q, Rows
 from judgesmith.optimizers.examples import folds_of
@@ -112,11 +114,28 @@ def one(case: str, labels: int, categories: int, seed: int) -> tuple[dict[str, d
     return found, {name: way(noise) for name, way in by.items()}
 
 
+def kept(told: list[dict[str, Any]], repeats: int, folder: Path | None) -> None:
+    """The gains of every way of choosing but Q itself, a column a case."""
+    cells: dict[tuple[Any, ...], dict[str, list[Any]]] = {}
+    for line in told:
+        for what in ("auc", "balanced accuracy", "kappa"):
+            if what in line and line["by"] != "q":
+                row = cells.setdefault((line["labels"], line["categories"], line["by"], what), {})
+                row[line["case"]] = [line[what]["gain"], line[what]["error"]]
+    columns = {"labels": "{}", "categories": "{}", "chosen by": "", "measured by": ""}
+    save(
+        folder, "objectives", columns | dict.fromkeys(CASES, "{:+.3f} ({:.3f})"),
+        [[*row, *(by_case.get(case) for case in CASES)] for row, by_case in cells.items()],
+        notes=f"{repeats} repeats, standard error in brackets",
+    )  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=200)
     parser.add_argument("--labels", type=int, nargs="*", default=[40, 100])
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     given = parser.parse_args()
     told: list[dict[str, Any]] = []
     for categories in EDGES:
@@ -136,6 +155,7 @@ def main() -> None:
                         print(json.dumps(line), flush=True)
     if given.json:
         print(json.dumps({"repeats": given.repeats, "cells": told}))
+    kept(told, given.repeats, given.save)
 
 
 if __name__ == "__main__":

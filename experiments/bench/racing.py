@@ -17,6 +17,7 @@ from typing import Any
 import dspy
 import numpy as np
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, Vector
 from judgesmith.optimizers.search.racing import Racing, race, value_of
@@ -116,6 +117,7 @@ def main() -> None:
     parser.add_argument("--shares", type=float, nargs="+", default=list(Racing().shares))
     parser.add_argument("--least", type=int, default=Racing().least)
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     given = parser.parse_args()
     rules = Racing(chance=given.chance, shares=tuple(given.shares), least=given.least)
     found = table(given.sizes, rules, given.candidates, given.common, given.repeats)
@@ -131,6 +133,14 @@ def main() -> None:
         "q_difference": round(float(np.mean([f["difference"] for f in found])), 4),
     }
     print(json.dumps(summary | ({"cells": found} if given.json else {})))
+    columns = {"rows": "{}", "candidates": "", "calls": "{:.0%}", "true Q, raced − plain": "{:+.3f} ± {:.3f}",
+               "within .05 of the best, plain": "{:.0%}", "raced": "{:.0%}"}  # fmt: skip
+    save(
+        given.save, "racing", columns,
+        [[f["rows"], f["case"], f["calls"], [f["difference"], f["error"]], f["plain_near_best"], f["raced_near_best"]]
+         for f in found],
+        notes=f"{given.repeats} repeats, ± standard error",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from typing import Any
 import dspy
 import numpy as np
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
 from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, Vector, agreement
@@ -125,6 +126,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=40)
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     options = parser.parse_args()
     found: list[dict[str, Any]] = []
     for what, measure, worlds in (("criteria", weighing, CRITERIA), ("committee", committee, COMMITTEES)):
@@ -146,6 +148,10 @@ def main() -> None:
                     )
     if options.json:
         print(json.dumps({"repeats": options.repeats, "cells": found}))
+    columns = {"world": "", "labels": "{}", "taken": "{:.0%}", "gain": "{:+.2f}", "worst": "{:+.2f}"}
+    for what in ("criteria", "committee"):
+        rows_ = [[entry[column] for column in columns] for entry in found if entry["what"] == what]
+        save(options.save, f"refinements-{what}", columns, rows_, notes=f"{options.repeats} repeats")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from typing import Any
 import dspy
 import numpy as np
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.racing import qualities, true_q
 from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Vector
@@ -88,6 +89,7 @@ def main() -> None:
     parser.add_argument("--more", type=float, default=MORE)
     parser.add_argument("--cells", type=int, nargs="*", help="numbers of the cells to run, from 0")
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     given = parser.parse_args()
     found: list[dict[str, Any]] = []
     if not given.json:
@@ -122,6 +124,15 @@ def main() -> None:
         biases = [abs(f[f"{how}, {kind}"]["bias"]) for f in equal for how in ("highest", "rule")]
         summary[f"worst_{kind}_bias"] = max(biases, default=None)
     print(json.dumps(summary | {"more": given.more} | ({"cells": found} if given.json else {})))
+    ways = {"any": "any", "highest, as it is": "highest, naive", "highest, corrected": "highest, corrected",
+            "rule, as it is": "rule, naive", "rule, corrected": "rule, corrected"}  # fmt: skip
+    columns = {"candidates": "{}", "rows, K": "{}, {}", "shared error": "{:.1f}", "rows a group": "{}"}
+    save(
+        given.save, "selection", columns | dict.fromkeys(ways, "{:+.3f} ± {:.3f} ({:.2f})"),
+        [[f["case"], [f["rows"], f["candidates"]], f["common"], f["group"],
+          *([f[way]["bias"], f[way]["error"], f[way]["rmse"]] for way in ways.values())] for f in found],
+        notes=f"{given.repeats} repeats, ± standard error, root mean square error in brackets",
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -22,9 +22,13 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.experiments.bench.figures import add_save, save
+
 #: Seconds from a worker's whole part to its next one.
 TURN = 0.05
 SKEW = 1.0
+#: What the page of results shows: rows, calls of a worker, parts at once.
+TABLE = ((3_000_000, 16, 1), (3_000_000, 16, 2), (10_000_000, 16, 2), (10_000_000, 32, 2))
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +172,18 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     for name, default in (("workers", 64), ("in-flight", 32), ("part", 500), ("parts-at-once", 2)):
         parser.add_argument(f"--{name}", type=int, default=default)
+    add_save(parser)
     given = vars(parser.parse_args())
-    as_json, rows = given.pop("json"), given.pop("rows")
+    as_json, rows, folder = given.pop("json"), given.pop("rows"), given.pop("save")
+    if folder is not None:  # its own plans, whatever else is asked for
+        told = []
+        for rows, in_flight, parts in TABLE:
+            one = simulate(Plan(in_flight=in_flight, parts_at_once=parts), rows)
+            told.append([rows, in_flight, parts, one["idle"], one["seconds_by_bound"]])
+        columns = {"rows": "{:,}", "calls of a worker": "{}", "parts at once": "{}", "idle": "{:.1%}",
+                   "time by the bound": "{:.3f}"}  # fmt: skip
+        save(folder, "simulated-fleet", columns, told, seed=0)
+        return
     found = measure(rows, Plan(**given), lambda line: print(line, file=sys.stderr))
     print(json.dumps(found) if as_json else "\n".join(f"{name:18} {value}" for name, value in found.items()))
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from judgesmith.errors import OptionError
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.tables import Table, read_table
 from judgesmith.optimizers.fitting.heads import Ridge
 from judgesmith.optimizers.fitting.validation import agreement
@@ -114,6 +115,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=40)
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     given = parser.parse_args()
     cells = []
     for name, aspect, metrics in SETS:
@@ -133,6 +135,16 @@ def main() -> None:
                 print(cell, flush=True)
     if given.json:
         print(json.dumps({"draws": given.draws, "labels": STEPS, "cells": cells}))
+    of = {(c["set"], c["aspect"], c["way"]): c for c in cells}
+    columns = {"task": "", "order": "", "Q after 10, 20, 40, 80": "{:.2f}, {:.2f}, {:.2f}, {:.2f}"}
+    columns |= {f"lead at {n}": "{:+.2f} ({:.2f})" for n in STEPS} | {
+        "labels for what random order has at 40": "{:.0f}"
+    }
+    told: list[list[Any]] = []
+    for (name, aspect, way), c in of.items():
+        leads = [None] * len(STEPS) if way == "random" else zip(c["lead"], c["error"], strict=True)
+        told.append([f"{name} {aspect}", way, c["q"], *(lead and list(lead) for lead in leads), c["labels for"]])
+    save(given.save, "suggestion", columns, told, notes=f"{given.draws} draws, standard error in brackets")
 
 
 if __name__ == "__main__":

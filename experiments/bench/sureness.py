@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.racing import rows, scores, true_q
 from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.agreement.significance import Difference
@@ -59,6 +60,7 @@ def main() -> None:
     parser.add_argument("--candidates", type=int, default=6, help="beside zero-shot")
     parser.add_argument("--common", type=float, default=0.6, help="share of the noise that all candidates have alike")
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     given = parser.parse_args()
     found: list[dict[str, Any]] = []
     if not given.json:
@@ -78,6 +80,13 @@ def main() -> None:
             print(f"{size:4} {shift:+6.2f} {spread:6.2f}   {mean[0]:+.3f}  {told}", flush=True)
     summary = {str(s): round(float(np.mean([f["gained"][str(s)][0] for f in found])), 4) for s in SURE}
     print(json.dumps({"mean_gained": summary} | ({"cells": found} if given.json else {})))
+    columns = {"rows": "{}", "candidates on average (of r)": "{:+.2f}", "spread": "{:.2f}", "best possible": "{:.3f}"}
+    columns |= {"highest Q" if sure == 0 else f"{100 * sure:.0f} %": "{:+.3f} ({:.3f})" for sure in SURE}
+    told = [[f["rows"], f["shift"], f["spread"], f["best"], *f["gained"].values()] for f in found]
+    errors = np.array([[f["gained"][str(s)][1] for s in SURE] for f in found])
+    mean = zip(summary.values(), np.sqrt((errors**2).sum(axis=0)) / len(found), strict=True)
+    told.append(["mean of all", None, None, float(np.mean([f["best"] for f in found])), *map(list, mean)])
+    save(given.save, "sureness", columns, told, notes=f"{given.repeats} repeats, standard error in brackets")
 
 
 if __name__ == "__main__":

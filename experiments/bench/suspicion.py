@@ -17,6 +17,7 @@ from typing import Any
 from judgesmith.datasets.benchmarks.catalog import list_benchmarks, load_benchmark
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Pair, pairs_of
 from judgesmith.errors import JudgesmithError
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.discernment.pairs import read_texts
 from judgesmith.programs.prompting.suspicion import suspicion
 
@@ -41,6 +42,7 @@ def hits(name: str, texts: int, seed: int) -> dict[str, tuple[int, int]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     parser.add_argument("--texts", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -55,6 +57,14 @@ def main() -> None:
             "sources": false_alarms(row.source for row in rows),
         }
         results[card.name] = {**found, "attacks": hits(card.name, args.texts, args.seed)}
+    told: list[list[Any]] = [
+        [part, [sum(found[part][what] for found in results.values()) for what in ("flagged", "texts")]]
+        for part in ("outputs", "sources")
+    ]
+    for attack in next(iter(results.values()), {}).get("attacks", ()):
+        told.append([attack, [sum(found["attacks"][attack][i] for found in results.values()) for i in (0, 1)]])
+    columns = {"texts": "", "flagged": "{:,} of {:,}"}
+    save(args.save, "suspicion", columns, told, seed=args.seed, notes=f"{len(results)} sets")
     if args.json:
         print(json.dumps(results, indent=1, ensure_ascii=False))
         return

@@ -21,6 +21,7 @@ import numpy as np
 import pandas as pd
 import scipy
 
+from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.drift.history import Run, Traffic
 from judgesmith.experiments.drift.watching import WatchOptions, compared
 
@@ -152,6 +153,7 @@ CHANGES: Sequence[tuple[str, World, Callable[[World], World], int]] = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
+    add_save(parser)
     parser.add_argument("--series", type=int, default=400)
     parser.add_argument("--changed", type=int, default=100, help="Series for each change.")
     parser.add_argument("--looks", type=int, default=60)
@@ -160,6 +162,13 @@ def main() -> None:
     given = parser.parse_args()
     quiet = [{"world": name} | false_alarms(world, given) for name, world in QUIET]
     noticed = [{"change": name} | found(world, change, rows, given) for name, world, change, rows in CHANGES]
+    series, seed = {"notes": f"{given.series} series of {given.looks} runs"}, given.seed
+    columns = {"world": "", "series with a false alarm": "{:.1%} [{:.1%}, {:.1%}]"}
+    told = [[one["world"], [one["share"], one["low"], one["high"]]] for one in quiet]
+    save(given.save, "watching-false-alarms", columns, told, seed=seed, **series)
+    columns = {"change": "", "in the first run": "{:.0%}", "rows, median": "{}", "rows, 9 in 10": "{}"}
+    told = [[one["change"], one["at_once"], one["rows_median"], one["rows_90"]] for one in noticed]
+    save(given.save, "watching-changes", columns, told, seed=seed, notes=f"{given.changed} series a change")
     if given.json:
         print(json.dumps({"alpha": given.alpha, "looks": given.looks, "false_alarms": quiet, "found": noticed}))
         return

@@ -1,0 +1,81 @@
+"""Writes the tables of the pages of results from the data that benches and studies saved.
+
+    python docs/tables.py [--check]
+
+A page holds `<!-- table: NAME -->` … `<!-- /table -->`; what stands between comes from
+experiments/results/data/NAME.json. --check changes nothing and fails where a page and its data differ.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).resolve().parents[1] / "experiments/results"
+BLOCK = re.compile(r"(<!-- table: ([\w.-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
+
+
+def plain(text: str) -> str:
+    """A text of the data as text of a cell."""
+    escaped = re.sub(r"([\\`*|\[\]])", r"\\\1", " ".join(text.split()))
+    return escaped.replace("&", "&amp;").replace("<", "&lt;")
+
+
+def cell(value: Any, form: str) -> str:
+    if isinstance(value, str):
+        return plain(value)
+    parts = value if isinstance(value, list) else [value]
+    if None in parts:
+        return "–"
+    return re.sub(r"(?<=\d)%", " %", re.sub(r"-(?=[\d.])", "−", form.format(*parts)))
+
+
+def source(name: str, data: dict[str, Any]) -> str:
+    """The line below a table: what was run, when, and where the numbers are."""
+    first, *others = data["commands"]
+    more = f" and {len(others)} more" if others else ""
+    about = [data.get("model", ""), f"seed {data['seed']}" if "seed" in data else "", data.get("notes", "")]
+    parts = [f"judgesmith {data['versions']['judgesmith']}", data["date"], *map(plain, filter(None, about))]
+    return f"`{first.replace('`', '')}`{more}: {', '.join(parts)} ([data](data/{name}.json))"
+
+
+def table(name: str, data: dict[str, Any]) -> str:
+    forms = list(data["columns"].values())
+    rows = [[cell(value, form) for value, form in zip(row, forms, strict=True)] for row in data["rows"]]
+    lines = [[plain(title) for title in data["columns"]], ["---"] * len(forms), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + f"\n\n{source(name, data)}\n"
+
+
+def with_tables(text: str, folder: Path = RESULTS / "data") -> str:
+    """The page with its tables as the data has them. Raises FileNotFoundError for one without data."""
+
+    def made(found: re.Match[str]) -> str:
+        data = json.loads((folder / f"{found[2]}.json").read_text(encoding="utf-8"))
+        return f"{found[1]}\n{table(found[2], data)}\n{found[3]}"
+
+    return BLOCK.sub(made, text)
+
+
+def unshown() -> list[str]:
+    """Saved tables that no page shows."""
+    pages = "".join(path.read_text(encoding="utf-8") for path in RESULTS.glob("*.md"))
+    shown = {found[1] for found in BLOCK.findall(pages)}
+    return sorted(path.stem for path in (RESULTS / "data").glob("*.json") if path.stem not in shown)
+
+
+def main() -> int:
+    check, wrong = "--check" in sys.argv[1:], [f"no page shows {name}" for name in unshown()]
+    for page in sorted(RESULTS.glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        if (made := with_tables(text)) != text:
+            if check:
+                wrong.append(f"{page.name} differs from its data; run python docs/tables.py")
+            else:
+                page.write_text(made, encoding="utf-8")
+    sys.stderr.write("".join(f"{line}\n" for line in wrong))
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

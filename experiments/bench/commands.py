@@ -1,0 +1,146 @@
+"""A table of results from judgesmith's own commands, run with --json; a command that resumes asks nothing twice.
+
+    python experiments/bench/commands.py NAME --save [FOLDER] -- judgesmith discern … [-- judgesmith discern …]
+
+`discern`: D_avg and D_min of each judge, by the origin of the perturbations. `evaluate`: each judge's agreement.
+`study`: Q of each arm. `study paper`: the paper's rows beside ours. All commands of a table are of one kind. They stand
+in the saved table, without folders of this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from judgesmith.experiments.bench.figures import add_save, command, save
+from judgesmith.experiments.studies.paper import SIGNS, read
+from judgesmith.optimizers.agreement.correlation import PARTS
+
+Rows = tuple[dict[str, str], list[list[Any]]]
+Found = Mapping[str, Any]
+ORIGINS = {"paper": "the paper's", "stand-in": "stand-ins by rules", "ours": "ours"}
+
+
+def output_of(words: Sequence[str]) -> Found:
+    """What a command prints with --json. Exit code 1 is a result, too: some rows have no score."""
+    done = subprocess.run(
+        [sys.executable, "-m", "judgesmith.cli.main", *words[1:], "--json"], stdout=subprocess.PIPE, text=True
+    )
+    if done.returncode > 1 or not done.stdout:
+        raise SystemExit(f"{' '.join(words)}: exit code {done.returncode}")
+    found: Found = json.loads(done.stdout)
+    return found
+
+
+def discerned(words: Sequence[str], found: Found) -> Rows:
+    of_paper = found["form"] == "paper"
+    columns = {"texts of": "", "judge": "", "texts": "{}", "perturbations": ""}
+    other, form = (" (normalised)", "{:.2f} ({:.2f})") if of_paper else ("", "{:.2f}")
+    columns |= {f"D_avg{other}": form, f"D_min{other}": form}
+    columns |= {"lowest for": "", "blind to": "", "false alarms": "{:.0%}"}
+    texts = words[words.index("--preset") + 1] if "--preset" in words else found["origin"].removesuffix(".jsonl")
+    rows: list[list[Any]] = []
+    for judge in found["judges"]:
+        for origin, told in ORIGINS.items():
+            lines = [x for x in judge["perturbations"] if (x["kind"], x["origin"]) == ("damage", origin) and x["n"]]
+            by_form = judge if origin == "paper" else judge["stand_ins" if origin == "stand-in" else "ours"]
+            there = len(by_form["rests_on"])
+            if not lines:
+                continue
+            of = f"{there} of {there + len(judge['unmeasured'])}" if origin == "paper" else f"{there}"
+            forms = [by_form[form] for form in (("paper", "normalised") if of_paper else ("normalised",))]
+            few = sum(line["sees"] == "unknown" for line in lines)
+            blind = ", ".join(line["perturbation"] for line in lines if line["sees"] == "no") or "none"
+            blind += f"; too few texts for {few}" if few else ""
+            ds = [[form[d] for form in forms] for d in ("d_avg", "d_min")]
+            more = [forms[0]["worst"], blind if there else None, judge["false_alarms"]]
+            rows.append([texts, judge["judge"], found["n"], f"{told}, {of}", *ds, *more])
+    return columns, rows
+
+
+def evaluated(words: Sequence[str], found: Found) -> Rows:
+    columns = {"judge": "", "ratings": "", "level": ""}
+    columns |= {SIGNS[c]: "{:.3f} [{:.3f}, {:.3f}]" for c in PARTS} | {"n": "{}", "failed": "{}"}
+    rows = []
+    for judge, aspects in found["judges"].items():
+        for aspect, levels in aspects.items():
+            for level, by in levels.items():
+                values = [[by[c][end] for end in ("value", "low", "high")] for c in PARTS]
+                rows.append([judge, aspect, level, *values, by["pearson"]["n"], by["pearson"]["failed"]])
+    return columns, rows
+
+
+def studied(words: Sequence[str], found: Found) -> Rows:
+    columns = {"arm": "", "labels": "{}", "Q": "{:.2f} [{:.2f}, {:.2f}]"}
+    columns |= {"less the baseline": "{:+.2f} [{:+.2f}, {:+.2f}]", "calls": "{:,.0f}", "failed": "{}", "seeds": "{}"}
+    rows = []
+    for line in found["lines"]:
+        gap = line["minus_baseline"]
+        difference = gap and [gap[end] for end in ("value", "low", "high")]
+        values = [line[end] for end in ("q", "low", "high")]
+        rows.append(
+            [line["name"], line["train"], values, difference, line["calls"], line["failed"], line["seeds"]]
+        )  # fmt: skip
+    return columns, rows
+
+
+def published(words: Sequence[str], found: Found) -> Rows:
+    signs = [SIGNS[c] for c in read(found["table"]).coefficients]
+    columns = {"row": "", "whose": ""} | {f"{column} {sign}": "{:.3f}" for column in found["columns"] for sign in signs}
+    rows = []
+    for row in found["rows"]:
+        whose = f"{'ours' if row['ours'] else 'the paper'}{', ' if row['model'] else ''}{row['model']}"
+        values = [value for column in found["columns"] for value in row["values"][column]]
+        rows.append([row["row"], whose, *values, row["differs"]])
+    return columns | {"what differs from the paper": ""}, rows
+
+
+KINDS: Mapping[str, Callable[[Sequence[str], Found], Rows]] = {
+    "discern": discerned, "evaluate": evaluated, "study paper": published, "study": studied,
+}  # fmt: skip
+
+
+def parts(words: Sequence[str]) -> Iterator[list[str]]:
+    """The words between one `--` and the next."""
+    part: list[str] = []
+    for word in [*words, "--"]:
+        if word == "--":
+            yield part
+            part = []
+        else:
+            part.append(word)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("name", help="of the table")
+    parser.add_argument("--notes", default="", help="what a reader should know of the table, in a few words")
+    add_save(parser)
+    own, *commands = parts(sys.argv[1:])
+    given = parser.parse_args(own)
+    if not commands or any(words[:1] != ["judgesmith"] for words in commands):
+        parser.error("name the commands behind --: -- judgesmith discern …")
+    columns: dict[str, str] = {}
+    rows: list[list[Any]] = []
+    for words in commands:
+        kind = next((k for k in KINDS if " ".join(words[1:]).startswith(k)), None)
+        if kind is None:
+            parser.error(f"judgesmith {words[1]} has no table; there are {', '.join(KINDS)}")
+        titles, more = KINDS[kind](words, output_of(words))
+        if columns and titles != columns:
+            parser.error("the commands give different columns; save them as tables of their own")
+        columns, rows = titles, rows + more
+    empty = [i for i in range(len(columns)) if all(row[i] in (None, "") for row in rows)]
+    kept = {title: form for i, (title, form) in enumerate(columns.items()) if i not in empty}
+    told = [[value for i, value in enumerate(row) if i not in empty] for row in rows]
+    print(json.dumps({"columns": list(kept), "rows": told}, ensure_ascii=False))
+    about = {"notes": given.notes} if given.notes else {}
+    save(given.save, given.name, kept, told, commands=[command(words) for words in commands], **about)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Tables of results are what the programs saved that measured them; pages show these files."""
+
+import importlib.util
+import json
+import math
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from judgesmith.experiments.bench import commands
+from judgesmith.experiments.bench.figures import command, save
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted((ROOT / "experiments/results").glob("*.md"))
+DATA = sorted((ROOT / "experiments/results/data").glob("*.json"))
+
+
+def script() -> ModuleType:
+    """docs/tables.py, which is in no package."""
+    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs/tables.py")
+    assert spec is not None and spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+tables = script()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_the_tables_of_a_page_are_those_of_its_data(page: Path) -> None:
+    """`python docs/tables.py` writes them."""
+    text = page.read_text(encoding="utf-8")
+    assert tables.with_tables(text) == text
+    assert text.count("<!-- table:") == text.count("<!-- /table -->") == len(tables.BLOCK.findall(text))
+
+
+def test_every_saved_table_is_shown() -> None:
+    assert DATA
+    assert tables.unshown() == []
+
+
+@pytest.mark.parametrize("path", DATA, ids=lambda path: path.stem)
+def test_a_saved_table_names_its_command_and_versions_and_no_folder_of_a_machine(path: Path) -> None:
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert all(re.match(r"python experiments/bench/\w+\.py|judgesmith ", said) for said in data["commands"])
+    assert {"judgesmith", "numpy", "scipy"} <= set(data["versions"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", data["date"])
+    assert not re.search(r"(?<![\w.])/(home|root|tmp|work|Users)/", path.read_text(encoding="utf-8"))
+
+
+def saved(folder: Path, rows: list[list[Any]], **about: Any) -> str:
+    """A page with one table of these rows."""
+    save(folder, "made", {"what": "", "Q": "{:.2f} [{:.2f}, {:.2f}]", "share": "{:.0%}", "n": "{:,}"}, rows, **about)
+    page = "# Page\n\n<!-- table: made -->\n<!-- /table -->\n\nText.\n"
+    return str(tables.with_tables(page, folder))
+
+
+def test_a_table_is_written_by_the_columns_formats(tmp_path: Path) -> None:
+    rows = [["one", [-0.5, -1.0, 0.25], np.float64(0.256), np.int64(1200)], ["two", [math.nan, 0.0, 0.0], None, 3]]
+    page = saved(tmp_path, rows, commands=["judgesmith evaluate x"], seed=7, notes="small")
+    assert "| what | Q | share | n |\n| --- | --- | --- | --- |\n" in page
+    assert "| one | −0.50 [−1.00, 0.25] | 26 % | 1,200 |\n" in page
+    assert "| two | – | – | 3 |\n" in page  # an interval without a value is none
+    assert "`judgesmith evaluate x`: judgesmith " in page
+    assert "seed 7, small ([data](data/made.json))" in page
+    assert tables.with_tables(page, tmp_path) == page
+    assert page.startswith("# Page\n\n") and page.endswith("<!-- /table -->\n\nText.\n")
+
+
+def test_a_changed_figure_is_noticed(tmp_path: Path) -> None:
+    page = saved(tmp_path, [["one", [0.5, 0.1, 0.9], 0.5, 10]])
+    assert tables.with_tables(page.replace("0.50", "0.60"), tmp_path) == page
+
+
+def test_texts_of_the_data_are_no_markup(tmp_path: Path) -> None:
+    page = saved(tmp_path, [["<b>a|b</b>\n| [x](y) *z* <!-- /table -->", None, None, None]])
+    (row,) = (line for line in page.splitlines() if "a\\|b" in line)
+    assert row == r"| &lt;b>a\|b&lt;/b> \| \[x\](y) \*z\* &lt;!-- /table --> | – | – | – |"
+
+
+def test_a_row_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a row of 1 cells for 4 columns"):
+        saved(tmp_path, [["one"]])
+
+
+def test_a_command_is_kept_without_folders_of_this_machine() -> None:
+    assert command(["judgesmith", "discern", "j.json", "-o", "/home/me/pairs.jsonl"]) == (
+        "judgesmith discern j.json -o pairs.jsonl"
+    )
+
+
+def test_commands_of_judgesmith_become_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = tmp_path / "texts.jsonl"
+    sentences = [f"The {n} old bridges of the town were closed for {n + 2} months in spring." for n in range(2, 9)]
+    texts.write_text("".join(json.dumps({"output": text, "doc_id": text}) + "\n" for text in sentences))
+    words = ["judgesmith", "discern", "metric/rougeL", str(texts), "--perturb", "typos:major", "--rounds", "0"]
+    monkeypatch.setattr(sys, "argv", ["commands.py", "typos", "--save", str(tmp_path / "data"), "--", *words])
+    commands.main()
+    data = json.loads((tmp_path / "data/typos.json").read_text(encoding="utf-8"))
+    assert data["commands"] == ["judgesmith discern metric/rougeL texts.jsonl --perturb typos:major --rounds 0"]
+    (row,) = data["rows"]
+    told = dict(zip(data["columns"], row, strict=True))
+    assert (told["judge"], told["texts"], told["blind to"]) == ("metric/rougeL", 7, "none")
+    assert told["D_avg"] == pytest.approx([math.log(0.5**7) / math.log(0.05)], rel=1e-5)  # every text lost: p = 2^-7
+    assert told["perturbations"].startswith("the paper's, 1 of ")
