@@ -28,7 +28,8 @@ def cell(value: Any, form: str) -> str:
     parts = value if isinstance(value, list) else [value]
     if None in parts:
         return "–"
-    return re.sub(r"(?<=\d)%", " %", re.sub(r"-(?=[\d.])", "−", form.format(*parts)))
+    text = re.sub(r"[+-](?=0(?:\.0+)?(?![\d.]))", "", form.format(*parts))  # no signed zero
+    return re.sub(r"(?<=\d)%", " %", re.sub(r"-(?=[\d.])", "−", text))
 
 
 def source(name: str, data: dict[str, Any]) -> str:

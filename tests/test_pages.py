@@ -1,30 +1,20 @@
 """README, site and results as text: lengths, links, names, prompts and words. `make docs` builds the site itself."""
 
 import ast
-import importlib.util
 import re
 import tomllib
 import unicodedata
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import yaml
+from scripts import script
 
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "docs/pages"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 RESULTS = (ROOT / "experiments/RESULTS.md").read_text(encoding="utf-8")
 LINK = re.compile(r"\]\((?!\w+:)([^)\s#]*)(?:#([^)\s]*))?\)")
-
-
-def script(name: str) -> ModuleType:
-    """A script of docs/, which is no package."""
-    spec = importlib.util.spec_from_file_location(f"docs_{name}", ROOT / f"docs/{name}.py")
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
 
 
 words = script("words")

@@ -1,16 +1,15 @@
 """Tables of results are what the programs saved that measured them; pages show these files."""
 
-import importlib.util
 import json
 import math
 import re
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+from scripts import script
 
 from judgesmith.experiments.bench import commands
 from judgesmith.experiments.bench.figures import command, save
@@ -20,16 +19,7 @@ PAGES = sorted((ROOT / "experiments/results").glob("*.md"))
 DATA = sorted((ROOT / "experiments/results/data").glob("*.json"))
 
 
-def script() -> ModuleType:
-    """docs/tables.py, which is in no package."""
-    spec = importlib.util.spec_from_file_location("docs_tables", ROOT / "docs/tables.py")
-    assert spec is not None and spec.loader is not None
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
-
-
-tables = script()
+tables = script("tables")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
@@ -62,10 +52,12 @@ def saved(folder: Path, rows: list[list[Any]], **about: Any) -> str:
 
 
 def test_a_table_is_written_by_the_columns_formats(tmp_path: Path) -> None:
-    rows = [["one", [-0.5, -1.0, 0.25], np.float64(0.256), np.int64(1200)], ["two", [math.nan, 0.0, 0.0], None, 3]]
+    rows = [["one", [-0.5, -1.0, 0.25], np.float64(0.256), np.int64(1200)], ["two", [math.nan, 0.0, 0.0], None, 3],
+            ["three", [-0.001, -0.014, 0.001], 1.0, 0]]  # fmt: skip
     page = saved(tmp_path, rows, commands=["judgesmith evaluate x"], seed=7, notes="small")
     assert "| what | Q | share | n |\n| --- | --- | --- | --- |\n" in page
     assert "| one | −0.50 [−1.00, 0.25] | 26 % | 1,200 |\n" in page
+    assert "| three | 0.00 [−0.01, 0.00] | 100 % | 0 |\n" in page
     assert "| two | – | – | 3 |\n" in page  # an interval without a value is none
     assert "`judgesmith evaluate x`: judgesmith " in page
     assert "seed 7, small ([data](data/made.json))" in page
