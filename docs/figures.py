@@ -82,6 +82,29 @@ def optimizers() -> None:
     forest(rows[::-1], label, (-0.7, 2.2), ROOT / "experiments/figures/optimizers.svg")
 
 
+def suggestion() -> None:
+    """The lead of suggested rows over random order by task and number of labels, from its saved table."""
+    data = json.loads((ROOT / "experiments/results/data/suggestion.json").read_text(encoding="utf-8"))
+    leads = [i for i, title in enumerate(data["columns"]) if title.startswith("lead at ")]
+    labels = [int(list(data["columns"])[i].removeprefix("lead at ")) for i in leads]
+    rows = [row for row in data["rows"] if row[1] == "suggest"]
+    figure, axes = plt.subplots(figsize=(7.5, 3.6))
+    for k, row in enumerate(rows):
+        x = [label * 1.02 ** (k - len(rows) / 2) for label in labels]  # beside each other
+        values, errors = zip(*(row[i] for i in leads), strict=True)
+        axes.errorbar(x, values, yerr=errors, fmt="o-", color="#9ab8cf", markersize=3, linewidth=0.8)
+    means = [sum(row[i][0] for row in rows) / len(rows) for i in leads]
+    axes.plot(labels, means, "o-", color=BLUE, linewidth=2.5, label=f"mean of {len(rows)} tasks")
+    axes.axhline(0, color=ORANGE, linewidth=1, label="random order")
+    axes.set_xscale("log")
+    axes.set_xticks(labels, [str(label) for label in labels])
+    axes.minorticks_off()
+    axes.set_xlabel("labels (bars: standard error over draws)")
+    axes.set_ylabel("lead in Q")
+    axes.legend(frameon=False)
+    written(figure, ROOT / "experiments/figures/suggestion.svg")
+
+
 def demo(judge: Path) -> None:
     """Agreement of the demo's judge on its held-out rows, beside zero-shot and what no model is needed for."""
     told = json.loads(judge.read_text(encoding="utf-8"))["provenance"]
@@ -99,5 +122,6 @@ if __name__ == "__main__":
     with plt.rc_context(STYLE):
         readings()
         optimizers()
+        suggestion()
         for given in sys.argv[1:]:
             demo(Path(given))
