@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-train lint docs bench clean
+.PHONY: demo test test-train lint docs tutorials bench clean
 
 $(BIN)/judgesmith: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ lint: $(BIN)/judgesmith
 docs: $(BIN)/judgesmith
 	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f docs/mkdocs.yml
+
+# Each tutorial in a fresh environment with only what it says to install; pip's cache makes that quick.
+tutorials: $(BIN)/judgesmith
+	$(BIN)/python docs/tutorials.py
 
 bench: $(BIN)/judgesmith
 	$(BIN)/python experiments/bench/scoring.py

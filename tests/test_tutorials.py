@@ -1,5 +1,6 @@
 """The tutorials of docs/pages/tutorials are run as they stand there, in their order, in an empty folder; a server on
-loopback stands for the model. Commands of all other pages are read by the command line, without being run."""
+loopback stands for the model. Commands of all other pages are read by the command line, without being run. `make
+tutorials` runs them again, each in a fresh environment with what it says to install."""
 
 import contextlib
 import io
@@ -11,25 +12,22 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from command_line import cli, own_cache, server
+from scripts import script
 
 from judgesmith.cli import main as command_line
 from judgesmith.errors import JudgesmithError
-from judgesmith.experiments.labelling.app import Desk, Event
-from judgesmith.experiments.labelling.run import Wanted, open_store
-from judgesmith.testing.server import Server, judging
+from judgesmith.testing.server import Server
 
 __all__ = ["cli", "own_cache", "server"]
 ROOT = Path(__file__).resolve().parents[1]
 TUTORIALS = ROOT / "docs/pages/tutorials"
-FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+tutorials = script("tutorials")
 EXTRAS = set(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"])
 #: Pages with commands that need a model, a machine or a data set which is not here.
 READ = sorted(
@@ -39,25 +37,10 @@ READ = sorted(
 )
 
 
-def commands(block: str) -> Iterator[tuple[list[str], int]]:
-    """The words of each `$ …` line, and the exit code that its comment names."""
-    for line in re.sub(r"\\\n\s*", " ", block).splitlines():
-        if line.startswith("$ "):
-            code = re.search(r"# exit code (\d+)", line)
-            yield shlex.split(line[2:], comments=True), int(code[1]) if code else 0
-
-
-def rated(server: Server) -> None:
-    """The model of these tests: of the demo's rows it says about what people say, of others something."""
-    text = files("judgesmith.datasets.demo").joinpath("labels.jsonl").read_text(encoding="utf-8")
-    human = {row["output"]: row["score"] for row in map(json.loads, text.splitlines())}
-    server.answer = judging(lambda ask: human.get(ask.judged, 3) * 16 + len(ask.judged) % 20)
-
-
 @pytest.fixture
 def place(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty folder; the model's address and key come from the environment, as a reader's do."""
-    rated(server)
+    tutorials.rate(server)
     folder = tmp_path / "tutorial"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -66,26 +49,10 @@ def place(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return folder
 
 
-def person(rows: str, n: int, **options: Any) -> None:
-    """Somebody answers every row on the page of `judgesmith label`, which needs a browser."""
-    opened = open_store(Wanted(rows, n=n, **options))
-    desk = Desk(opened.store, opened.task)
-    for i in range(100):
-        if (unit := desk.next("Ada")["unit"]) is None:
-            break
-        desk.take(Event(action="answer", rater="Ada", unit=unit["key"], turn=unit["turn"],
-                        request=f"{unit['key']}-{unit['turn']}".ljust(16), answer={"score": 1 + i % 4}))  # fmt: skip
-    opened.store.close()
-
-
 def run(words: list[str], cli: Any) -> tuple[int, str]:
     match words:
-        case ["judgesmith", "label", rows, *options]:
-            given = dict(zip(options[::2], options[1::2], strict=True))
-            person(rows, int(given["--n"]), repeats=float(given.get("--repeats", 0)) or None,
-                   guidelines=Path(given["--guidelines"]) if "--guidelines" in given else None,
-                   order=given.get("--order", "file"))  # fmt: skip
-            done = cli("label", rows, "--export-only", "--export", given["--export"])
+        case ["judgesmith", "label", *_]:
+            done = cli(*tutorials.person(words)[1:])
         case ["judgesmith", *arguments]:
             done = cli(*arguments)
         case ["python", "-m", "pytest", *arguments]:
@@ -98,8 +65,8 @@ def run(words: list[str], cli: Any) -> tuple[int, str]:
         case ["python", script]:
             runpy.run_path(script, run_name="__main__")
             return 0, ""
-        case ["pip", "install", name]:
-            wanted = set(re.findall(r"\[(.*)\]", name)[0].split(","))
+        case ["pip", "install", *names]:
+            wanted = {extra for name in names for found in re.findall(r"\[(.*)\]", name) for extra in found.split(",")}
             return int(not wanted <= EXTRAS), f"no such extra: {wanted - EXTRAS}"
         case _:
             raise AssertionError(f"the tests do not know how to run {shlex.join(words)}")
@@ -112,15 +79,14 @@ def test_a_tutorial_runs_as_it_stands(name: str, place: Path, cli: Any) -> None:
         pytest.importorskip("fastapi")
     text = (TUTORIALS / f"{name}.md").read_text(encoding="utf-8")
     ran = 0
-    for language, title, block in FENCE.findall(text):
-        if title:
-            Path(title).parent.mkdir(parents=True, exist_ok=True)
-            Path(title).write_text(block, encoding="utf-8")
-        elif language == "console":
-            for words, expected in commands(block):
-                code, said = run(words, cli)
-                assert code == expected, f"{shlex.join(words)}: exit code {code}\n{said[-3000:]}"
-                ran += 1
+    for step in tutorials.steps(text):
+        if step.kind == "file":
+            Path(step.title).parent.mkdir(parents=True, exist_ok=True)
+            Path(step.title).write_text(step.text, encoding="utf-8")
+        elif step.kind == "command":
+            code, said = run(step.words, cli)
+            assert code == step.code, f"line {step.line}: {step.text}: exit code {code}\n{said[-3000:]}"
+            ran += 1
     assert ran >= 3
 
 
@@ -155,8 +121,7 @@ def parsed(arguments: list[str]) -> str:
 def test_every_command_of_a_page_is_one_that_the_command_line_takes(page: Path) -> None:
     """Options of judges and searches (--set, or by their own names) are checked where the command is run."""
     text = page.read_text(encoding="utf-8")
-    blocks = [block for language, _, block in FENCE.findall(text) if language == "console"]
-    for words in (words for block in blocks for words, _ in commands(block)):
+    for words in (step.words for step in tutorials.steps(text) if step.kind == "command"):
         if words[:1] == ["judgesmith"] and words[1:2] != ["--install-completion"]:
             words = words[: words.index("&")] if "&" in words else words
             try:
@@ -168,3 +133,56 @@ def test_every_command_of_a_page_is_one_that_the_command_line_takes(page: Path) 
 def test_an_option_that_is_none_would_be_found() -> None:
     with pytest.raises(command_line.UsageError, match="--jugde"):
         parsed(["score", "rows.jsonl", "--jugde", "judge.json"])
+
+
+PAGE = """# A page
+
+```console
+$ pip install -e '.[local]' pytest     # or without
+$ judgesmith new --a 1 \\
+      --b 2     # exit code 3
+printed
+```
+
+```python title="a.py"
+print(1)
+```
+"""
+
+
+def test_a_page_is_read_as_steps_with_their_lines() -> None:
+    first, second, third = tutorials.steps(PAGE)
+    assert (first.line, first.words) == (4, ["pip", "install", "-e", ".[local]", "pytest"])
+    assert (second.line, second.code, second.words) == (5, 3, ["judgesmith", "new", "--a", "1", "--b", "2"])
+    assert (third.kind, third.title, third.text) == ("file", "a.py", "print(1)\n")
+
+
+def test_pages_share_an_environment_where_they_install_the_same() -> None:
+    found = tutorials.by_needs(tutorials.PAGES)
+    assert found[("judgesmith[serve]", "pytest")] == [TUTORIALS / "fastapi.md"]
+    assert found[(".[local]",)] == [ROOT / "README.md", ROOT / "docs/pages/start.md"]
+    assert {page for pages in found.values() for page in pages} == set(tutorials.PAGES)
+
+
+def test_a_copied_environment_starts_its_own_python(tmp_path: Path) -> None:
+    tutorials.venv.create(tmp_path / "one")
+    (tmp_path / "one/bin/tool").write_text(f"#!{tmp_path}/one/bin/python\nimport sys\nprint(sys.prefix)\n")
+    (tmp_path / "one/bin/tool").chmod(0o755)
+    other = tutorials.copied(tmp_path / "one", tmp_path / "other")
+    for place in (tmp_path / "one", other):
+        assert subprocess.run([place / "bin/tool"], capture_output=True, text=True).stdout.strip() == str(place)
+
+
+def test_a_step_that_fails_is_named_with_its_line_and_output(tmp_path: Path) -> None:
+    failing = tutorials.Step(7, "command", "echo said; exit 2")
+    with pytest.raises(tutorials.Failed, match=r"(?s)README\.md:7: echo said; exit 2\nexit code 2 .* 0\nsaid"):
+        tutorials.run_step(ROOT / "README.md", failing, tmp_path, dict(os.environ))
+    tutorials.run_step(ROOT / "README.md", tutorials.Step(7, "command", "exit 2", code=2), tmp_path, dict(os.environ))
+
+
+def test_a_reader_has_no_settings_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGESMITH_LM", "openai/other")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    made = tutorials.environment_of(tmp_path, tmp_path / "bin", "http://127.0.0.1:1/v1")
+    assert "JUDGESMITH_LM" not in made and "PYTHONPATH" not in made
+    assert made["HOME"] == str(tmp_path / "home") and made["PATH"].startswith(str(tmp_path / "bin"))

@@ -126,9 +126,9 @@ def main() -> None:
     print(json.dumps(summary | {"more": given.more} | ({"cells": found} if given.json else {})))
     ways = {"any": "any", "highest, as it is": "highest, naive", "highest, corrected": "highest, corrected",
             "rule, as it is": "rule, naive", "rule, corrected": "rule, corrected"}  # fmt: skip
-    columns = {"candidates": "{}", "rows, K": "{}, {}", "shared error": "{:.1f}", "rows a group": "{}"}
+    titles = {"candidates": "{}", "rows, K": "{}, {}", "shared error": "{:.1f}", "rows a group": "{}"}
     save(
-        given.save, "selection", columns | dict.fromkeys(ways, "{:+.3f} ± {:.3f} ({:.2f})"),
+        given.save, "selection", titles | dict.fromkeys(ways, "{:+.3f} ± {:.3f} ({:.2f})"),
         [[f["case"], [f["rows"], f["candidates"]], f["common"], f["group"],
           *([f[way]["bias"], f[way]["error"], f[way]["rmse"]] for way in ways.values())] for f in found],
         notes=f"{given.repeats} repeats, ± standard error, root mean square error in brackets",

@@ -82,11 +82,11 @@ def main() -> None:
     print(json.dumps({"mean_gained": summary} | ({"cells": found} if given.json else {})))
     columns = {"rows": "{}", "candidates on average (of r)": "{:+.2f}", "spread": "{:.2f}", "best possible": "{:.3f}"}
     columns |= {"highest Q" if sure == 0 else f"{100 * sure:.0f} %": "{:+.3f} ({:.3f})" for sure in SURE}
-    told = [[f["rows"], f["shift"], f["spread"], f["best"], *f["gained"].values()] for f in found]
+    table: list[list[Any]] = [[f["rows"], f["shift"], f["spread"], f["best"], *f["gained"].values()] for f in found]
     errors = np.array([[f["gained"][str(s)][1] for s in SURE] for f in found])
     mean = zip(summary.values(), np.sqrt((errors**2).sum(axis=0)) / len(found), strict=True)
-    told.append(["mean of all", None, None, float(np.mean([f["best"] for f in found])), *map(list, mean)])
-    save(given.save, "sureness", columns, told, notes=f"{given.repeats} repeats, standard error in brackets")
+    table.append(["mean of all", None, None, float(np.mean([f["best"] for f in found])), *map(list, mean)])
+    save(given.save, "sureness", columns, table, notes=f"{given.repeats} repeats, standard error in brackets")
 
 
 if __name__ == "__main__":

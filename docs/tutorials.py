@@ -1,0 +1,301 @@
+"""Runs the tutorials as a reader would: each in a fresh environment with only what it says to install.
+
+    python docs/tutorials.py [NAME …]      # `make tutorials`; names of pages, such as fastapi; none: all
+
+The blocks of a page run in their order in an empty folder: files with a title are written, `$ ` lines and blocks of
+Python are run, and the first failure ends it, with its file, line and output. Pages with the same `pip install` line
+share an environment; judgesmith alone is installed once, and copied. What stands for what a reader has: the checkout
+for PyPI's judgesmith, a server on loopback for the model, the demo's rows for `labels.csv` and `outputs.jsonl`, a
+script for the person who labels.
+"""
+
+import argparse
+import csv
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = (
+    ROOT / "README.md",
+    ROOT / "docs/pages/start.md",
+    *sorted((ROOT / "docs/pages/tutorials").glob("*.md")),
+    *sorted((ROOT / "docs/pages/tutorials").glob("*.ipynb")),
+)
+FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MODEL = "openai/gpt-4o-mini"
+#: What a command names -> what stands for it, as the server speaks OpenAI's protocol.
+INSTEAD = {"ollama_chat/llama3.1:8b": MODEL, "judgesmith demo": f"judgesmith demo --lm {MODEL}"}
+#: An environment is made before the page is run, and checkouts have their own tests.
+NOT_RUN = re.compile(r"python3 -m venv|pip install|make ")
+CELLS = """
+import json, sys
+names = {}
+cells = json.loads(open(sys.argv[1], encoding="utf-8").read())["cells"]
+for number, cell in enumerate((c for c in cells if c["cell_type"] == "code"), start=1):
+    exec(compile("".join(cell["source"]), f"cell {number}", "exec"), names)
+"""
+
+
+class Failed(Exception):
+    """A step of a page did not do what the page says."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A part of a page. kind: "file" (its name is `title`), "command" or "python". code: the exit code that the page
+    names."""
+
+    line: int
+    kind: str
+    text: str
+    title: str = ""
+    code: int = 0
+
+    @property
+    def words(self) -> list[str]:
+        return shlex.split(self.text, comments=True)
+
+
+def steps(text: str) -> Iterator[Step]:
+    """What a page tells its reader to write and to run, in order."""
+    for found in FENCE.finditer(text):
+        language, title, block = found.groups()
+        line = text.count("\n", 0, found.start()) + 1
+        if title:
+            yield Step(line, "file", block, title)
+        elif language == "console":
+            for said in re.finditer(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE):
+                code = re.search(r"# exit code (\d+)", said[1])
+                at = line + 1 + block.count("\n", 0, said.start())
+                yield Step(at, "command", re.sub(r"\\\n\s*", " ", said[1]), code=int(code[1]) if code else 0)
+        elif language == "python":
+            yield Step(line, "python", block)
+
+
+def demo_rows() -> list[dict[str, Any]]:
+    text = (ROOT / "datasets/demo/labels.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def rate(server: Any) -> None:
+    """The model of the tutorials: of the demo's rows it says about what people say, of others something."""
+    from judgesmith.testing.server import judging
+
+    human = {row["output"]: row["score"] for row in demo_rows()}
+    server.answer = judging(lambda ask: human.get(ask.judged, 3) * 16 + len(ask.judged) % 20)
+
+
+def person(words: list[str]) -> list[str]:
+    """Somebody answers every row of `judgesmith label …`, whose page needs a browser. Returns the command that exports
+    the answers."""
+    from judgesmith.experiments.labelling.app import Desk, Event
+    from judgesmith.experiments.labelling.run import Wanted, open_store
+
+    rows, *options = words[2:]
+    given = dict(zip(options[::2], options[1::2], strict=True))
+    guidelines = Path(given["--guidelines"]) if "--guidelines" in given else None
+    wanted = Wanted(rows, n=int(given["--n"]), repeats=float(given.get("--repeats", 0)) or None,
+                    guidelines=guidelines, order=given.get("--order", "file"))  # fmt: skip
+    opened = open_store(wanted)
+    desk = Desk(opened.store, opened.task)
+    for i in range(100):
+        if (unit := desk.next("Ada")["unit"]) is None:
+            break
+        desk.take(Event(action="answer", rater="Ada", unit=unit["key"], turn=unit["turn"],
+                        request=f"{unit['key']}-{unit['turn']}".ljust(16), answer={"score": 1 + i % 4}))  # fmt: skip
+    opened.store.close()
+    return ["judgesmith", "label", rows, "--export-only", "--export", given["--export"]]
+
+
+# A fresh environment ------------------------------------------------------------------------------------------------
+
+
+def needs(page: Path) -> tuple[str, ...]:
+    """What the page says to install; judgesmith where it says nothing."""
+    found = steps(page.read_text(encoding="utf-8")) if page.suffix == ".md" else ()
+    words = [step.words[2:] for step in found if step.kind == "command" and step.words[:2] == ["pip", "install"]]
+    return tuple(dict.fromkeys(word for line in words for word in line if word != "-e")) or ("judgesmith",)
+
+
+def by_needs(pages: Iterable[Path]) -> dict[tuple[str, ...], list[Path]]:
+    """Pages by what they say to install: one environment each."""
+    made: dict[tuple[str, ...], list[Path]] = {}
+    for page in pages:
+        made.setdefault(needs(page), []).append(page)
+    return made
+
+
+def wheel(folder: Path) -> Path:
+    """Of a copy of the checkout, which pip would leave its build in."""
+    copy = folder / "checkout"
+    skip = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    for name in ("src", "signatures", "programs", "optimizers", "datasets", "experiments"):
+        shutil.copytree(ROOT / name, copy / name, ignore=skip)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", str(folder), str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    if done.returncode:
+        raise Failed(f"no wheel of the checkout:\n{done.stdout}{done.stderr}")
+    (made,) = folder.glob("judgesmith-*.whl")
+    return made
+
+
+def install(environment: Path, wanted: Iterable[str], built: Path) -> None:
+    """With the checkout's wheel in place of the name, and of a clone (`.[local]`)."""
+    words = [re.sub(r"^(judgesmith|\.)(?=\[|$)", str(built), word) for word in wanted]
+    command = [str(environment / "bin/python"), "-m", "pip", "install", "--quiet", "--no-compile"]
+    done = subprocess.run([*command, *words], capture_output=True, text=True, timeout=900)
+    if done.returncode:
+        raise Failed(f"pip install {' '.join(wanted)}:\n{done.stdout}{done.stderr}")
+
+
+def plain_environment(place: Path, built: Path) -> Path:
+    """judgesmith alone, which every page needs: installed once, with the modules that all commands import compiled."""
+    venv.create(place, with_pip=True)
+    install(place, ["judgesmith"], built)
+    subprocess.run(
+        [place / "bin/python", "-c", "import dspy, matplotlib.pyplot, optuna, pandas, scipy.stats"], check=True
+    )
+    return place
+
+
+def copied(environment: Path, place: Path) -> Path:
+    """An environment with the same files under another name; its scripts start its own Python."""
+    shutil.copytree(environment, place, symlinks=True, copy_function=os.link)
+    old, new = (str(one).encode() for one in (environment, place))
+    for path in (place / "bin").iterdir():
+        if not path.is_symlink() and (text := path.read_bytes()).startswith(b"#!" + old + b"/"):
+            mode = path.stat().st_mode
+            path.unlink()  # or the other environment's script would change, too
+            path.write_bytes(text.replace(old, new))
+            path.chmod(mode)
+    return place
+
+
+def environment_of(place: Path, bin_: Path, base: str) -> dict[str, str]:
+    """A reader's environment: no settings of this one, no cache, no model on this machine."""
+    kept = {k: v for k, v in os.environ.items() if not re.match(r"JUDGESMITH_|PYTHON|OPENAI_|PYTEST_|VIRTUAL_ENV", k)}
+    (place / "home").mkdir(parents=True, exist_ok=True)
+    return kept | {
+        "PATH": f"{bin_}{os.pathsep}{kept['PATH']}", "HOME": str(place / "home"),
+        "JUDGESMITH_CACHE": str(place / "calls.sqlite"), "OPENAI_BASE_URL": base, "OPENAI_API_KEY": "unused",
+        "OLLAMA_HOST": "http://127.0.0.1:9",
+    }  # fmt: skip
+
+
+# Running ------------------------------------------------------------------------------------------------------------
+
+
+def run_page(page: Path, folder: Path, environment: dict[str, str]) -> int:
+    """Every step of a page; how many commands and blocks ran. Raises Failed for the first that fails."""
+    folder.mkdir(parents=True)
+    if page.suffix == ".ipynb":
+        run_step(page, Step(1, "cells", ""), folder, environment | {"JUDGESMITH_LM": MODEL})
+        return 1
+    if page.name in ("README.md", "start.md"):
+        give(folder)
+    ran = 0
+    for step in steps(page.read_text(encoding="utf-8")):
+        if step.kind == "file":
+            path = folder / step.title
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(step.text, encoding="utf-8")
+        elif step.kind == "python" or not NOT_RUN.match(step.text):
+            run_step(page, step, folder, environment)
+            ran += 1
+    return ran
+
+
+def give(folder: Path) -> None:
+    """The files that a reader has: labels, and outputs to score."""
+    rows = demo_rows()
+    with (folder / "labels.csv").open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ["doc_id", "source", "output", "score"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    (folder / "outputs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[:20]), encoding="utf-8")
+
+
+def run_step(page: Path, step: Step, folder: Path, environment: dict[str, str]) -> None:
+    text = step.text
+    for name, other in INSTEAD.items():
+        text = text.replace(name, other)
+    match step.kind:
+        case "cells":
+            command = ["python", "-c", CELLS, str(page)]
+        case "python":
+            command = ["python", "-c", text]
+        case _ if step.words[:2] == ["judgesmith", "label"]:
+            command = ["python", str(Path(__file__).resolve()), "--person", text]
+        case _:
+            command = ["bash", "-c", text]
+    where = f"{page.relative_to(ROOT)}:{step.line}"
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, timeout=300,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise Failed(f"{where}: {step.text or page.name}\nnot done after {error.timeout:.0f} s") from None
+    if done.returncode != step.code:
+        said = f"exit code {done.returncode} where the page says {step.code}"
+        raise Failed(f"{where}: {step.text or page.name}\n{said}\n{done.stdout[-3000:]}")
+
+
+def run_pages(wanted: tuple[str, ...], pages: Iterable[Path], plain: Path, built: Path, base: str) -> None:
+    """The pages that need the same, in an environment of their own beside the plain one. base: the server's address."""
+    started, place = time.monotonic(), Path(tempfile.mkdtemp(dir=plain.parent))
+    environment = copied(plain, place / "venv")
+    install(environment, wanted, built)
+    print(f"pip install {' '.join(wanted)}: {time.monotonic() - started:.0f} s", flush=True)
+    for page in pages:
+        started = time.monotonic()
+        ran = run_page(page, place / page.stem, environment_of(place, environment / "bin", base))
+        print(f"{page.relative_to(ROOT)}: {ran} run, {time.monotonic() - started:.0f} s", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of pages, without their ending")
+    parser.add_argument("--person", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.person:  # in a reader's environment
+        return subprocess.run(person(shlex.split(given.person, comments=True))).returncode
+    from judgesmith.testing.server import running_server
+
+    unknown = set(given.names) - {page.stem for page in PAGES}
+    if unknown:
+        parser.error(f"no page {', '.join(sorted(unknown))}; there are {', '.join(page.stem for page in PAGES)}")
+    wanted = [page for page in PAGES if not given.names or page.stem in given.names]
+    with tempfile.TemporaryDirectory(prefix="judgesmith-tutorials-") as temporary, running_server() as server:
+        rate(server)
+        try:
+            built = wheel(Path(temporary))
+            plain = plain_environment(Path(temporary) / "plain", built)
+            with ThreadPoolExecutor(2) as pool:
+                groups = by_needs(wanted).items()
+                runs = [pool.submit(run_pages, words, pages, plain, built, server.base) for words, pages in groups]
+                for run in runs:
+                    run.result()
+        except Failed as failed:
+            print(failed, file=sys.stderr)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
