@@ -570,7 +570,7 @@ def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Ver
             under_way.append((row, record))
             yield item_of(row)
 
-    for verdict in judge.score_many(items()):
+    for verdict in judge.score_many(items(), progress=False):
         row, record = under_way.popleft()
         yield row, record, verdict
 

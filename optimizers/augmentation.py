@@ -21,11 +21,11 @@ from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, group_folds
 from ..errors import LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
+from ..programs.progress import Progress, Silent
 from ..signatures.values import Scale
 from .agreement.discernment import OUR_WEIGHTS
 from .agreement.objectives import Objective, Q
 from .examples import Scored, clearly, difference, examples_of, score_rows
-from .progress import Progress, Silent
 from .search.base import SearchRecord
 
 #: How much of an output's way up from the worst score its copy keeps. Ours, written down before it was tried.

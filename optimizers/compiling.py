@@ -26,6 +26,7 @@ from ..programs.judge import Form, Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, price
 from ..programs.models.transport import Reply
+from ..programs.progress import Progress, Silent
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
 from .agreement.correlation import Level
@@ -38,7 +39,6 @@ from .fitting.decision import fit_decision
 from .fitting.ensemble import form_ensemble, refuse_ensemble
 from .fitting.preference import fit_preference
 from .fitting.refinement import refine
-from .progress import Progress, Silent
 from .report import Budget, CompileReport, Fitted, FormTrial, Plan
 from .search.base import DemonstrationSearch, unfit
 from .search.few_shot import NoSearch

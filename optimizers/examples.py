@@ -19,13 +19,13 @@ from ..datasets.records import Labels, Row
 from ..errors import LeakError
 from ..programs.judge import Judge
 from ..programs.models import engine
+from ..programs.progress import Progress
 from ..signatures.notebook import facts
 from ..signatures.values import Item, Scale, Verdict
 from .agreement.correlation import Objective as Correlated
 from .agreement.objectives import Objective, Reached, Rows
 from .agreement.resampling import interval_of
 from .agreement.significance import Difference, difference_within
-from .progress import Progress
 
 Vector = NDArray[np.float64]
 
@@ -121,7 +121,7 @@ def percents_of(verdicts: Iterable[Verdict]) -> Vector:
 def score_rows(judge: Judge, examples: Sequence[dspy.Example], progress: Progress) -> Scored:
     """Judge every row without its own group in the prompt. Raises BudgetError and ModelError; a failed row is NaN."""
     verdicts = []
-    for verdict in judge.score_many([item_of(e) for e in examples]):
+    for verdict in judge.score_many([item_of(e) for e in examples], progress=False):
         verdicts.append(verdict)
         progress.step()
     return Scored.of(verdicts)

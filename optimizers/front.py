@@ -10,8 +10,8 @@ from ..datasets.records import Labels
 from ..errors import OptionError
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, LanguageModel, Sampling, language_model
+from ..programs.progress import Progress, watching
 from .compiling import Compiler, default_optimizer, level_for
-from .progress import Progress, watching
 from .registry import build_optimizer
 from .report import CompileReport
 from .search.base import DemonstrationSearch
@@ -27,7 +27,7 @@ def compile(
     optimizer: DemonstrationSearch | str | None = None,
     sampling: Sampling | None = None,
     connection: Connection | None = None,
-    progress: Progress | None = None,
+    progress: Progress | bool | None = None,
     **options: Any,
 ) -> Judge:
     """Compile a judge from labels: `js.compile(js.ActiveCritic(variant="fine"), labels, lm="ollama_chat/llama3.1:8b")`.
@@ -40,8 +40,8 @@ def compile(
     model that writes what a search has written. options: those of `CompileOptions` by their names (level, by default
     pooled and of preferences sample, and seed hold for the optimizer, too, whatever its own); heldout may also be other
     labels to hold out, budget=Budget(…) stands for max_calls and max_cost, and inference=TaskInference(…) for how the
-    task is inferred. progress: who is told what is done (`Progress`); by default a bar on a terminal or in a notebook,
-    else lines in the log. The same seed, labels and cache give the same judge.
+    task is inferred. progress: a bar (True), nothing (False) or a watcher (`Progress`); None: a bar in a notebook and
+    where stderr is a terminal, elsewhere lines in the log. The same seed, labels and cache give the same judge.
 
     Returns the compiled judge; its `report` (CompileReport) says how far it agrees with people, its `provenance` goes
     into the artifact. Raises LabelsError, LeakError, ModelError, BudgetError, OptionError.

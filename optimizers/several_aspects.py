@@ -12,10 +12,10 @@ from ..datasets.splits import MIN_SIDE, Split
 from ..errors import BudgetError, JudgesmithError, LabelsError
 from ..programs.judge import Judge
 from ..programs.models.lm import LanguageModel
+from ..programs.progress import Progress, Silent
 from ..programs.several_aspects import AspectsJudge
 from ..signatures.values import Scale, Usage
 from .compiling import FEW_LABELS, FOLDS, Compiler
-from .progress import Progress, Silent
 from .report import CompileReport, Plan
 
 Parts = tuple[Split | None, list[Split]]

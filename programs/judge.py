@@ -28,6 +28,7 @@ from .models.as_dspy import Quiet
 from .models.lm import Connection, LanguageModel, language_model
 from .models.transport import Message
 from .preference import BradleyTerry, Preference
+from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.suspicion import guarded
 from .sureness import Sureness
@@ -449,13 +450,14 @@ class Judge(Quiet):
         rows: Iterable[Any],
         *,
         concurrency: int | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: bool | Callable[[int], None] | None = None,
     ) -> Iterator[Verdict]:
         """Judge rows (mappings or objects with source, output, context, reference, or with messages; a DataFrame with
         such columns) as an iterator in their order.
 
         concurrency: rows under way at once; default what the model takes. Memory does not grow with the rows.
-        progress: called with the number of finished rows.
+        progress: a bar (True), nothing (False), or a function that is called with the number of finished rows. None: a
+        bar in a notebook and where stderr is a terminal, elsewhere a line in the log of `judgesmith` now and then.
         """
         rows = rows_of(rows)
         lm = self.lm
@@ -464,22 +466,26 @@ class Judge(Quiet):
         async def one(row: Any) -> Verdict:
             return await self.averdict(Item.of(row), lm)
 
-        for done, verdict in enumerate(
-            engine.ordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm)), start=1
-        ):
-            yield verdict
-            if progress is not None:
-                progress(done)
+        found = engine.ordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
+        with counting(progress, "judging", rows) as finished:
+            for done, verdict in enumerate(found, start=1):
+                yield verdict
+                finished(done)
 
     async def ascore_many(
-        self, rows: Iterable[Any] | AsyncIterable[Any], *, concurrency: int | None = None
+        self,
+        rows: Iterable[Any] | AsyncIterable[Any],
+        *,
+        concurrency: int | None = None,
+        progress: bool | Callable[[int], None] | None = None,
     ) -> AsyncIterator[Verdict]:
         """`score_many` for asynchronous callers: `async for verdict in judge.ascore_many(rows)`, from any event loop.
         The rows may come asynchronously."""
         rows = rows if isinstance(rows, AsyncIterable) else rows_of(rows)
         if self.whole_documents:
             every = [row async for row in rows] if isinstance(rows, AsyncIterable) else list(rows)
-            for verdict in await asyncio.to_thread(lambda: list(self.score_many(every, concurrency=concurrency))):
+            judged = self.score_many(every, concurrency=concurrency, progress=progress)
+            for verdict in await asyncio.to_thread(list, judged):
                 yield verdict
             return
         lm = self.lm
@@ -489,9 +495,12 @@ class Judge(Quiet):
             return await self.averdict(Item.of(row), lm)
 
         found = engine.aordered_map(one, rows, in_flight=concurrency or self.rows_at_once(lm))
-        async with aclosing(found) as verdicts:
-            async for verdict in verdicts:
-                yield verdict
+        with counting(progress, "judging", rows) as finished:
+            async with aclosing(found) as verdicts:
+                done = 0
+                async for verdict in verdicts:
+                    yield verdict
+                    finished(done := done + 1)
 
     def prefer(self, source: Any = "", *, a: Any, b: Any, context: Any = None, reference: Any = None) -> Preference:
         """How likely people would prefer output a or b, for judges that were compiled from preferences: the chances of
@@ -511,7 +520,7 @@ class Judge(Quiet):
                 "this judge was not compiled from preferences, so chances are not known; score both outputs"
             )
         both = [_item("prefer", source, output, context, reference) for output in (a, b)]
-        first, second = [verdict async for verdict in self.ascore_many(both)]
+        first, second = [verdict async for verdict in self.ascore_many(both, progress=False)]
         return Preference(*self.preference.chances(first.percent, second.percent), (first, second))
 
     def rows_at_once(self, lm: LanguageModel) -> int:

@@ -173,7 +173,7 @@ def measure(
 
     def score() -> None:
         made = judge()
-        found["failed"] = sum(v.failure is not None for v in made.score_many(rows(documents, outputs)))
+        found["failed"] = sum(v.failure is not None for v in made.score_many(rows(documents, outputs), progress=False))
         found["hit_rate"] = round(made.store.hit_rate, 3)
 
     for name, work in (("writing", write), ("comparing", score), ("second_run", score)):

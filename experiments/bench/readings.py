@@ -53,7 +53,7 @@ def ways(lm: Any) -> dict[str, Judge]:
 
 def seconds_for(judge: Judge, count: int) -> float:
     start = time.perf_counter()
-    failed = [v.failure for v in judge.score_many(rows(count), concurrency=1) if math.isnan(v.score)]
+    failed = [v.failure for v in judge.score_many(rows(count), concurrency=1, progress=False) if math.isnan(v.score)]
     if len(failed) > count / 4:
         raise RuntimeError(f"{len(failed)} of {count} rows have no score: {failed[0]}")
     return time.perf_counter() - start

@@ -136,7 +136,7 @@ def run_raw(base: str, bodies: list[bytes], in_flight: int) -> int:
 
 def run_ours(judge: ActiveCritic, count: int, in_flight: int) -> int:
     """The judge: messages made, answers read, scores by expectation. Returns the scores."""
-    return sum(v.score == v.score for v in judge.score_many(rows(count), concurrency=in_flight))
+    return sum(v.score == v.score for v in judge.score_many(rows(count), concurrency=in_flight, progress=False))
 
 
 def run_dspy(program: dspy.Module, examples: list[dspy.Example], in_flight: int) -> int:
@@ -271,7 +271,7 @@ def prefix_share(name: str, count: int) -> float:
     judge = make_judge(lm, explain="none")
     engine.run(judge.prepare(lm))
     before = lm.meter.usage
-    deque(judge.score_many(rows(count)), maxlen=0)
+    deque(judge.score_many(rows(count), progress=False), maxlen=0)
     spent = lm.meter.usage - before  # without the probe
     return spent.prefix_tokens / max(spent.prompt_tokens, 1)
 

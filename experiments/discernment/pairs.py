@@ -37,7 +37,7 @@ _WRONG = ("wrong", "wrong_ending", "wrong_answer")
 
 
 class Scorer(Protocol):
-    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]: ...
+    def score_many(self, rows: Iterable[Any], **options: Any) -> Iterator[Verdict]: ...
 
 
 @dataclass(frozen=True)
@@ -307,7 +307,9 @@ def judge(
     judged = failed = 0
     for metric, k, asks in tasks:
         items = [ask.row if contender.against_reference else Item.of(ask.row) for ask in asks]
-        for ask, verdict in zip(asks, contender.scorers[metric].score_many(items), strict=True):
+        scorer = contender.scorers[metric]
+        quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
+        for ask, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
             parts: Mapping[str, Any] = {**verdict.criteria, **verdict.aspects}
             book.add(
                 {

@@ -111,7 +111,7 @@ def judge_rows(name: str, judge: Judge, mark: str, rows: Sequence[Row], watch: W
     """Let a judge score rows now. Raises ModelError, OutageError."""
     watch.stage(f"scoring with {name}", len(rows))
     verdicts: list[Verdict] = []
-    for verdict in judge.score_many(map(item_of, rows)):
+    for verdict in judge.score_many(map(item_of, rows), progress=False):
         verdicts.append(verdict)
         watch.step()
     return Scores(

@@ -148,7 +148,7 @@ def _why_restart(last: Run, mark: str, rows: str) -> list[str]:
 
 def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -> Run:
     verdicts: list[Verdict] = []
-    for verdict in judge.score_many(map(item_of, sentinels.rows)):
+    for verdict in judge.score_many(map(item_of, sentinels.rows), progress=False):
         verdicts.append(verdict)
         if watch is not None:
             watch.step()

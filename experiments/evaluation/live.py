@@ -106,7 +106,7 @@ def _judge_rows(
     asked = [joined.rows[i] for i in rows]
     before = meter.usage
     with summary.counting(meter):
-        for i, verdict in zip(rows, judge.score_many(map(item_of, asked)), strict=True):
+        for i, verdict in zip(rows, judge.score_many(map(item_of, asked), progress=False), strict=True):
             verdicts[i] = verdict
             summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
             watch.step()

@@ -29,13 +29,13 @@ from ...datasets.records import Labels
 from ...optimizers.agreement.objectives import Q
 from ...optimizers.compiling import Compiler
 from ...optimizers.examples import Agreement, agreement, examples_of, item_of, score_rows
-from ...optimizers.progress import Silent
 from ...optimizers.search.base import brief
 from ...optimizers.search.random import CorrelationRandomSearch
 from ...programs.active_critic.critic import ActiveCritic, Variant
 from ...programs.active_critic.task import TaskInference
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel, language_model
+from ...programs.progress import Silent
 from ..peers.peer_dspy import plain_search
 
 

@@ -24,8 +24,8 @@ from ...optimizers.agreement.significance import Difference, holm, paired_bootst
 from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
 from ...optimizers.fitting.readings import FEWEST_GROUPS, weigh
 from ...optimizers.fitting.validation import agreement, nested
-from ...optimizers.progress import Progress
 from ...programs.models.lm import LanguageModel
+from ...programs.progress import Progress
 from ...programs.readings.head import Readings, Vector
 from ...programs.readings.judge import DIRECT, ReadingsJudge, table_of
 

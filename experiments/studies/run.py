@@ -26,13 +26,13 @@ from ...optimizers.agreement.correlation import Level
 from ...optimizers.agreement.objectives import Q
 from ...optimizers.compiling import Compiler
 from ...optimizers.examples import agreement, examples_of, score_rows
-from ...optimizers.progress import Progress
 from ...optimizers.report import Plan, json_number
 from ...optimizers.search.base import brief
 from ...programs.atomic import write_whole
 from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import Connection, LanguageModel, Sampling
+from ...programs.progress import Progress
 from ..compile_run import CompileRun
 from ..opening import column_roles, open_model, open_others
 from ..settings import read_yaml

@@ -20,9 +20,9 @@ from ...errors import BudgetError, CallError
 from ...programs.judge import Judge, as_prediction
 from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
+from ...programs.progress import Progress
 from ...signatures.values import Item, Verdict
 from ..agreement.surrogate import RankSurrogate
-from ..progress import Progress
 from .model import PromptModel, Resampled
 
 #: Pseudo-rows that draw the mean gain of a program towards none: a lucky few rows are no evidence.

@@ -11,13 +11,13 @@ import dspy
 import numpy as np
 
 from ...errors import OptionError
+from ...programs.progress import Progress
 from ...programs.readings.head import LinearHead, Readings
 from ...programs.readings.judge import DIRECT, ReadingsJudge, group_of, table_of
 from ...programs.readings.panel import RowReadings
 from ...programs.readings.surface import surface
 from ...signatures.values import Item
 from ..examples import Vector, groups, humans, item_of
-from ..progress import Progress
 from .candidates import candidates
 from .heads import Ridge
 from .validation import Choice, agreement, choose, nested

@@ -15,9 +15,9 @@ import dspy
 import numpy as np
 
 from ...programs.judge import Judge
+from ...programs.progress import Progress, Silent
 from ..agreement.objectives import Objective
 from ..examples import Vector
-from ..progress import Progress, Silent
 from ..search.base import SearchRecord
 from .annotators import opinion_matrix, weigh, weighted_mean
 from .combiner import choose

@@ -24,6 +24,7 @@ from ...parts import Options, option, read_options
 from ...programs.calibration import Calibration
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
+from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
 from ..agreement.correlation import Level
 from ..agreement.objectives import Objective, Q, objectives
@@ -39,7 +40,6 @@ from ..examples import (
     refuse_overlap,
     score_rows,
 )
-from ..progress import Progress, Silent
 from .racing import Racing, Rows, race
 from .selection import Contest, Correction, Entrant, corrected
 

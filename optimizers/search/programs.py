@@ -22,6 +22,7 @@ from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import language_model
 from ...programs.models.transport import Message
+from ...programs.progress import counting
 from ...signatures.values import Item, Verdict
 from ..agreement.fields import Field, number, text_of
 
@@ -105,13 +106,13 @@ class ProgramJudge(Judge):
         rows: Iterable[Any],
         *,
         concurrency: int | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: bool | Callable[[int], None] | None = None,
     ) -> Iterator[Verdict]:
         at_once = concurrency or int(dspy.settings.num_threads or 1)
-        for done, verdict in enumerate(engine.ordered_map(self._scored, rows, in_flight=at_once), start=1):
-            yield verdict
-            if progress is not None:
-                progress(done)
+        with counting(progress, "judging", rows) as finished:
+            for done, verdict in enumerate(engine.ordered_map(self._scored, rows, in_flight=at_once), start=1):
+                yield verdict
+                finished(done)
 
     async def _scored(self, item: Item) -> Verdict:
         example, program = self.seen.examples[item.output], self._without(item.group)

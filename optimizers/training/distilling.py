@@ -29,6 +29,7 @@ from ...programs.distilled.student import Shape, Student, training_modules
 from ...programs.judge import Judge
 from ...programs.models.files import file_sha256
 from ...programs.models.lm import LanguageModel, language_model
+from ...programs.progress import Silent, Telling, watching
 from ...programs.prompting.suspicion import guarded
 from ...signatures.values import Criterion, Item, Scale
 from ..agreement.correlation import CorrelationSum, Level
@@ -38,7 +39,6 @@ from ..compiling import level_for
 from ..examples import Agreement, Scored, agreement, difference, documents, examples_of, humans, item_of, score_rows
 from ..fitting.decision import fit_decision
 from ..fitting.readings import surface_percents
-from ..progress import Silent, Telling
 from ..report import json_number
 from ..seen import marks
 from .loop import Example, Trained, Training
@@ -404,7 +404,7 @@ def distill(
     judge: DistilledJudge | None = None,
     heldout: float | Labels = 0.25,
     synthetic: str | Path | None = None,
-    progress: Telling | None = None,
+    progress: Telling | bool | None = None,
     **options: Any,
 ) -> DistilledJudge:
     """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
@@ -412,7 +412,7 @@ def distill(
     labels: as for `compile`. base: `local/NAME`, `gguf:PATH` or `hf:FOLDER`. folder: where the weights go; the judge is
     to be saved beside it. judge: which aspect is judged; by default the labels' own. heldout: a share of the rows, or
     other labels. synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and
-    teacher, a judge to be measured beside the student.
+    teacher, a judge to be measured beside the student. progress: as for `compile`.
 
     Returns the judge; its `report` says how far it agrees with people, and the plain model and the teacher do. After an
     interruption the same call resumes where it stopped. Raises LabelsError, LeakError, OptionError, ModelError,
@@ -425,11 +425,11 @@ def distill(
     if judge is None:
         judge = DistilledJudge.from_options({}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect)
     extra = synthetic_rows(synthetic)
-    return Distillation(
-        judge, split_of(labels, heldout, seed), language_model(base), Path(folder),
-        read_options(TrainOptions, options, "distill"), extra, teacher, level, seed,
-        progress or Silent(),
-    ).run()[0]  # fmt: skip
+    with watching(progress, "training") as watcher:
+        return Distillation(
+            judge, split_of(labels, heldout, seed), language_model(base), Path(folder),
+            read_options(TrainOptions, options, "distill"), extra, teacher, level, seed, watcher,
+        ).run()[0]  # fmt: skip
 
 
 def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:

@@ -19,8 +19,8 @@ import numpy as np
 
 from ...errors import OptionError
 from ...programs.distilled.student import Student, portions, training_modules
+from ...programs.progress import Telling
 from ...programs.prompting.layouts import DIGITS
-from ..progress import Telling
 from .options import TrainOptions
 from .processes import Processes
 

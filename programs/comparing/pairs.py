@@ -25,6 +25,7 @@ from ..models import engine
 from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
+from ..progress import counting
 from ..prompting.predict import JudgePredict
 from ..prompting.suspicion import guarded
 from ..registry import judges
@@ -227,13 +228,13 @@ class PairS(OneAspectJudge):
         rows: Iterable[Any],
         *,
         concurrency: int | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: bool | Callable[[int], None] | None = None,
     ) -> Iterator[Verdict]:
         """Rank the outputs of each document among `rows`; verdicts come in the order of the rows.
 
         Rows of one document have the same source and context; rows without either have the same `group` (`doc_id` where
         there is none). All rows are read, and their texts held, before the first comparison. concurrency: comparisons
-        under way at once; default what the model takes.
+        under way at once; default what the model takes. progress: as for every judge.
         """
         lm = self.lm
         engine.run(self.prepare(lm))
@@ -255,16 +256,16 @@ class PairS(OneAspectJudge):
         there: dict[int, Verdict] = {}
         following = 0
         found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
-        for places, verdicts in zip(documents.values(), found, strict=True):
-            there.update(
-                (place, verdict.model_copy(update={"suspicious": suspicious[place]}))
-                for place, verdict in zip(places, verdicts, strict=True)
-            )
-            while following in there:
-                yield there.pop(following)
-                following += 1
-                if progress is not None:
-                    progress(following)
+        with counting(progress, "judging", items) as finished:
+            for places, verdicts in zip(documents.values(), found, strict=True):
+                there.update(
+                    (place, verdict.model_copy(update={"suspicious": suspicious[place]}))
+                    for place, verdict in zip(places, verdicts, strict=True)
+                )
+                while following in there:
+                    yield there.pop(following)
+                    following += 1
+                    finished(following)
 
     async def _ranked(self, items: Sequence[Item], lm: LanguageModel, slots: asyncio.Semaphore) -> list[Verdict]:
         """Verdicts on the outputs of one document."""

@@ -9,11 +9,11 @@ import pytest
 import judgesmith as js
 from judgesmith.optimizers.agreement.correlation import CorrelationSum
 from judgesmith.optimizers.examples import examples_of, humans, score_rows
-from judgesmith.optimizers.progress import Silent
 from judgesmith.optimizers.search import few_shot
 from judgesmith.optimizers.search.few_shot import KnnFewShot
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.progress import Silent
 from judgesmith.programs.prompting.neighbours import Neighbours
 from judgesmith.programs.prompting.predict import JudgePredict
 

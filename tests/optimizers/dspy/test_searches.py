@@ -427,7 +427,7 @@ def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None
 
 
 def dspy_silent() -> Any:
-    from judgesmith.optimizers.progress import Silent
+    from judgesmith.programs.progress import Silent
 
     return Silent()
 

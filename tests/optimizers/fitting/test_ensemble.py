@@ -23,10 +23,10 @@ from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import Scored, agreement, examples_of, score_rows
 from judgesmith.optimizers.fitting.ensemble import form_ensemble
 from judgesmith.optimizers.fitting.refinement import Refinement
-from judgesmith.optimizers.progress import Silent
 from judgesmith.optimizers.report import Budget
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, unfit
 from judgesmith.programs.ensemble import Ensemble
+from judgesmith.programs.progress import Silent
 
 Table = NDArray[np.float64]
 

@@ -12,13 +12,13 @@ from optuna.trial import FixedTrial
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.examples import examples_of, score_rows
-from judgesmith.optimizers.progress import Silent
 from judgesmith.optimizers.search.base import SearchContext, SearchRecord
 from judgesmith.optimizers.search.optuna import OptunaSearch
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.progress import Silent
 from judgesmith.signatures.values import Criterion, Verdict
 
 NAMES = ("Accuracy", "Fluency", "Coverage", "Brevity")

@@ -25,7 +25,6 @@ import judgesmith as js  # noqa: E402
 from judgesmith.datasets.splits import Split, holdout_split  # noqa: E402
 from judgesmith.datasets.synthetic import SyntheticError, SyntheticRow  # noqa: E402
 from judgesmith.errors import ModelError, OptionError  # noqa: E402
-from judgesmith.optimizers.progress import Silent  # noqa: E402
 from judgesmith.optimizers.training.distilling import Distillation  # noqa: E402
 from judgesmith.optimizers.training.loop import Example, Training  # noqa: E402
 from judgesmith.optimizers.training.options import TrainOptions  # noqa: E402
@@ -33,6 +32,7 @@ from judgesmith.programs.distilled.gguf_adapter import GGUF_ADAPTER  # noqa: E40
 from judgesmith.programs.distilled.judge import DistilledJudge, served_name  # noqa: E402
 from judgesmith.programs.distilled.student import ADAPTER, Shape, Student  # noqa: E402
 from judgesmith.programs.models.lm import LanguageModel, language_model, with_adapter  # noqa: E402
+from judgesmith.programs.progress import Silent  # noqa: E402
 from judgesmith.programs.readings.torch_reader import open_weights  # noqa: E402
 from judgesmith.signatures.values import Item  # noqa: E402
 
