@@ -20,8 +20,12 @@ from .search.base import SearchRecord
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What compiling may spend. Calls that an earlier, interrupted run made count, so that a resumed run ends where
-    an uninterrupted one would."""
+    """What compiling may spend, in calls and in US dollars; None: no limit. Calls of an earlier, interrupted run count,
+    so that a resumed run ends where an uninterrupted one would. Raises OptionError unless both are positive.
+
+    >>> print(Budget(max_calls=2000, max_cost=1.5))
+    2,000 calls and $1.5
+    """
 
     max_calls: int | None = None
     max_cost: float | None = None

@@ -356,6 +356,7 @@ class Judge(Quiet):
 
     @property
     def brief(self) -> bool:
+        """Whether it stops after the score, where the same score comes without the explanation."""
         return False
 
     def set_brief(self, on: bool) -> None:
@@ -419,6 +420,7 @@ class Judge(Quiet):
         self._language_model = lm
 
     def set_lm(self, lm: str | LanguageModel | Any) -> None:
+        """Use another model, a name or what `language_model` takes, for every step. Raises ModelError."""
         self._language_model = language_model(lm)
         for predictor in self.predictors():
             predictor.lm = None  # what a parent program set before
@@ -503,11 +505,11 @@ class Judge(Quiet):
                     finished(done := done + 1)
 
     def prefer(self, source: Any = "", *, a: Any, b: Any, context: Any = None, reference: Any = None) -> Preference:
-        """How likely people would prefer output a or b, for judges that were compiled from preferences: the chances of
-        a, of a tie and of b, by the lead of one score over the other. Raises OptionError for other judges.
+        """How likely people would prefer output a or b, for judges that were compiled from preferences, by the lead of
+        one score over the other: `judge.prefer(source, a="…", b="…").winner` is "a", "b" or "tie".
 
-        >>> judge.prefer(source, a="The hall is closed.", b="The hall is open.").winner  # doctest: +SKIP
-        'a'
+        Returns: `Preference`; the probabilities of a, of a tie and of b sum to 1, and are NaN where an output has no
+        score. Raises OptionError for judges that were not compiled from preferences.
         """
         return engine.run(self.aprefer(source, a=a, b=b, context=context, reference=reference))
 
@@ -589,6 +591,12 @@ class Judge(Quiet):
         *,
         group: str | None = None,
     ) -> dspy.Prediction:
+        """DSPy's form of `score`, for programs, evaluation and optimizers: `judge(source=…, output=…)`.
+
+        Returns: a `dspy.Prediction` with score (float on the judge's scale, NaN where there is none), percent (float in
+        [0, 100]), explanation, criteria (name -> float in [0, 100]), errors, failure, aspects (name -> float). group:
+        demonstrations of it are kept out of the prompt. Raises ModelError when the model cannot be used at all.
+        """
         return engine.run(self.aforward(source, output, context, reference, group=group))
 
     def save(self, path: str | Path, save_program: bool = False, modules_to_serialize: Any = None) -> None:

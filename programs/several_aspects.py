@@ -67,6 +67,7 @@ class AspectsJudge(OfMembers):
 
     @property
     def by_aspect(self) -> dict[str, Judge]:
+        """The judge of each aspect, by the aspect's name."""
         return dict(zip(self._names, self.members, strict=True))
 
     def names(self) -> list[str]:

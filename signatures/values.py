@@ -38,6 +38,9 @@ class Scale:
     Inside judgesmith every raw score is a *percent* in [0, 100]; a scale translates from and to the numbers of a user
     or of a prompt. Raises OptionError unless low < high and both lie within ±1e12, where sums and differences of scores
     stay finite.
+
+    >>> Scale(1, 5).to_percent(4), Scale(1, 5).from_percent(50)
+    (75.0, 3.0)
     """
 
     low: float
@@ -49,16 +52,22 @@ class Scale:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `1-5`, `1..5`, `1 5`, `1:5` or `1,5`."""
+        """Read `1-5`, `1..5`, `1 5`, `1:5` or `1,5`. Raises OptionError for another form.
+
+        >>> Scale.parse("1-5")
+        Scale(low=1.0, high=5.0)
+        """
         found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|\.\.|:|,|\s)\s*(-?\d+(?:\.\d+)?)\s*", text)
         if not found:
             raise OptionError(f"scale {text!r} is not of the form LOW-HIGH, for example 1-5 or 0-100")
         return cls(float(found[1]), float(found[2]))
 
     def to_percent(self, value: float) -> float:
+        """A score on this scale as a percent: 0 at `low`, 100 at `high`, outside 0..100 for a score off the scale."""
         return (value - self.low) * 100.0 / (self.high - self.low)
 
     def from_percent(self, percent: float) -> float:
+        """A percent as a score on this scale; NaN stays NaN."""
         return self.low + (self.high - self.low) * percent / 100.0
 
     def __str__(self) -> str:
@@ -67,7 +76,11 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """One aspect of quality and what it means."""
+    """One part of what an aspect means: a name of 1 to 80 characters and a definition of at most 2,000.
+
+    >>> Criterion("Grammar", "Sentences are complete and free of errors.").name
+    'Grammar'
+    """
 
     name: str
     definition: str
@@ -149,6 +162,7 @@ class Usage:
 
     @property
     def tokens(self) -> int:
+        """Prompt and completion tokens together."""
         return self.prompt_tokens + self.completion_tokens
 
 
@@ -239,10 +253,19 @@ class Verdict(BaseModel):
 
     @classmethod
     def failed(cls, reason: str, *, usage: Usage | None = None, raw: tuple[str, ...] = ()) -> Self:
+        """A verdict without a score, with the reason as its `failure`.
+
+        >>> Verdict.failed("HTTP 500 after 5 attempts")
+        Verdict(score=no score: HTTP 500 after 5 attempts)
+        """
         return cls(score=math.nan, failure=reason, usage=usage or Usage(), raw=raw)
 
     def to_dict(self, *, raw: bool = False) -> dict[str, Any]:
-        """Plain JSON types; NaN becomes null. The model's own texts only with `raw=True`."""
+        """Plain JSON types; NaN becomes None. The model's own texts only with `raw=True`.
+
+        >>> Verdict(4.5, "Clear.").to_dict()["score"]
+        4.5
+        """
         data: dict[str, Any] = {
             "score": _number(self.score),
             "explanation": self.explanation,
@@ -330,7 +353,12 @@ class Item:
 
     @classmethod
     def of(cls, row: Any) -> Item:
-        """From a mapping or from any object with these attributes (a `datasets.Row`, a `dspy.Example`)."""
+        """From a mapping or from any object with these attributes (a `datasets.Row`, a `dspy.Example`). Raises
+        OptionError for a row without a text `output`.
+
+        >>> Item.of({"source": "A long report.", "output": "A summary."})
+        Item(output='A summary.', source='A long report.', context=None, reference=None, group=None)
+        """
         if isinstance(row, cls):
             return row
         get = row.get if isinstance(row, Mapping) else lambda name, default=None: getattr(row, name, default)

@@ -241,6 +241,11 @@ def correlate(
     correlation of the systems' mean scores. coefficient "sum" is r + rho + tau-b, in [-3, 3]; others are in [-1, 1].
     Rows without a prediction (NaN, None) are left out and counted.
     Raises OptionError on unequal lengths, infinite scores, missing human scores, or ids that the level needs.
+
+    >>> correlate([1, 2, 3, 4], [2, 1, 3, 4], level="pooled").value  # 1 - 6·(1 + 1)/(4·15)
+    0.8
+
+    Returns: `Correlation`; its value is NaN, with a reason, where scores are constant or too few.
     """
     names = parts_of(coefficient)
     x, y = pair(predicted, human)

@@ -71,13 +71,17 @@ def alternative_annotator_test(
     epsilon: float = 0.2,
     alpha: float = 0.05,
 ) -> Replacement:
-    """May the judge take a rater's place?
+    """Whether the judge may take a rater's place (the alternative annotator test, Calderon et al. 2025).
 
     judge: one score a row on the raters' scale, NaN where it failed (such rows are left out). ratings: shape (rows,
     raters), NaN where a rater did not see a row; a column has to be one person. Closeness is the root mean squared
     distance from the other raters' scores. epsilon: 0.2 for trusted experts, 0.15 for skilled raters, 0.1 for crowds.
 
-    Raises: LabelsError for fewer than two raters, OptionError for epsilon or alpha outside 0..1.
+    Returns: `Replacement`; it passed if the judge wins against half of the raters or more. Raises: LabelsError for
+    fewer than two raters, OptionError for epsilon or alpha outside 0..1.
+
+    >>> alternative_annotator_test([1, 2, 3, 4] * 10, [[1, 2, 1], [2, 2, 2], [3, 3, 3], [4, 5, 4]] * 10).passed
+    True
     """
     if not (0 <= epsilon < 1 and 0 < alpha < 1):
         raise OptionError(f"epsilon is {epsilon}, alpha {alpha}: both lie between 0 and 1")

@@ -248,6 +248,7 @@ class DemonstrationSearch(ABC):
 
     @property
     def level(self) -> Level:
+        """The level of agreement that the objective is measured at: pooled, sample or system."""
         return self.objective.level
 
     def for_run(self, *, objective: Objective, seed: int, progress: Progress) -> Self:

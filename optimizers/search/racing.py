@@ -56,6 +56,7 @@ class Racing:
             raise OptionError(f"least must be 2 or more and rounds 1 or more; got {self.least} and {self.rounds}")
 
     def to_dict(self) -> dict[str, Any]:
+        """The rules as JSON values, as an artifact's provenance holds them."""
         return {"chance": self.chance, "shares": list(self.shares), "least": self.least, "rounds": self.rounds}
 
 

@@ -33,11 +33,16 @@ MOST_CRITERIA = 12
 
 @judges.register
 class ActiveCritic(Judge):
-    """The compiled judge of Active-Critic. Its options are described in `Options`, all of them keyword arguments;
-    `variant` may be the first positional one.
+    """A judge that infers task and criteria from labels and scores by them. Options (`judgesmith methods
+    active-critic`) are keyword arguments; `variant` may be the first positional one.
 
-    task, criteria: the user's own text in place of inferred ones. combination: how compiling found the fine variant's
-    scores are best combined, where that is neither of the two ways of `combine`.
+    task, criteria: your own text instead of inferred ones. combination: how compiling found the fine variant's scores
+    are best combined, where that is neither of the two ways of `combine`.
+
+    >>> ActiveCritic("fine", task="Summarise the report.").variant
+    'fine'
+
+    Source: Large Language Models Are Active Critics in NLG Evaluation.
     """
 
     kind: ClassVar[str] = "active-critic"

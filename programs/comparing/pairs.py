@@ -163,11 +163,13 @@ class _Ranking:
 @judges.register
 class PairS(OneAspectJudge):
     """Ranks the outputs of each document by comparing them with each other: a judge of sets, not of single outputs.
-    See `OneAspectJudge` and `Options`.
+    Options: `judgesmith methods pairs`.
 
     A score is a rank: percent = 100·(rank from the bottom − 1)/(m − 1) among the m different outputs of the document,
     so that scores of different documents say nothing about each other (level "sample" is the one to compile and measure
     at). Equal texts share a rank; there are no other ties. A document with one output has no score.
+
+    Source: Aligning with Human Judgement (Liu et al. 2024).
     """
 
     kind: ClassVar[str] = "pairs"

@@ -44,8 +44,11 @@ def pairwise_score(
     p_better, p_worse: length N, the probabilities that the output is better, or worse, than the reference of each
     level, worst level first. levels: the levels' numbers; default 1..N. Levels without a reference are left out of all
     three. Returns: float within ±Σ i (±N(N+1)/2 for all levels), higher is better; NaN where a probability is NaN.
-    Raises OptionError for unequal lengths or what is no probability. Source: Direct scoring with synthetic pairwise
-    comparisons, §2.2.
+    Raises OptionError for unequal lengths or what is no probability. Source: Direct-Scoring NLG Evaluators Can Use
+    Pairwise Comparisons Too, §2.2.
+
+    >>> round(pairwise_score([0.9, 0.8, 0.3], [0.1, 0.2, 0.7]), 6)  # 1·0.8 + 2·0.6 + 3·(−0.4)
+    0.8
     """
     numbers = list(range(1, len(p_better) + 1)) if levels is None else list(levels)
     if not len(p_better) == len(p_worse) == len(numbers) or not numbers:
@@ -134,11 +137,13 @@ def vectors(verdict: Verdict) -> Vectors | None:
 
 @judges.register
 class PairwiseDirectScorer(OneAspectJudge):
-    """A judge that needs no labels: it compares an output with references of known quality that a model wrote. See
-    `OneAspectJudge` and `Options`.
+    """A judge that needs no labels: it compares an output with references of known quality that a model wrote.
+    Options: `judgesmith methods pairwise-direct`.
 
     writer: the model that writes references, or its name. references: the store; default the one that all judges of
     this process share. An output's own `reference` is not shown: the graded references take its place.
+
+    Source: Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too.
     """
 
     kind: ClassVar[str] = "pairwise-direct"
@@ -206,6 +211,7 @@ class PairwiseDirectScorer(OneAspectJudge):
 
     @property
     def writer_name(self) -> str:
+        """The model that writes references; "" where that is the judge's own."""
         return str(self.chosen.writer)  # type: ignore[attr-defined]  # the step has the option's name
 
     def refiners(self) -> tuple[str, ...]:
@@ -253,6 +259,7 @@ class PairwiseDirectScorer(OneAspectJudge):
 
     @property
     def store(self) -> ReferenceStore:
+        """Where written references are kept: what was given as `references`, else the store of this process."""
         if self._store is None:
             self._store = reference_store()
         return self._store
@@ -266,6 +273,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         )  # fmt: skip
 
     def reference_key(self, item: Item, writer: str) -> ReferenceKey:
+        """What a document's references are kept under: document, aspect, prompt, number of levels and writer."""
         prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
         return ReferenceKey(document_hash(item), self.aspect, prompt, self.levels, writer)
 

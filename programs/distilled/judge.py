@@ -62,7 +62,10 @@ def served_name(adapter: str) -> str:
 @judges.register
 class DistilledJudge(OneAspectJudge):
     """A small model that was trained to give scores (`judgesmith distill`); untrained, the plain model under the same
-    prompt. Its weights are files beside the saved judge, known by their SHA-256. See `Options`."""
+    prompt. Its weights are files beside the saved judge, known by their SHA-256.
+
+    Options: `judgesmith methods distilled`. Sources: OpeNLGauge, §5; RAFT (Lukasik et al. 2025).
+    """
 
     kind: ClassVar[str] = "distilled"
     about: ClassVar[str] = "a small model trained on labels, in one short answer; made by `judgesmith distill`"

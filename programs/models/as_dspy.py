@@ -137,6 +137,7 @@ class Quiet(dspy.Module):  # type: ignore[misc]
     __getattribute__ = object.__getattribute__
 
     async def acall(self, *args: Any, **named: Any) -> dspy.Prediction:
+        """DSPy's asynchronous call, without its bookkeeping where neither callbacks nor usage tracking are on."""
         settings = dspy.settings
         if listeners(self) or settings.track_usage:
             return await super().acall(*args, **named)

@@ -45,7 +45,8 @@ PRICES = "model_prices_and_context_window_backup.json"
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How answers are drawn. `max_tokens` caps what a judge asks for itself; None leaves that to the judge."""
+    """How answers are drawn. temperature: 0 to 2. max_tokens: a cap on the tokens of an answer; None leaves that to the
+    judge. Raises OptionError for values outside these limits."""
 
     temperature: float = 0.0
     max_tokens: int | None = None
@@ -59,9 +60,15 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How a model is reached. Never saved in an artifact. `rpm`: requests a minute at most. `outage_after`: calls in a
-    row that get no answer of any kind, retries and all, before the server is taken to be down (OutageError).
-    `others`: addresses of further servers of the same model, which share the calls."""
+    """How a model is reached. Never saved in an artifact.
+
+    api_base, api_key: the server's address and key; None takes them from the provider's environment variables.
+    timeout: seconds for one call. attempts: tries of one call, the first included. concurrency: calls under way at
+    once; None takes what suits the model. rpm: requests a minute at most. cache: whether answers are kept on disk and
+    taken from there. outage_after: calls in a row without an answer of any kind, retries included, after which the
+    server is taken to be down (OutageError). others: addresses of further servers of the same model, which share the
+    calls. Raises OptionError for values that are not positive.
+    """
 
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -201,6 +208,7 @@ class LanguageModel:
 
     @property
     def identity(self) -> str:
+        """What distinguishes its answers from another model's of the same name; part of the cache key, never saved."""
         return self._identity if isinstance(self._identity, str) else self._identity()
 
     def at(self, temperature: float) -> Self:
@@ -218,6 +226,7 @@ class LanguageModel:
         return made
 
     async def close(self) -> None:
+        """Close the connections to the model's server."""
         await self._transport.close()
 
     def around_calls(self, wrap: Callable[[Callable[[Request], Awaitable[Reply]]], Any]) -> None:

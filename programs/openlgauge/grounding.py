@@ -58,6 +58,9 @@ def ground(
     nothing else tells apart, the next one from there is taken (the last, if none follows), and the first without it.
     threshold: least similarity (0–100) of changed words. Empty where nothing is found. Never raises, whatever the
     texts are. Takes some 10 ms for 20,000 characters.
+
+    >>> ground("the qick fox", "Here is the quick fox.")
+    [Grounded(start=8, end=21, how='fuzzy', similarity=96.0)]
     """
     if not location or not text:
         return []

@@ -46,7 +46,11 @@ from .text import Annotation
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One annotator of an ensemble: a model, its temperature, and its weight in the mean."""
+    """One annotator of an ensemble: a model, its temperature, and its weight in the mean.
+
+    >>> Member.parse("local/qwen2.5-1.5b@0.7")
+    Member(model='local/qwen2.5-1.5b', temperature=0.7, weight=1.0)
+    """
 
     model: str
     temperature: float = 0.0
@@ -65,6 +69,7 @@ class Member:
 
     @property
     def name(self) -> str:
+        """The model, with its temperature unless that is 0; the key of its opinion in `Verdict.opinions`."""
         return self.model if not self.temperature else f"{self.model}@{self.temperature:g}"
 
 
@@ -86,10 +91,12 @@ def _members(given: Sequence[Member | str]) -> tuple[Member, ...]:
 
 @judges.register
 class OpeNLGauge(OneAspectJudge):
-    """A judge that marks errors. See `OneAspectJudge` and `Options`.
+    """A judge that marks errors, with one annotator or several. Options: `judgesmith methods openlgauge`.
 
     task: what the system was asked to do; the library's where not given. Where several annotators are heard, the
     supervisor merges their errors; those of a single annotator are merged by overlap and similarity.
+
+    Source: OpeNLGauge: An Explainable Metric for NLG Evaluation with Open-Weights LLMs.
     """
 
     kind: ClassVar[str] = "openlgauge"
@@ -158,6 +165,7 @@ class OpeNLGauge(OneAspectJudge):
 
     @property
     def members(self) -> tuple[Member, ...]:
+        """The annotators; empty where the judge's own model is the only one."""
         return cast("tuple[Member, ...]", self.annotators)
 
     @members.setter
@@ -166,6 +174,7 @@ class OpeNLGauge(OneAspectJudge):
 
     @property
     def supervised(self) -> str:
+        """The option `supervisor`: "lm", the judge's model merges the annotators' errors, or "none"."""
         return str(self.chosen.supervisor)  # type: ignore[attr-defined]  # the step has the option's name
 
     def _layout(self, reading: Reading) -> AnnotationLayout:
@@ -240,6 +249,7 @@ class OpeNLGauge(OneAspectJudge):
     # -- judging
 
     def focus(self) -> Focus:
+        """What annotators are asked about: aspect, definition, task, scale, and what is to be left aside."""
         definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
         return Focus(self.aspect, definition, self.knowledge.description, self.low, self.high, self.leave_aside)
 

@@ -21,7 +21,13 @@ from ..registry import judges
 
 @judges.register
 class DirectScorer(OneAspectJudge):
-    """The plain baseline: one number, no explanation, no evaluation steps. See `OneAspectJudge` and `Options`."""
+    """The plain baseline: one number, without explanation or evaluation steps. Options: `judgesmith methods direct`.
+
+    >>> DirectScorer("fluency").aspect
+    'fluency'
+
+    Source: the baseline of Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too, §3.
+    """
 
     kind: ClassVar[str] = "direct"
     about: ClassVar[str] = "one number for one aspect, asked for in one short answer"

@@ -95,7 +95,14 @@ class _Steps:
 
 @judges.register
 class GEval(OneAspectJudge):
-    """Direct scoring by evaluation steps. See `OneAspectJudge` and `Options`."""
+    """Direct scoring by evaluation steps that the model writes once. Options: `judgesmith methods g-eval`.
+
+    >>> judge = GEval("fluency", steps="1. Read the output. 2. Count the grammatical errors.")
+    >>> judge.steps
+    '1. Read the output. 2. Count the grammatical errors.'
+
+    Source: G-Eval (Liu et al. 2023).
+    """
 
     kind: ClassVar[str] = "g-eval"
     about: ClassVar[str] = "scores by evaluation steps that the model writes once"
@@ -117,6 +124,7 @@ class GEval(OneAspectJudge):
 
     @property
     def steps(self) -> str:
+        """The evaluation steps in the prompt; "" until the model has written them."""
         return self._steps.text
 
     def options(self) -> dict[str, Any]:

@@ -60,8 +60,10 @@ class Contributions(Details):
 class ReadingsJudge(DirectScorer):
     """What the model knows of a row, weighed by labels; until it is compiled, the plain direct score.
 
-    Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction. See
-    `Options`.
+    Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction.
+    Options: `judgesmith methods readings`.
+
+    Sources: GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024).
     """
 
     kind: ClassVar[str] = "readings"
