@@ -60,7 +60,8 @@ class SynthesisOptions(Options):
     aspects: int = option(3, "Aspects of each output at most, drawn from those that the judges judge.", ge=1)
     perturbed: int = option(1, "Outputs of each input that are perturbed copies of others, beside those.", ge=0)
     perturbations: tuple[str, ...] = option(
-        ("damage",), "How copies are perturbed: names or groups, as `discern` takes them; those that need no model."
+        ("degradation",),
+        "How copies are perturbed: names or groups, as `discern` takes them; those that need no model.",
     )
     instruction: str = option(
         "Do what this asks for.", "What the writing models are to do with the source.", max_length=2000

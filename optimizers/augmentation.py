@@ -33,7 +33,7 @@ KEPT: Mapping[Degree, float] = {"minor": 0.75, "major": 0.4, "only": 0.25}
 #: A perturbation speaks of an aspect that it takes at least this much of its weight from (see `OUR_WEIGHTS`).
 _SPEAKS = 0.5
 _FOLDS = 2
-_MARK = "+damaged"
+_MARK = "+perturbed"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def augment(
 
 def _of_aspect(aspect: str, there: Mapping[str, Perturbation]) -> list[tuple[str, Degree]]:
     """Perturbations by rules that speak of the aspect; all of them where the table does not know it."""
-    rules = [p for p in there.values() if p.kind == "damage" and p.method == "rules"]
+    rules = [p for p in there.values() if p.kind == "degradation" and p.method == "rules"]
     folded = aspect.casefold()
     speaking = [p for p in rules if OUR_WEIGHTS.get(p.name, {}).get(folded, 0.0) >= _SPEAKS]
     return [
@@ -160,7 +160,7 @@ class AugmentationTrial:
         names = ("value", "low", "high", "p")
         plain = [None if np.isnan(value) else round(value, 6) for value in self.difference]
         return {
-            "used": self.used, "rows": self.rows, "copies": self.copies, "damages": dict(self.perturbations),
+            "used": self.used, "rows": self.rows, "copies": self.copies, "perturbations": dict(self.perturbations),
             "difference": dict(zip(names, plain, strict=True)), "reason": self.reason,
         }  # fmt: skip
 

@@ -143,6 +143,6 @@ def test_such_a_phrase_would_be_found(text: str) -> None:
     assert len(list(words.wrong(f"A line.\n\n{text}\n"))) == 1
 
 
-@pytest.mark.parametrize("text", ['"asked anew"', "`--perturb damage`", "```\nanew\n```", "renewed"])
+@pytest.mark.parametrize("text", ['"asked anew"', "`--perturb degradation`", "```\nanew\n```", "renewed"])
 def test_quotations_and_code_are_left_alone(text: str) -> None:
     assert list(words.wrong(text)) == []

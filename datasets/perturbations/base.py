@@ -18,7 +18,9 @@ from rapidfuzz.distance import Levenshtein
 
 from ...errors import JudgesmithError, OptionError
 
-Kind = Literal["damage", "invariance", "attack"]
+Kind = Literal["degradation", "invariance", "attack"]
+#: Kinds as files and settings of earlier versions spell them.
+OLD_KINDS: Mapping[str, Kind] = {"damage": "degradation"}
 Level = Literal["character", "word", "sentence"]
 Method = Literal["rules", "lm"]
 Degree = Literal["minor", "major", "only"]  # "only": the perturbation has no degrees
@@ -110,8 +112,9 @@ class Perturbation:
     """One way to change a text.
 
     name: as users write it; made by rules in place of a language model, it ends with "-rules", made by one, with "-lm".
-    kind: "damage" must lower a score, "invariance" must not, "attack" must not raise it. degrees: ("minor", "major")
-    or ("only",). needs: "others" (texts of other documents), "wrong" (a wrong ending in the data), "lm", "english".
+    kind: "degradation" must lower a score, "invariance" must not, "attack" must not raise it. degrees: ("minor",
+    "major") or ("only",). needs: "others" (texts of other documents), "wrong" (a wrong ending in the data), "lm",
+    "english".
     paper: where it is from, "" for one of ours. stands_for: the perturbation of the paper that it takes the place of,
     without being it.
     """
@@ -119,7 +122,7 @@ class Perturbation:
     name: ClassVar[str]
     about: ClassVar[str]
     level: ClassVar[Level]
-    kind: ClassVar[Kind] = "damage"
+    kind: ClassVar[Kind] = "degradation"
     method: ClassVar[Method] = "rules"
     degrees: ClassVar[tuple[Degree, ...]] = ("minor", "major")
     needs: ClassVar[tuple[Need, ...]] = ()

@@ -14,7 +14,20 @@ from typing import Any, get_args
 
 from ...errors import OptionError
 from ...parts import Registry
-from .base import Amounts, Change, Degree, Kind, Level, Material, Method, Perturbation, Text, Unperturbable, sentences
+from .base import (
+    OLD_KINDS,
+    Amounts,
+    Change,
+    Degree,
+    Kind,
+    Level,
+    Material,
+    Method,
+    Perturbation,
+    Text,
+    Unperturbable,
+    sentences,
+)
 from .dhp import TASKS
 
 __all__ = [
@@ -108,6 +121,7 @@ class Pair:
         """Raises KeyError or TypeError for what `to_dict` did not write."""
         known = {name: data[name] for name in cls.__slots__}
         known["change"] = Change(**data["change"])
+        known["kind"] = OLD_KINDS.get(data["kind"], data["kind"])
         return cls(**known | {"references": tuple(data["references"]), "notes": tuple(data["notes"])})
 
 
@@ -131,8 +145,8 @@ def find_perturbations(
     wanted: Sequence[str], there: Mapping[str, Perturbation] = PERTURBATIONS, task: str = "summarization"
 ) -> list[tuple[Perturbation, tuple[Degree, ...]]]:
     """Perturbations by name, `name:minor` or `name:major`, or by group: all, paper (what DHP does to texts of a task,
-    by rules where no language model is there to do it), damage, invariance, attack, character, word, sentence (those of
-    a level). Each with the degrees that are asked for, in the registry's order.
+    by rules where no language model is there to do it), degradation, invariance, attack, character, word, sentence
+    (those of a level). Each with the degrees that are asked for, in the registry's order.
 
     task: one of `dhp.TASKS`. Raises OptionError for a name that there is not, with the nearest one.
     """
@@ -140,11 +154,12 @@ def find_perturbations(
     groups: dict[str, list[str]] = {"all": list(there), "paper": list(of_paper)}
     for name, made in there.items():
         groups.setdefault(made.kind, []).append(name)
-        if made.kind == "damage":
+        if made.kind == "degradation":
             groups.setdefault(made.level, []).append(name)
     found: dict[str, set[Degree]] = {}
     for word in wanted:
         name, colon, degree = word.strip().partition(":")
+        name = OLD_KINDS.get(name, name)
         members = groups.get(name, [name] if name in there else [])
         if not members:
             if name.endswith("-lm") and name not in there:

@@ -62,7 +62,7 @@ def compare(
     scores = [_scores(contender, book, how) for contender in contenders]
     found = []
     for i, j in combinations(range(len(results)), 2):
-        enough = [{line.name: line for line in results[k].of("damage") if line.enough} for k in (i, j)]
+        enough = [{line.name: line for line in results[k].of("degradation") if line.enough} for k in (i, j)]
         lines = [line for name, line in enough[0].items() if name in enough[1]]
         of_paper = [line for line in lines if line.origin == "paper"]
         gaps = [
@@ -96,7 +96,7 @@ def _scores(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, 
     columns = {group: k for k, group in enumerate(dict.fromkeys(pair.group for pair in book.pairs))}
     found: dict[str, tuple[Vector, Vector]] = {}
     for pair in book.pairs:
-        if pair.kind != "damage":
+        if pair.kind != "degradation":
             continue
         if pair.name not in found:
             found[pair.name] = (_empty(len(values), len(columns)), _empty(len(values), len(columns)))

@@ -158,7 +158,7 @@ class Book:
     def open(
         cls, path: Path | None, settings: dict[str, Any], make: Callable[[], Iterator[Pair | Left]], *, overwrite: bool
     ) -> Book:
-        """Go on with a file that has these settings, or make the pairs. Raises OptionError for a file with others."""
+        """Resume a file that has these settings, or make the pairs. Raises OptionError for a file with others."""
         if path is not None and path.is_dir():
             raise OptionError(f"-o {path} is a folder; name a file in it")
         if path is not None and path.exists() and path.stat().st_size and not overwrite:

@@ -49,14 +49,14 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     """Bars of D by perturbation, judges side by side, with the line at 1; the paper's perturbations stand first, then
     stand-ins, then ours. Raises OptionError where the file cannot be written."""
     check_plot(path)
-    every = ordered([line for result in results for line in result.of("damage") if line.enough])
+    every = ordered([line for result in results for line in result.of("degradation") if line.enough])
     there = {line.name: line for line in every}
     names = list(there)
     with styled(max(6.0, 0.2 * len(names) * max(len(results), 2) + 2.0), 4.4) as figure:
         axes = figure.subplots()
         width = 0.8 / max(len(results), 1)
         for j, result in enumerate(results):
-            found = {line.name: line.test.d for line in result.of("damage") if line.enough}
+            found = {line.name: line.test.d for line in result.of("degradation") if line.enough}
             heights = [found.get(name, math.nan) for name in names]
             places = [i + (j - (len(results) - 1) / 2) * width for i in range(len(names))]
             label = literal(f"{result.judge} (avg {result.summary.d_avg:.2f})")
@@ -81,7 +81,7 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
 
 def mark(line: Line) -> str:
     """What stands behind a perturbation's name where it is not the paper's."""
-    return {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin] if line.kind == "damage" else ""
+    return {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin] if line.kind == "degradation" else ""
 
 
 def plot_judges(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
@@ -143,7 +143,7 @@ def plot_styles(
 
 
 def _styled(results: Sequence[JudgeResult]) -> str | None:
-    lines = [line for line in ordered(results[0].of("damage")) if line.test.n]
+    lines = [line for line in ordered(results[0].of("degradation")) if line.test.n]
     wanted = [line.name for name in _STYLED for line in lines if line.name.partition(":")[0] == name]
     return next(iter([*wanted, *(line.name for line in lines)]), None)
 

@@ -144,7 +144,7 @@ class JudgeResult:
     def conclusion(self) -> str:
         """One line: what the judge is blind to, what it alarms for without need, and what it gives in to."""
         said = []
-        harmful = self.of("damage")
+        harmful = self.of("degradation")
         blind = [line.name for line in harmful if line.sees == "no"]
         doubtful = [line.name for line in harmful if line.sees == "alone"]
         unknown = [line.name for line in harmful if line.sees == "unknown" and line.test.n]
@@ -300,7 +300,7 @@ def _result(
         for i, p in zip(places, holm(tested) if places else [], strict=True):
             adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
     overall = {
-        origin: _overall([x for x in adjusted if (x.kind, x.origin) == ("damage", origin) and x.enough])
+        origin: _overall([x for x in adjusted if (x.kind, x.origin) == ("degradation", origin) and x.enough])
         for origin in HEADINGS
     }
     every = [name if d == "only" else f"{name}:{d}" for name, ds in TASKS[task].perturbations.items() for d in ds]

@@ -26,7 +26,7 @@ def show(result: JudgeResult, *, rounds: int) -> None:
     out = wide()
     for origin in HEADINGS:
         _show_origin(result, origin, out, rounds=rounds)
-    floors = [line.test.tests[0].floor for line in result.of("damage") if line.enough]
+    floors = [line.test.tests[0].floor for line in result.of("degradation") if line.enough]
     if floors:
         out.print(
             f"The smallest p that these texts can give is {min(floors):.1e} to {max(floors):.1e}: D grows with the "
@@ -49,9 +49,9 @@ def show(result: JudgeResult, *, rounds: int) -> None:
 
 def _show_origin(result: JudgeResult, origin: Origin, out: Console, *, rounds: int) -> None:
     """The perturbations of one origin, and D_avg and D_min over them alone."""
-    harmful = [line for line in result.of("damage", origin) if line.test.n]
+    harmful = [line for line in result.of("degradation", origin) if line.test.n]
     if not harmful:
-        if origin == "paper" and result.of("damage"):
+        if origin == "paper" and result.of("degradation"):
             out.print(f"D_avg and D_min undefined: {result.coverage()}", markup=False, soft_wrap=True)
         return
     several = len(result.metrics) > 1
@@ -125,7 +125,7 @@ def difference_in_words(one: Comparison) -> str:
 
 
 def _say_summary(result: JudgeResult, origin: Origin, out: Console) -> None:
-    few = [line for line in result.of("damage", origin) if line.test.n and not line.enough]
+    few = [line for line in result.of("degradation", origin) if line.test.n and not line.enough]
     for how, avg, least, worst, note in summaries(result, origin):
         start = f"{how}: " if how else ""
         out.print(

@@ -114,7 +114,7 @@ def _origins(result: JudgeResult) -> list[dict[str, Any]]:
     """The perturbations of each origin by level, with D_avg and D_min over them alone."""
     found = []
     for origin, heading in HEADINGS.items():
-        harmful = [line for line in result.of("damage", origin) if line.test.n]
+        harmful = [line for line in result.of("degradation", origin) if line.test.n]
         by_level = [(level, [_line(x, result) for x in harmful if x.level == level]) for level in LEVELS]
         if harmful:
             found.append({
@@ -165,7 +165,7 @@ def _comparison(one: Comparison) -> dict[str, Any]:
 # The heat map --------------------------------------------------------------------------------------------------------
 
 _KINDS = {
-    "damage": "", "invariance": "changes without harm: a good judge does not react",
+    "degradation": "", "invariance": "changes without harm: a good judge does not react",
     "attack": "attacks: a good judge does not give in",
 }  # fmt: skip
 _SIGNS = {"yes": "✓", "alone": "?", "no": "✗", "unknown": "–"}
@@ -176,7 +176,7 @@ def _heat(results: Sequence[JudgeResult]) -> list[dict[str, Any]]:
     lines = [line for result in results for line in result.lines if line.test.n]
     groups: dict[tuple[int, int, int], dict[str, Any]] = {}
     for line in lines:
-        harms = line.kind == "damage"
+        harms = line.kind == "degradation"
         within = (list(HEADINGS).index(line.origin), LEVELS.index(line.level)) if harms else (0, 0)
         place = (list(_KINDS).index(line.kind), *within)
         title = _KINDS[line.kind] or f"{line.level}s{mark(line)}"
@@ -202,14 +202,14 @@ def _heat_cell(line: Line | None) -> dict[str, Any]:
 
 
 def _reaction(line: Line) -> str:
-    if line.kind == "damage":
+    if line.kind == "degradation":
         return {"yes": "seen", "alone": "doubtful", "no": "not seen", "unknown": "too few texts"}[line.sees]
     return {"yes": "reacts", "alone": "doubtful", "no": "does not react", "unknown": "too few texts"}[line.sees]
 
 
 def _counted(result: JudgeResult) -> dict[str, Any]:
     """What a judge sees, counted, and the names behind each number."""
-    harmful = [line for line in result.of("damage") if line.test.n]
+    harmful = [line for line in result.of("degradation") if line.test.n]
     parts = [
         ("not seen", [line.name for line in harmful if line.sees == "no"]),
         ("doubtful", [line.name for line in harmful if line.sees == "alone"]),
@@ -238,14 +238,14 @@ def _examples(
     lines = {line.name: line for result in results for line in result.lines}
     ordered = sorted(
         (lines[name] for name in groups if name in lines),
-        key=lambda x: (("damage", "invariance", "attack").index(x.kind), LEVELS.index(x.level)),
+        key=lambda x: (("degradation", "invariance", "attack").index(x.kind), LEVELS.index(x.level)),
     )
     found = []
     for line in ordered:
         judged = [(pair, [_seen(pair, of) for of in values]) for pair in groups[line.name]]
         judged = [(pair, seen) for pair, seen in judged if any(s["wrong"] is not None for s in seen)]
         missed = {id(pair): sum(s["wrong"] is True for s in seen) for pair, seen in judged}
-        if line.kind != "damage":
+        if line.kind != "degradation":
             judged = [(pair, seen) for pair, seen in judged if missed[id(pair)]]
         judged.sort(key=lambda one: (-missed[id(one[0])], -one[0].change.share))
         shown = [_example(pair, seen, contenders, results, book) for pair, seen in judged[:EXAMPLES]]
@@ -272,7 +272,7 @@ def _seen(pair: Pair, values: Mapping[str, Mapping[str, float]]) -> dict[str, An
         return {"scores": scores, "wrong": None}
     # a digit of rounding is no drop
     drop = round(math.fsum(drops) / len(drops), 9)
-    wrong = {"damage": drop <= 0, "invariance": drop > 0, "attack": drop < 0}[pair.kind]
+    wrong = {"degradation": drop <= 0, "invariance": drop > 0, "attack": drop < 0}[pair.kind]
     return {"scores": scores, "wrong": wrong}
 
 
@@ -285,7 +285,7 @@ def _example(
 ) -> dict[str, Any]:
     before, after = marked(pair.original, pair.perturbed)
     said = {
-        "damage": ("missed", "seen"), "invariance": ("alarmed", "not alarmed"), "attack": ("gave in", "held"),
+        "degradation": ("missed", "seen"), "invariance": ("alarmed", "not alarmed"), "attack": ("gave in", "held"),
     }[pair.kind]  # fmt: skip
     judges = []
     for i, (contender, result, one) in enumerate(zip(contenders, results, seen, strict=True)):

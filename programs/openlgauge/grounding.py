@@ -59,8 +59,8 @@ def ground(
     threshold: least similarity (0–100) of changed words. Empty where nothing is found. Never raises, whatever the
     texts are. Takes some 10 ms for 20,000 characters.
 
-    >>> ground("the qick fox", "Here is the quick fox.")
-    [Grounded(start=8, end=21, how='fuzzy', similarity=96.0)]
+    >>> [(place.start, place.end, place.how) for place in ground("the quick foxes", "Here is the quick fox.")]
+    [(8, 21, 'fuzzy')]
     """
     if not location or not text:
         return []

@@ -63,7 +63,7 @@ def test_copies_are_worse_and_stand_with_their_originals() -> None:
         # a 5 on 1..5 becomes 1 + 0.75 * 4 = 4 by minor, 1 + 0.4 * 4 = 2.6 by major perturbation, else 1 + 0.25 * 4 = 2
         assert row.scores == {"overall": pytest.approx(1 + kept * (original.scores["overall"] - 1))}
         assert row.scores["overall"] < original.scores["overall"] and row.ratings == {}
-        assert row.system == "long+damaged" and row.id not in originals
+        assert row.system == "long+perturbed" and row.id not in originals
     assert augment(labels).labels.fingerprint() == found.labels.fingerprint()
     assert augment(labels, seed=1).labels.fingerprint() != found.labels.fingerprint()
 
@@ -141,7 +141,7 @@ class Rule:
     def __init__(self, knows: bool, fails: bool = False) -> None:
         self.knows, self.fails = knows, fails
 
-    def score_many(self, items: Iterable[Any]) -> Iterator[Verdict]:
+    def score_many(self, items: Iterable[Any], **given: Any) -> Iterator[Verdict]:
         for item in items:
             percent = len(item.output) / 4 if self.knows else float(sum(map(ord, item.output)) % 97)
             if self.fails:
@@ -178,7 +178,7 @@ def test_copies_are_used_where_they_help_on_people_s_scores() -> None:
 def test_copies_are_left_where_they_do_not_help(plain: Rule, helped: Rule, said: str) -> None:
     copies, trial = try_augmentation(lambda _, extra: helped if extra else plain, labels_of())  # type: ignore[arg-type, return-value]
     assert copies is None and not trial.used and said in trial.reason
-    assert trial.copies == 12 and trial.to_dict()["damages"]
+    assert trial.copies == 12 and trial.to_dict()["perturbations"]
 
 
 def test_what_cannot_be_tried_is_said() -> None:

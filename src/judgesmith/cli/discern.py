@@ -64,7 +64,7 @@ Perturb = Annotated[
         "--perturb",
         metavar="NAME",
         help="A perturbation (typos, typos:major; see `judgesmith perturbations`) or a group: all, paper (what DHP has "
-        "for this task), damage, invariance, attack, character, word, sentence. Repeatable; default all.",
+        "for this task), degradation, invariance, attack, character, word, sentence. Repeatable; default all.",
     ),
 ]
 Brief = Annotated[
@@ -181,7 +181,8 @@ def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
     path = how.weights_form
     assert path is not None
     there = {**PERTURBATIONS, **unwritten_perturbations()}
-    chosen = [made for made, _ in find_perturbations(perturb or ["paper"], there, how.task()) if made.kind == "damage"]
+    named = find_perturbations(perturb or ["paper"], there, how.task())
+    chosen = [made for made, _ in named if made.kind == "degradation"]
     write_form(path, how.metrics, chosen)
     out.print(
         clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one metric "
@@ -409,7 +410,7 @@ def _notes_of_task(results: Sequence[JudgeResult], how: DiscernOptions) -> list[
         if how.metrics and not there >= {name.casefold() for name in how.metric_names}:
             given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
             notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
-    if any(line.origin == "stand-in" for result in results for line in result.of("damage")):
+    if any(line.origin == "stand-in" for result in results for line in result.of("degradation")):
         notes.append(
             "stand-ins (~) are made by rules where the paper has a language model; they count as none of the paper's "
             "perturbations. --writer MODEL makes those"

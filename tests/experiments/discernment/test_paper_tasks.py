@@ -183,7 +183,7 @@ def test_a_perfect_judge_reaches_the_most_that_the_texts_allow(preset: str, sett
     assert [overall.normalised.d_avg, overall.normalised.d_min] == pytest.approx([normalised] * 2)
     assert [overall.paper.d_avg, overall.paper.d_min] == pytest.approx([paper] * 2)
     assert found.summary == overall.paper  # the preset asks for the paper's form
-    assert {line.sees for line in found.of("damage")} == {"yes"}
+    assert {line.sees for line in found.of("degradation")} == {"yes"}
     assert overall.expert is not None and overall.expert.undefined == 0
     assert overall.expert.d_avg == pytest.approx(normalised)  # weights that sum to 1 change nothing of equal p
 
@@ -204,7 +204,7 @@ def test_a_judge_that_is_blind_to_one_perturbation_has_that_as_its_worst(
     of_level = [name for name, level in levels.items() if level == levels[blind]]
     lost = (best - least) / len(of_level) / len(set(levels.values()))
     assert summary.d_avg == pytest.approx(best - lost)
-    assert [line.name for line in found.of("damage") if line.sees == "no"] == [blind]
+    assert [line.name for line in found.of("degradation") if line.sees == "no"] == [blind]
     assert f"blind to {blind}" in found.conclusion()
 
 
@@ -216,7 +216,7 @@ def test_a_judge_that_guesses_discerns_nothing_more_often_than_chance(
     passed = tried = reached = 0
     for seed in range(25):
         found = made.result(guessing(seed))
-        lines = found.of("damage")
+        lines = found.of("degradation")
         tried += len(lines)
         passed += sum(line.test.d_normalised >= 1 for line in lines)
         reached += found.overall["paper"].normalised.d_avg >= 1
@@ -235,7 +235,7 @@ def test_what_a_judge_sees_rests_on_the_normalised_p(setting: Callable[..., Sett
 
     found = made.result(one_metric)
     # p = P(9 or more of 12 heads) = 299 / 4096 = .073; printed p = 1 / (1/.073 + 3) = .060, with 1/M .24
-    (line,) = [x for x in found.of("damage") if x.name == "rewrite-lm:minor"]
+    (line,) = [x for x in found.of("degradation") if x.name == "rewrite-lm:minor"]
     p = 1 / ((4096 / 299 + 3) / 4)
     assert line.test.d_normalised == pytest.approx(-math.log(p) / LN20)
     assert line.test.d == pytest.approx(-math.log(p / 4) / LN20) and line.test.p < 4 * line.test.p == pytest.approx(p)
@@ -257,7 +257,7 @@ def test_the_papers_numbers_do_not_change_with_what_stands_beside_them(
 
     one, other = alone.result(rule), mixed.result(rule)
     assert other.overall["paper"] == one.overall["paper"]
-    assert other.of("damage", "paper") == one.of("damage", "paper")
+    assert other.of("degradation", "paper") == one.of("degradation", "paper")
     assert other.overall["ours"].names and other.overall["stand-in"].names
     assert "numbers:minor" in other.overall["ours"].names
 
@@ -292,7 +292,7 @@ def test_without_a_writer_the_paper_has_no_d_for_what_its_model_made(
     written = {name for name in expected(preset) if name.partition(":")[0].endswith("-lm")}
     assert set(found.unmeasured) == written and written
     assert not any(name.partition(":")[0].endswith("-rules") for name in found.overall["paper"].names)
-    assert {line.origin for line in found.of("damage") if line.name.partition(":")[0].endswith("-rules")} <= {
+    assert {line.origin for line in found.of("degradation") if line.name.partition(":")[0].endswith("-rules")} <= {
         "stand-in"
     }
     assert "without entities-lm" in found.coverage()

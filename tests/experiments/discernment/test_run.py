@@ -110,7 +110,7 @@ def test_a_judge_that_knows_the_texts_notices_all_perturbations(
     discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
 ) -> None:
     answering(server, fake, lambda text: 90 if text in STORIES else 20)
-    report = discern(judge_file, texts, "--perturb", "damage", "--json").json
+    report = discern(judge_file, texts, "--perturb", "degradation", "--json").json
     (judge,) = report["judges"]
     tried = [p for p in judge["perturbations"] if p["n"] >= 10]
     assert len(tried) >= 20
@@ -314,7 +314,7 @@ def test_the_figure(discern: Any, server: Any, fake: Any, texts: Path, judge_fil
     answering(server, fake, lambda text: len(text) % 90)
     figures = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for figure in figures:
-        assert discern(f"$x$={judge_file}", texts, "--perturb", "damage", "--plot", figure).code == 0
+        assert discern(f"$x$={judge_file}", texts, "--perturb", "degradation", "--plot", figure).code == 0
     one, other = (figure.read_text() for figure in figures)
     assert one.startswith("<?xml") and one == other
     assert discern(judge_file, texts, "--perturb", "character", "--plot", tmp_path / "c.png").code == 0
