@@ -4,7 +4,7 @@ Single linkage is dangerous: where texts are made from templates, or where many 
 leads to the next until everything is one group and nothing can be held out. So rows that share a group, a document or
 both texts always stay together, while a source alone, or an output of more than a few words alone, puts no more than
 `SHARE` of all documents into one group. What would put more is no duplicate but a template or a stock answer ("I cannot
-answer this question"): of a template only equal texts are joined, a stock answer joins nothing, and it is said. Prompts
+answer this question"): of a template only equal texts are joined, a stock answer joins nothing, with a note. Prompts
 need no such limit: a demonstration that is like the judged row is always left out (`programs.prompting.predict`).
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Field = Literal["row", "source", "output"]
 #: What a text alone may put into one group: this share of all documents, and `LEAST` in any case.
 SHARE, LEAST = 0.1, 3
-#: Nearly equal texts that are not equal have at least so many words, since one may differ (`likeness.NEAR`).
+#: The fewest words of nearly equal texts that are not equal, since one may differ (`likeness.NEAR`).
 NEAR_WORDS = 8
 #: Bands of values of a MinHash over pairs of neighbouring words. Of texts of eight words that differ in one, which have
 #: 7 of 11 pairs in common, 1 of 15,000 is missed.

@@ -1,4 +1,4 @@
-"""Files and tables into rows. Everything that can be wrong with the data is said here, before a model is called."""
+"""Files and tables into rows. Everything that can be wrong with the data is reported here, before a model is called."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Record: TypeAlias = dict[str, Any]
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _FORMATS |= dict.fromkeys(SHEETS, "sheet")
 _BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-#: The first line by which Excel is told how cells are parted.
+#: The first line, which tells Excel the separator.
 _SEPARATOR = re.compile(r"sep=(.)")
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 #: Before the aspects whose mean is the score.
@@ -83,7 +83,9 @@ def read_labels(
     _check_arguments(scale, kind)
     parts = aspects_of_mean(aspect)
     if parts and kind not in (None, "score"):
-        raise OptionError(f"--aspect {aspect} is a mean of scores, so --kind {kind} does not go with it; leave one out")
+        raise OptionError(
+            f"--aspect {aspect} is a mean of scores, so it cannot be combined with --kind {kind}; leave one out"
+        )
     if parts and isinstance(source, Iterator):
         source = list(source)  # it is read several times
     read = partial(
@@ -330,7 +332,7 @@ def count_rows(source: Source) -> int | None:
         if kind in ("csv", "tsv"):
             return sum(1 for _ in open_table(path).records)
     except (LabelsError, OSError, ValueError):
-        pass  # whatever is wrong is said by the reading itself
+        pass  # reading it raises what is wrong
     return None
 
 
@@ -408,7 +410,7 @@ def _score_problems(
         if outside:
             problems.append(
                 f"{origin}, row {row.line}, column {column!r}: {outside[0]:g} is outside {low:g}..{high:g};"
-                f" pass {wider} or mend the row"
+                f" pass {wider} or correct the row"
             )
     return problems
 
@@ -532,7 +534,7 @@ def _encoding_error(path: Path) -> LabelsError:
 
 
 def _encoding(path: Path, notes: list[str]) -> str | None:
-    """The encoding of a table that is no UTF-8, which is said; None for one that is. Raises LabelsError where nothing
+    """The encoding of a table that is no UTF-8, for a note; None for one that is. Raises LabelsError where nothing
     fits, or where a byte order mark says one thing and the bytes another."""
     known = ""
     try:
@@ -602,7 +604,7 @@ def _csv_records(path: Path, delimiter: str, encoding: str | None) -> Iterator[R
 
 def _malformed(origin: str, line: int, error: Exception) -> LabelsError:
     why = f"{error.msg}, character {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-    return LabelsError(f"{origin}, line {line}: malformed JSON ({why}); mend the line")
+    return LabelsError(f"{origin}, line {line}: malformed JSON ({why}); correct the line")
 
 
 def _jsonl_records(path: Path) -> Iterator[Record]:
@@ -646,7 +648,7 @@ def _parquet_records(path: Path) -> Iterator[Record]:
 
 def _table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
     """The records of a DataFrame, of a mapping column -> values, or of an iterable of mappings."""
-    pandas = sys.modules.get("pandas")  # who passes a DataFrame has imported it; nobody else should wait for it
+    pandas = sys.modules.get("pandas")  # who passes a DataFrame has imported it; no one else should wait for it
     if pandas is not None and isinstance(source, pandas.DataFrame):
         names = [str(name) for name in source.columns]
         if len(set(names)) < len(names):

@@ -19,7 +19,7 @@ from ..errors import OptionError
 Kind = Literal["score", "category", "binary", "preference"]
 KINDS: tuple[Kind, ...] = ("score", "category", "binary", "preference")
 
-#: What stands in a cell that nobody rated.
+#: Contents of a cell without a rating.
 _UNRATED = (
     "|n/a|na|#n/a|nan|none|null|nil|-|–|—|--|?|skip|skipped|not rated|unrated|unsure|not sure|don't know|tbd|todo"
     "|pending|not applicable|no rating|no answer"
@@ -123,7 +123,7 @@ class Marks:
     @classmethod
     def of(cls, cells: Iterable[Any], categories: Sequence[str] = ()) -> Marks:
         """From all cells of a column, single ratings each. categories: the words, worst first, where the user said
-        them. Cells that do not fit are left to `number`, which says so."""
+        them. Cells that do not fit are left to `number`, which raises."""
         words = Counter(folded(cell) for cell in cells if not unrated(cell))
         if categories:
             return _of_ladder([(name,) for name in categories], tuple(categories))
@@ -149,7 +149,8 @@ class Marks:
         return self.reads(folded(cell))
 
     def number(self, cell: Any) -> float | None:
-        """The number of a word, None where the cell is to be read as a number. Raises ValueError with the mend."""
+        """The number of a word, None where the cell is to be read as a number. Raises ValueError that says what to
+        do."""
         if not self.values:
             return None
         word = folded(cell)

@@ -79,7 +79,7 @@ def reversed_scale(name: str) -> bool:
 
 
 def guessed(records: Sequence[Mapping[str, Any]], names: Sequence[str], taken: Mapping[str, str]) -> dict[str, str]:
-    """role -> column for roles that nobody plays yet: of the columns with texts the only one whose name has one of the
+    """role -> column for roles without a column: of the columns with texts the only one whose name has one of the
     role's words."""
     found: dict[str, str] = {}
     for role, words in _WORDS.items():

@@ -76,8 +76,8 @@ class Pairs:
         return {*self.outputs, *(self.systems or ()), *([self.winner] if self.winner else [])}
 
     def won(self, record: Mapping[str, Any]) -> float | None:
-        """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, None where nobody said.
-        Raises ValueError for a word that names neither."""
+        """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, None where no rater
+        answered. Raises ValueError for a word that names neither."""
         if self.winner is None:
             return 1.0
         cell = record.get(self.winner)

@@ -10,7 +10,7 @@ from .records import Row
 
 
 def merged_raters(rows: Sequence[Row], names: Sequence[str | None], aspect: str) -> list[Row]:
-    """One row an output, in the order of the first of each. names: who rated each row, None where nobody says.
+    """One row an output, in the order of the first of each. names: who rated each row, None where that is not given.
 
     Rows are of one output where source, output, context, system and document are equal and somebody is named, or where
     they have the same id, too.

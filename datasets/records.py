@@ -113,7 +113,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Account:
-    """What became of every row of a file: each is a label, or `skipped` with its reason.
+    """Every row of a file, as a label or as `skipped` with its reason.
 
     rows: in the file, `labelled` of them with a rating that was taken. skipped: (row from 1, reason). raters: how many
     people rated. columns: role -> column. unused: columns with texts that play no role. scale_from: where the scale
@@ -328,7 +328,7 @@ class Columns:
                 continue
             given = own or single
             if not given:
-                continue  # nobody rated it
+                continue  # it has no rating
             scores[aspect] = math.fsum(value for _, value in given) / len(given)
             if max(len(given), len(single)) > 1:
                 kept = single if len(single) > 1 else given
@@ -530,7 +530,7 @@ def from_json(value: Any) -> Any:
 
 def parts_of(value: Any) -> list[tuple[str, Any]]:
     """The single ratings in one cell, each with its rater: of a list, of an object {rater: rating}, or the cell itself
-    ("" for who nobody names)."""
+    ("" for unnamed ones)."""
     value = from_json(value)
     if isinstance(value, np.ndarray):
         value = value.tolist()
@@ -545,7 +545,7 @@ def read_ratings(
     """The rating or ratings in one cell: a number, a list of numbers, or an object {rater: number}.
 
     Absent raters are left out; at least one rating remains, unless `or_none`. marks: how words are read. Raises
-    ValueError with the mend.
+    ValueError that says what to do.
     """
     missing = is_missing if marks is None else unrated
     parts = [part for _, part in parts_of(value) if not missing(part)]

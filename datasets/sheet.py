@@ -67,7 +67,7 @@ class Sheet:
             self.problems.append(f"{self.origin}, row {line}, column {pairs.winner!r}: {error}")
             return []
         if won is None:
-            self.skipped[line] = "nobody chose"
+            self.skipped[line] = "no choice was made"
             return []
         made = pairs.sides(record, won)
         texts = [as_text(side["output"]) for side in made]
@@ -132,7 +132,7 @@ class Sheet:
         return told
 
     def account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
-        """What became of the rows."""
+        """How many rows were read, and why others were skipped."""
         columns = dict(roles.texts)
         score, raters = roles.aspects.get(aspect, (roles.objects, ()))
         if self.pairs is not None:

@@ -18,7 +18,7 @@ class TakenError(OptionError):
 @contextmanager
 def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
     """Raises OptionError at once where another process has `path`; a killed one leaves it free. What is neither a file
-    nor a folder (a pipe) is nobody's."""
+    nor a folder (a pipe) has no owner."""
     if path.exists() and not (path.is_dir() if folder else path.is_file()):
         yield
         return
@@ -34,5 +34,5 @@ def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):  # Windows keeps a file that is open
-            Path(lock.lock_file).unlink()  # before it is released, so that nobody else's is removed
+            Path(lock.lock_file).unlink()  # before it is released, so that no other process's is removed
         lock.release()

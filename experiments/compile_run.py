@@ -194,8 +194,8 @@ class CompileRun:
             options = options.model_copy(update={"level": level_for(labels)})
         elif labels.kind == "preference" and options.level != "sample":
             raise OptionError(
-                f"--level {options.level} does not go with preferences, which order outputs within documents; leave it "
-                "out, or take --level sample"
+                f"--level {options.level} cannot be used with preferences, which order outputs within documents; leave "
+                "it out, or take --level sample"
             )
         return Compiler(search=search, options=options, heldout=self._heldout(labels))
 

@@ -105,7 +105,7 @@ class Watch:
             err.print(f"[{time.monotonic() - self._started:5.0f} s] {title} ({steps})", markup=False)
 
     def step(self, title: str | None = None, *, there: bool = False, count: int = 1) -> None:
-        """So many more are done. there: before this run, which says nothing of how fast it is."""
+        """Count further rows as done. there: they were done before this run, which tells nothing about its speed."""
         self._bar.advance(self._task, count)
         self._done += count
         self._first += count * there
@@ -115,7 +115,7 @@ class Watch:
             self._log()
 
     def tell(self, text: str) -> None:
-        """What stands beside the numbers: failures and cost so far."""
+        """Replace the text after the numbers: failures and cost so far."""
         self._told = text
         if self._live:
             self._bar.update(self._task, best=escape(text))

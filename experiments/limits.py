@@ -16,7 +16,7 @@ from ..programs.models.transport import Reply
 from ..signatures.values import Item
 from .opening import expected_seconds
 
-#: Rows from which on a share of failed ones says something.
+#: The fewest rows for a meaningful share of failed ones.
 ENOUGH = 20
 GO_ON = "what is finished is kept, the same command resumes from there"
 #: Rows whose prompts an estimate is made from.
@@ -102,7 +102,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What judging would take: at most so many calls, about so many tokens, dollars (None: price unknown), seconds."""
+    """What judging would take: calls at most, and about how many tokens, dollars (None: price unknown) and seconds."""
 
     rows: int
     calls: int

@@ -329,7 +329,7 @@ def mlflow_scorer(
 def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> Judge:
     if isinstance(judge, Judge):
         if lm is None and connection is not None:
-            raise OptionError("connection is for a judge's file, or goes with lm; this judge has its model already")
+            raise OptionError("connection is for a judge's file or for lm; this judge has its model already")
         return judge if lm is None else judge.copy_for(_language_model=language_model(lm, connection=connection))
     return artifact.load(judge, lm=lm, connection=connection)
 

@@ -29,7 +29,7 @@ SECONDS_PER_CALL = 1.5
 
 
 def expected_seconds(calls: int, model: str | None, where: Connection | None) -> float:
-    """A guess at how long so many calls take."""
+    """A guess at how long this number of calls takes."""
     local = bool(model and is_local(model))
     at_once = 1 if local else (where.concurrency if where else None) or 16
     return calls * SECONDS_PER_CALL / at_once
@@ -140,7 +140,7 @@ def fetch(name: str) -> Path:
 
 @contextmanager
 def fetching(what: str, size: int | None = None) -> Iterator[Callable[[int, int, str], None]]:
-    """A progress bar over a download, and what it is told: bytes that are there, of how many, of what."""
+    """A progress bar over a download; it is called with the bytes that are there, their total, and what they are of."""
     with Progress(
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=err,
         disable=not err.is_terminal,

@@ -1,11 +1,10 @@
 """`judgesmith score --on ray`: the same engine in several processes or machines, each row once whatever is killed.
 
 The input is cut into parts. A worker judges a part into a file that grows row by row, as `judgesmith score` does, and
-renames it when it is whole; whoever takes the part after a kill goes on with that file. So a row is never twice in the
-output, and what is asked again is what was in flight. On object storage, where files neither grow nor are renamed, the
-growing file stands on the worker's own disk, and the whole part is sent, then its summary: without that it counts as
-not there.
-"""
+renames it when it is whole; a worker that takes the part after a kill continues that file. So a row is never twice in
+the output, and what is asked again is what was in flight. On object storage, where files neither grow nor are renamed,
+the growing file stands on the worker's own disk, and the whole part is sent, then its summary: without that it counts
+as not there."""
 
 from __future__ import annotations
 
@@ -192,7 +191,7 @@ def told_of(order: Order, number: int) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class _Progress:
-    """The one summary of all parts, and what is told of it."""
+    """The one summary of all parts, and its progress."""
 
     watch: Watch | None
     limits: Limits
@@ -381,7 +380,7 @@ def _ray(cluster: Cluster) -> Iterator[Any]:
     with redirect_stdout(sys.stderr):  # Ray tells of killed workers on stdout, where our JSON goes
         try:
             ray.init(address=cluster.address or "local", logging_level=logging.ERROR, log_to_driver=False, **local)
-        except Exception as error:  # of a node that does not start, Ray says so with a plain Exception
+        except Exception as error:  # for a node that does not start, Ray raises a plain Exception
             where, what = cluster.address or "on this machine", str(error).splitlines()[0]
             raise OptionError(f"the Ray cluster {where} cannot be used: {what}") from None
         try:

@@ -358,7 +358,7 @@ Rows = Iterator[tuple[Row, dict[str, Any]]]
 
 @dataclass(slots=True)
 class Run:
-    """One run over some rows: who judges, where the rows go, what was counted. `watch` is told of every row."""
+    """One run over some rows: who judges, where the rows go, what was counted. `watch` counts every row."""
 
     judge: Judge
     output: Path
@@ -419,7 +419,7 @@ def score_file(
 ) -> ScoreSummary:
     """Judge every row of a file. existing: an output that is there already is continued, if the same judge wrote it
     from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole documents (`PairS`)
-    takes all rows together: an output that is not finished is written anew then, with calls answered before taken from
+    takes all rows together: an output that is not finished is then written again, with calls answered before taken from
     the disk.
 
     Raises LabelsError for a broken input line (rows before it are written, but none by a judge of whole documents),

@@ -99,7 +99,7 @@ class Owner:
 @dataclass(frozen=True, slots=True)
 class Catalogue:
     """The options that a command line may name. owners: of the chosen parts. who: these parts, for messages. others:
-    the options of parts that were not chosen, by what chooses them. more: where the options are told of."""
+    the options of parts that were not chosen, by what chooses them. more: where the options are described."""
 
     owners: tuple[Owner, ...]
     who: str = "this command"
@@ -216,7 +216,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Shelf:
     """YAML files in a folder, by their names; the first line of each, a comment, says what it is. asked: what a user
-    named one with; kind: what they are; listed: where their names are found, for whoever named none of them."""
+    named one with; kind: what they are; listed: where their names are found, for the message on an unknown one."""
 
     folder: Path
     asked: str

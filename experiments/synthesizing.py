@@ -100,7 +100,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Synthesized:
-    """What came of a run. left: reason -> how many were left out. calls: that this run sent."""
+    """The result of a run. left: reason -> how many were left out. calls: that this run sent."""
 
     kept: int
     candidates: int

@@ -26,7 +26,7 @@ from ..programs.models.lm import Connection, LanguageModel
 from ..programs.models.transport import Reply, Request, Unanswered, read_reply
 from .scoring import item_of
 
-#: Providers whose names go on with a model that vLLM can load.
+#: Providers whose names end in a model that vLLM can load.
 PROVIDERS = ("vllm", "hosted_vllm")
 #: Rounds of a part at most: the probe, a judge's steps, and each one's second try.
 MOST_ROUNDS = 20
@@ -125,7 +125,7 @@ def completion(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def through_ray(source: str, workers: int) -> Process:
     """vLLM with a model (a name of Hugging Face's or a path on each machine), as often as there are workers. Raises
-    MissingExtraError without Ray; where vLLM is missing on a worker, Ray says so."""
+    MissingExtraError without Ray; where vLLM is missing on a worker, Ray's own error."""
     try:
         import ray
         from ray.data.llm import build_processor, vLLMEngineProcessorConfig

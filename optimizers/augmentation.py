@@ -239,7 +239,7 @@ def refuse_leak(part: Split, copies: Augmented) -> None:
 
 
 def apart(copies: Augmented, heldout: Labels) -> Augmented:
-    """Without the copies that perturbing made like a held-out row: they would show it with a label nobody gave."""
+    """Without the copies that perturbing made like a held-out row: they would show it with a label that no one gave."""
     strange = {copies.labels.rows[met.one].group for met in shared(copies.labels.rows, heldout.rows)}
     kept = [i for i, row in enumerate(copies.labels.rows) if row.group not in strange]
     return replace(copies, labels=copies.labels.subset(kept), sources=tuple(copies.sources[i] for i in kept))

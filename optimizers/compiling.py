@@ -44,7 +44,7 @@ from .search.base import DemonstrationSearch, unfit
 from .search.few_shot import NoSearch
 from .search.random import CorrelationRandomSearch
 
-#: Below so many labels a single held-out part is too small to say anything; agreement is cross-validated.
+#: With fewer labels a single held-out part is too small to say anything; agreement is cross-validated.
 FEW_LABELS = 30
 FOLDS = 4
 #: Why a teacher is refused.
@@ -74,8 +74,8 @@ class CompileOptions(Options):
     )
     cv: int | None = option(
         None,
-        "In place of a held-out share: agreement cross-validated with so many folds of whole documents; the judge "
-        "itself is compiled from all rows. none: 4 folds with fewer than 30 labels.",
+        "Instead of a held-out share: the number of folds of whole documents for cross-validation; the judge itself is "
+        "compiled from all rows. none: 4 folds with fewer than 30 labels.",
     )
     augment: bool = option(
         False,
@@ -84,7 +84,7 @@ class CompileOptions(Options):
     )
     ensemble_top: int | None = option(
         None,
-        "The mean of so many of the best candidates (2 to 8) is the judge, if that clearly beats a single one on "
+        "The number of best candidates (2 to 8) whose mean is the judge, if that clearly beats a single one on "
         "training rows that neither was chosen by. Scoring then takes as many times the calls.",
     )
     refine: bool = option(
@@ -107,7 +107,7 @@ class Compiler:
     """One compile run; `compile()` is its front door.
 
     search: the optimizer, which is not changed; None: no search (the ablation). heldout: labels to hold out in place of
-    a share. inference: how task inference reads, in place of what the options say. progress: is told what is done.
+    a share. inference: how task inference reads, instead of what the options say. progress: the watcher.
     parts: how the labels are split, as `splits` gives it, where that is settled already.
     """
 
@@ -183,7 +183,7 @@ class Compiler:
         return min(self.options.ensemble_top or 1, self._optimizer.evaluations())
 
     def _heldout_calls(self, judge: Judge, rows: int) -> int:
-        """What so many held-out rows take: the zero-shot judge, and every seat of the compiled one."""
+        """Calls for this number of held-out rows, by the zero-shot judge and by every seat of the compiled one."""
         return rows * (judge.calls_per_row() + self._seats * self._optimizer.calls_per_row(judge))
 
     def splits(self, labels: Labels) -> tuple[Split | None, list[Split]]:
@@ -393,7 +393,9 @@ class Compiler:
         if judge.kind == "":
             raise OptionError("this judge has no kind and could not be saved")
         if judge.by_aspect:
-            raise OptionError("each aspect is compiled by itself; js.compile takes judge and labels of all together")
+            raise OptionError(
+                "each aspect is compiled separately; js.compile takes the judge and labels of all aspects"
+            )
         if judge.kind in ensembles:
             raise OptionError("an ensemble is what compiling makes; give one of its members, and ensemble_top=…")
         _refuse_unscored(labels)

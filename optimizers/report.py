@@ -99,7 +99,7 @@ class Fitted:
         return self.record.scored.percents if found is None else found.percents
 
     def tried(self) -> list[str]:
-        """What came of that which was tried beside the search, a sentence each."""
+        """The results of what was tried beside the search, a sentence each."""
         said = [] if self.augmentation is None else [self.augmentation.reason]
         for one in (self.ensemble, self.refined):
             if one is not None and (outcome := one.reason or one.changed):

@@ -35,7 +35,7 @@ class AspectsReport:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Those of all aspects, with the names of the aspects where not all say so."""
+        """Those of all aspects, with the names of the aspects where they are not for all."""
         said: dict[str, list[str]] = {}
         for name, report in self.aspects.items():
             for note in report.notes:
@@ -169,13 +169,13 @@ def _grouped(labels: Labels, groups: Mapping[str, str]) -> Labels:
 
 def _refuse_sides(name: str, parts: list[Split], *, one: bool) -> None:
     """Raises LabelsError where the rows that an aspect has on a side say nothing."""
-    mend = "rate more rows for it, leave it out, or cross-validate (--cv)"
+    advice = "rate more rows for it, leave it out, or cross-validate (--cv)"
     for split in parts:
         for what, side in (("learnt from", split.train), ("held out", split.heldout))[: 2 if one else 1]:
             if len(side) < MIN_SIDE or len(set(side.scores.tolist())) < 2:
                 raise LabelsError(
                     f"aspect {name!r}: of the documents that are {what} for all aspects, {len(side)} rows with "
-                    f"{len(set(side.scores.tolist()))} different scores are labelled; {mend}"
+                    f"{len(set(side.scores.tolist()))} different scores are labelled; {advice}"
                 )
 
 

@@ -275,7 +275,7 @@ class Artifact(Part):
 class _JudgeArtifact(_Whole, Artifact):
     """The file of a judge."""
 
-    model_config = _Method.model_config  # what was fitted stands beside the other keys
+    model_config = _Method.model_config  # what was fitted is beside the other keys
 
 
 class _AspectsArtifact(Artifact):

@@ -64,7 +64,7 @@ class Aspect(_Checked):
 
     @property
     def scoring(self) -> str:
-        """What a high score means, for whoever compares it with other numbers."""
+        """What a high score means, for comparisons with other numbers."""
         if self.negative:
             return (
                 f"More {self.name} is worse: the best score means that there is none. Turn round human scores that"
@@ -163,7 +163,7 @@ def aspects(path: str | PathLike[str] | None = None) -> AspectLibrary:
 
 
 def known_aspect(aspect: str | Aspect, library: AspectLibrary | None = None) -> tuple[Aspect, Task | None]:
-    """An aspect by itself or by its name, and its task, in the given library or in the packaged one. Raises
+    """An aspect, given as it is or by its name, and its task, in the given library or in the packaged one. Raises
     OptionError as `AspectLibrary.find` does."""
     library = library or aspects()
     known = aspect if isinstance(aspect, Aspect) else library.find(aspect)
@@ -292,7 +292,7 @@ def _said(error: ValidationError, file: str, where: str) -> list[str]:
             lines.append(f"{file}: {key} is missing; a new one needs it")
         else:
             why = problem["msg"].replace("tuple", "list")
-            lines.append(f"{file}: {key}: {why[:1].lower()}{why[1:]}; mend it")
+            lines.append(f"{file}: {key}: {why[:1].lower()}{why[1:]}; correct it")
     return lines
 
 

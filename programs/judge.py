@@ -238,7 +238,7 @@ class Judge(Quiet):
         """`from_options`, for a method that takes other words. Raises OptionError."""
         if words.library_aspect or words.aspect_file:
             raise OptionError(
-                f"--as and --aspects go with methods that judge one aspect of the library; {cls.kind} takes --criteria"
+                f"--as and --aspects are for methods that judge one aspect of the library; {cls.kind} takes --criteria"
             )
         parts.read_options(cls.Options, given, f"--method {cls.kind}")
         return cls(task=words.task, criteria=words.criteria, **given)
@@ -256,7 +256,7 @@ class Judge(Quiet):
         inference: TaskInference,
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
-        """Read labelled rows, in their order, and fill `knowledge`; what the user said stays. Raises OptionError where
+        """Read labelled rows, in their order, and fill `knowledge`; what the user gave stays. Raises OptionError where
         the model gave nothing that can be read and the method needs it."""
         raise OptionError(f"{self.kind or type(self).__name__} infers nothing from labels")
 
@@ -312,7 +312,7 @@ class Judge(Quiet):
         return {}
 
     def models(self) -> tuple[str, ...]:
-        """Names of the models that it calls beside its own (`lm`), for whoever has to fetch or show them."""
+        """Names of the models that it calls beside its own (`lm`), to be fetched or shown."""
         return ()
 
     def reads(self) -> tuple[str, ...]:
@@ -323,7 +323,7 @@ class Judge(Quiet):
         """How those models are reached; never from an artifact."""
 
     def located(self, path: Path) -> None:
-        """Told of the file that it was loaded from or saved to, for judges with weights beside it."""
+        """Called with the file that it was loaded from or saved to, for judges with weights beside it."""
 
     def taught(self) -> list[JudgePredict]:
         """The predictors that demonstrations are for."""
@@ -347,12 +347,12 @@ class Judge(Quiet):
         return 0
 
     def beside(self, others: Sequence[Judge]) -> None:
-        """Told, before anything is learnt, of the judges of other aspects of the same rows: what is the same for all of
-        them may be taken over."""
+        """Called, before anything is learnt, with the judges of other aspects of the same rows, to take over what they
+        have in common."""
 
     def meet(self, aspect: str, outputs: Sequence[str]) -> None:
-        """Told of the training rows before anything is searched: what their scores are of ("" where the name says
-        nothing) and what outputs look like. What the user said stays."""
+        """Called with the training rows' aspect and outputs before anything is searched. aspect: what their scores are
+        of, "" where the name says nothing. What the user gave stays."""
 
     @property
     def brief(self) -> bool:
@@ -645,7 +645,7 @@ class Judge(Quiet):
         return told if isinstance(told, str) and told not in OVERALL else ""
 
     def saved_as(self) -> list[tuple[Judge, dict[str, Any]]]:
-        """The judges that such a file holds, each with what stands beside it there: itself."""
+        """The judges that such a file holds, each with the keys beside it there: itself."""
         return [(self, {})]
 
     def copy_for(self, **changes: Any) -> Self:

@@ -83,7 +83,7 @@ class Metric:
 class ReferenceMetric(Metric):
     """A metric whose values are shares of the best one: in [0, 1], 1 = equal to the reference.
 
-    A row without a reference has no score and says so. Texts are compared with all of a row's `references` if it has
+    A row without a reference has no score, with a reason. Texts are compared with all of a row's `references` if it has
     them, or with its `reference`. A subclass makes the measure.
     """
 
@@ -103,7 +103,7 @@ class ReferenceMetric(Metric):
             ) from None
 
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
-        measure = self._measure  # what is not installed is said before the first row
+        measure = self._measure  # a missing package is reported before the first row
         for row in rows:
             output, given = output_of(row), cell(row, "references") or cell(row, "reference")
             references = [text for text in ([given] if isinstance(given, str) else given or ()) if text.strip()]
@@ -243,10 +243,10 @@ class EmbeddingSimilarity(Metric):
         """One verdict per row, in order. rows: mappings or objects with output and reference (or references) or source.
 
         Raises MissingExtraError where the package is not installed, ModelError where the model is not there and cannot
-        be fetched, OptionError for a row without a text `output`, for a model that nobody knows and for an encoder that
+        be fetched, OptionError for a row without a text `output`, for an unknown model and for an encoder that
         does not give one vector per text.
         """
-        self._encode  # noqa: B018  what is not there is said before the first row
+        self._encode  # noqa: B018  a missing file is reported before the first row
         known: dict[str, Vector] = {}
         source = iter(rows)
         while batch := [self._texts(row) for row in itertools.islice(source, _ROWS)]:
@@ -320,7 +320,7 @@ def fastembed_encoder(model: str) -> Encoder:
     """
     try:
         fastembed: Any = importlib.import_module("fastembed")
-        importlib.import_module("loguru").logger.disable("fastembed")  # what goes wrong is said in our own words
+        importlib.import_module("loguru").logger.disable("fastembed")  # our errors report what goes wrong
     except ImportError as error:
         raise MissingExtraError(f"{PREFIX}embedding needs fastembed ({error}): {INSTALL_EMBEDDING}") from None
     folder = Path(model).expanduser()

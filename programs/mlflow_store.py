@@ -64,7 +64,7 @@ def patience(retries: int, seconds: int) -> Iterator[None]:
 def short(error: BaseException | str) -> str:
     """A foreign message in one line, without the name and password that an address may hold."""
     text = re.sub(r"://[^/@\s]*@", "://", str(error) or type(error).__name__)
-    # urllib3 says within urllib3 within requests within MLflow what became of a request; its innermost words suffice.
+    # urllib3 says within urllib3 within requests within MLflow why a request failed; its innermost words suffice.
     head, caused, cause = text.partition(" (Caused by ")
     if caused:
         text = f"{head.split(' failed with exception')[0]} failed: {cause.rsplit(': ', 1)[-1]}".rstrip("'\")")

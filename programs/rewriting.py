@@ -48,7 +48,7 @@ class Unusable(CallError):
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A text that passed the checks, after so many tries; usage counts all of them."""
+    """A text that passed the checks, and the tries it took; usage counts all of them."""
 
     text: str
     tries: int

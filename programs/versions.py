@@ -9,7 +9,7 @@ from typing import Any
 from .artifact import Artifact, digest, identity_of
 from .models.files import CATALOG
 
-#: Keys of a judge's identity that change no score: what is said of it beside.
+#: Keys of a judge's identity that change no score: descriptions.
 _BESIDE = ("format", "decision", "preference", "sureness")
 _PROMPT = ("program", "task", "criteria", "signatures", "state")
 _SCALE = ("scale", "calibration")

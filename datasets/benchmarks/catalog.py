@@ -48,7 +48,7 @@ __all__ = [
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
 
-_CONVERSION = 1  # counts up when a converter changes, so that nobody goes on reading what an older one made
+_CONVERSION = 1  # counts up when a converter changes, so that results of an older one are not read
 _RETRIES = 1
 _ANSWER_WITHIN = 30.0  # seconds
 _CHUNK = 1 << 16
@@ -99,7 +99,7 @@ def data_dir() -> Path | None:
         return None
     folder = Path(named).expanduser()
     if not folder.is_dir():
-        raise LabelsError(f"JUDGESMITH_DATA: there is no folder {folder}; mend the path or unset the variable")
+        raise LabelsError(f"JUDGESMITH_DATA: there is no folder {folder}; correct the path or unset the variable")
     return folder
 
 
@@ -137,7 +137,7 @@ def resolve(name: str, *, fetch: bool = False, base_url: str | None = None, prog
     fetch: True fetches the set from its origin if it is not here; read `benchmark(name).licence` first. False never
         touches the network.
     base_url: a mirror of GITHUB.
-    progress: told of every piece that arrives.
+    progress: called for every piece that arrives.
     Raises LabelsError if the set is unknown, is not here and cannot or may not be fetched, or if the origin does not
     deliver the pinned file; nothing is kept of a wrong one.
     """
@@ -270,7 +270,7 @@ class _Received:
 
     @total.setter
     def total(self, said: int) -> None:
-        """pooch sets what the server says when a download begins, so also when it begins anew."""
+        """pooch sets what the server says when a download begins, so also when it starts over."""
         self._done, self._ended = 0, False
 
     def update(self, count: int) -> None:
@@ -319,7 +319,7 @@ def load_benchmark(
     if not bounded:
         worst = float(labels.scores.min())
         if labels.scores.max() > best:
-            raise LabelsError(f"{path.name}: aspect {aspect!r}: a score is above {best:g}, the best there is; mend it")
+            raise LabelsError(f"{path.name}: aspect {aspect!r}: a score is above the best, {best:g}; correct it")
         warnings = [warning for warning in warnings if "the scale was inferred" not in warning]
         warnings.append(
             f"{card.name}: {aspect} has no worst end; the lowest score found, {worst:g}, stands for it in the scale"
@@ -428,7 +428,7 @@ def _beside(name: str, extra: str, key: str) -> Iterator[tuple[str, dict[str, An
         found = record.get(key)
         if not isinstance(found, str) or found in seen:
             what = "is there twice" if isinstance(found, str) else "is missing"
-            raise LabelsError(f"{where}: {key} {f'{found!r} ' if found is not None else ''}{what}; mend the file")
+            raise LabelsError(f"{where}: {key} {f'{found!r} ' if found is not None else ''}{what}; correct the file")
         seen.add(found)
         yield found, record, where
 
@@ -436,17 +436,17 @@ def _beside(name: str, extra: str, key: str) -> Iterator[tuple[str, dict[str, An
 def _list(record: Mapping[str, Any], field: str, where: str) -> list[Any]:
     value = record.get(field)
     if not isinstance(value, list):
-        raise LabelsError(f"{where}: {field!r} must be a list; mend the file")
+        raise LabelsError(f"{where}: {field!r} must be a list; correct the file")
     return value
 
 
 def _numbers(record: Mapping[str, Any], field: str, where: str) -> dict[str, float]:
     value = record.get(field)
     if not isinstance(value, dict):
-        raise LabelsError(f"{where}: {field!r} must hold objects; mend the file")
+        raise LabelsError(f"{where}: {field!r} must hold objects; correct the file")
     numbers = {}
     for name, number in value.items():
         if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float))):
-            raise LabelsError(f"{where}: {name} is {number!r}, which is no number; mend the file")
+            raise LabelsError(f"{where}: {name} is {number!r}, which is no number; correct the file")
         numbers[name] = math.nan if number is None else float(number)
     return numbers

@@ -50,7 +50,7 @@ class SavedJudge:
         elif lm is not None:
             judge = judge.copy_for(_language_model=language_model(lm, connection=connection))
         elif connection is not None:
-            raise OptionError("connection is for a judge's file, or goes with lm; this judge has its model already")
+            raise OptionError("connection is for a judge's file or for lm; this judge has its model already")
         if judge.whole_documents:
             raise OptionError(
                 f"a {judge.kind} judge scores the outputs of a document against each other; here it would see one alone"

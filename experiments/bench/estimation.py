@@ -3,10 +3,10 @@
     JUDGESMITH_DATA=… python experiments/bench/estimation.py [--json] [--worlds 500] [--labels 10 20 40]
 
 Two checks, no model called. Benchmark sets: published scores of judges are the judge, all human scores are the truth,
-and a draw shows the estimator the human scores of so many documents (all systems' outputs of each). "fixed": the set's
-documents are all there are; "drawn": a world of as many documents is drawn from the set with replacement, so that the
-intervals speak of what they claim to speak of. Simulation: normal scores of five systems that share documents, with a
-judge that correlates with people by r and is biased towards some systems.
+and a draw shows the estimator the human scores of this number of documents (all systems' outputs of each). "fixed": the
+set's documents are all there are; "drawn": a world of as many documents is drawn from the set with replacement, so that
+the intervals speak of what they claim to speak of. Simulation: normal scores of five systems that share documents, with
+a judge that correlates with people by r and is biased towards some systems.
 
 "covered": share of the systems' intervals that hold the truth; "differences": the same of their differences; "naive":
 share of judge means, mapped to people's scale by the labels, whose own 95 % interval holds it. "labels": effective

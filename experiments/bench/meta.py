@@ -3,7 +3,7 @@
 16 systems x 100 documents x 4 aspects, 1,000 bootstrap and 1,000 permutation rounds, at all levels, for Pearson,
 Spearman and Kendall. nlpstats takes minutes to hours for that: it runs 2 and `--theirs` rounds (20 times as many where
 it is fast), and its time for all is read off the line through both, so that what it does once is not counted for every
-round; the output says so. Then 1,000,000 pooled rows through `meta_evaluate`, with the peak of memory.
+round; the output notes it. Then 1,000,000 pooled rows through `meta_evaluate`, with the peak of memory.
 """
 
 from __future__ import annotations

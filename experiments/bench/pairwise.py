@@ -45,7 +45,7 @@ EVENTS = ("was closed after the storm", "will be mended by spring", "was moved t
 
 
 def rows(documents: int, outputs: int) -> Iterator[dict[str, str]]:
-    """`outputs` short summaries of each of so many news items of about 80 words."""
+    """`outputs` short summaries of each of `documents` news items of about 80 words."""
     for d in range(documents):
         place, event = PLACES[d % len(PLACES)], EVENTS[d % len(EVENTS)]
         source = (
@@ -123,7 +123,7 @@ def application() -> web.Application:
 
 
 def counted(usage: Usage, count: int, seconds: float) -> dict[str, Any]:
-    """What so many rows cost, in all and per row. prefix_cached_share: of the prompt tokens, those not computed again;
+    """What these rows cost, in all and per row. prefix_cached_share: of the prompt tokens, those not computed again;
     from_disk: calls that the call cache answered."""
     return {
         "calls": usage.calls,

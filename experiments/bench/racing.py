@@ -23,7 +23,7 @@ from judgesmith.optimizers.examples import Scored, Vector
 from judgesmith.optimizers.search.racing import Racing, race, value_of
 from judgesmith.signatures.values import Verdict
 
-#: Pearson's r of the candidates with people, drawn anew in each repeat: the first is zero-shot.
+#: Pearson's r of the candidates with people, drawn again in each repeat: the first is zero-shot.
 CASES = {
     "spread": (0.25, 0.60),
     "close": (0.40, 0.50),

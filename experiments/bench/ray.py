@@ -4,9 +4,9 @@
 
 A Ray cluster on this machine, once with 1, 2 and 4 workers and as many endpoints, each of which answers `rate` calls a
 second, so that endpoints and not cores bound it. Throughput is what the endpoints answered from the first fifth of the
-rows to the last one: processes, which start one after another, are told apart. Then with 4 of both, kill -9 in mid-run:
-of a worker; of an endpoint, which is there again five seconds later; of the driver, after which the same command is run
-again.
+rows to the last one: processes, which start one after another, are counted separately. Then with 4 of both, kill -9
+during the run: of a worker; of an endpoint, which is there again five seconds later; of the driver, after which the
+same command is run again.
 
 scaling_4: throughput of 4 workers by 4 times that of one; lost, doubled: rows that are not, or more than once, in an
 output; repeated: calls for a row beyond its first, over all kills; in_flight: what was under way at those moments at
@@ -168,7 +168,7 @@ def counted(folder: Path, fleet: Fleet, rows: int) -> dict[str, int]:
 
 
 def scaled(workers: int, seconds: float, load: Load) -> dict[str, float]:
-    """Rows a second of so many workers, and the seconds until the first row."""
+    """Rows a second of this number of workers, and the seconds until the first row."""
     rows = int(workers * load.rate * seconds)
     with prepared(workers, rows, load) as (folder, fleet):
         started = time.time()

@@ -2,7 +2,7 @@
 
     JUDGESMITH_DATA=… python experiments/bench/suspicion.py [--json] [--texts 100] [--seed 0]
 
-False alarms: all outputs, and all sources, of every set that is there. Hits: every attack of `discern` on so many
+False alarms: all outputs, and all sources, of every set that is there. Hits: every attack of `discern` on a number of
 texts of each set; the control is harmless and should not be flagged. No model is called. The attacks' words are ours,
 as the rules are: the hit rate says little of other people's words.
 """

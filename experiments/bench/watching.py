@@ -4,10 +4,10 @@
 
 A judge's score of a row is its own place plus noise that is new in each run; scores on 1..5 are continuous, rounded to
 whole numbers, or without any noise (a model at temperature 0 on a quiet server). False alarms: `--series` series of
-`--looks` runs in which nothing changes, with `--alpha` for so many looks; a series counts if any run alarms. Changes
-begin at once and stay: found is the share of series that alarm in the first run after them, rows how many sentinel or
-new rows were scored from the change to the alarm (median, nine series in ten; at most 20 runs). No model is called.
-"""
+`--looks` runs in which nothing changes, with `--alpha` for that number of looks; a series counts if any run alarms.
+Changes begin at once and stay: found is the share of series that alarm in the first run after them, rows how many
+sentinel or new rows were scored from the change to the alarm (median, nine series in ten; at most 20 runs). No model is
+called."""
 
 from __future__ import annotations
 

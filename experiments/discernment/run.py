@@ -56,7 +56,7 @@ class Line:
 
     @property
     def sees(self) -> str:
-        """ "yes" (significant among all perturbations), "alone" (only by itself), "no", or "unknown"."""
+        """ "yes" (significant among all perturbations), "alone" (only when tested alone), "no", or "unknown"."""
         if not self.enough:
             return "unknown"
         if self.p_holm <= 0.05:

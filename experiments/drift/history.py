@@ -115,7 +115,7 @@ def read(path: Path) -> list[Run]:
 
 
 def append(path: Path, run: Run) -> None:
-    """Add a run: whole, or not at all for whoever reads. Raises OptionError where the file cannot be written."""
+    """Add a run: readers see it whole or not at all. Raises OptionError where the file cannot be written."""
     line = json.dumps(run.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
     try:
         if path.exists():

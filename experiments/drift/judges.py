@@ -110,7 +110,7 @@ def _criteria(member: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _prompts(member: Mapping[str, Any]) -> dict[str, Any]:
-    """By predictor: its fields (as a hash) and what is said beside its demonstrations."""
+    """By predictor: its fields (as a hash) and its instructions."""
     return {
         name: {"signature": member["signatures"].get(name)} | {k: v for k, v in state.items() if k != "demos"}
         for name, state in member["state"].items()

@@ -152,7 +152,7 @@ def compare_scores(a: Scores, b: Scores, *, rounds: int = 2000, seed: int = 0) -
 
 
 def _joined(a: Scores, b: Scores) -> tuple[list[tuple[int, int]], list[str]]:
-    """Places of the same rows in both, and what is to be said of the others."""
+    """Places of the same rows in both, and notes on the others."""
     if a.rows is b.rows:
         return [(i, i) for i in range(len(a.rows))], []
     here, there = places(a.name, a.rows), places(b.name, b.rows)

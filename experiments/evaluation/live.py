@@ -66,7 +66,7 @@ def judge_live(
 ) -> list[LiveRun]:
     """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
 
-    lm: a model in place of the one that each was compiled with. say: is told what is about to be spent. A row that
+    lm: a model instead of the one that each was compiled with. say: called with what is about to be spent. A row that
     fails is NaN, and its reason stands as its explanation. Raises ArtifactError for a file that is refused, OptionError
     where no model is named, ModelError for one that cannot be used.
     """
@@ -146,7 +146,7 @@ def _compare_scales(
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
         joined.notes.append(
             f"{name} scores on {judge.scale}, people's {some(other)} on {some(scales)}: correlations do not depend on "
-            "that, errors on the scale and --threshold do; --scale LOW HIGH mends a scale that was inferred wrongly"
+            "that, errors on the scale and --threshold do; --scale LOW HIGH corrects a scale that was inferred wrongly"
         )
     if not other:
         joined.on_scale.add(name)

@@ -161,7 +161,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                         raise LabelsError(f"{path.name}, line {number}: a JSON object is needed")
                     yield number, record
     except (ValueError, RecursionError) as error:
-        raise LabelsError(f"{path.name}: no JSON lines ({error}); mend the file") from None
+        raise LabelsError(f"{path.name}: no JSON lines ({error}); correct the file") from None
     except OSError as error:
         raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
 
@@ -271,7 +271,7 @@ def own_categories(
 
 def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | None = None) -> tuple[float, ...]:
     """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read. Raises
-    LabelsError with the place and the mend."""
+    LabelsError with the place and what to do."""
     if is_missing(cell) or (isinstance(cell, str) and cell.strip().lower() == "nan"):
         return ()
     try:

@@ -181,7 +181,7 @@ def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSe
 
 
 def _with_clean(spans: SpanSet, read: Iterable[str], unlisted: Unlisted) -> list[dict[str, tuple[Span, ...]]]:
-    """People's spans; with "clean", the outputs that nobody listed have been read by everybody and are without
+    """People's spans; with "clean", outputs that are not listed have been read by everybody and are without
     errors."""
     people = [dict(marked) for marked in spans.people.values()]
     if unlisted == "clean":

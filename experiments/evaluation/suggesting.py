@@ -53,7 +53,7 @@ def _key(source: str, output: str) -> tuple[str, str]:
 def _labelled_texts(
     labels: Sequence[str], aspect: str | None, columns: Mapping[str, str] | None, known: Known
 ) -> dict[tuple[str, str], float]:
-    """Human ratings by text: files of labels often number their rows anew."""
+    """Human ratings by text: files of labels often number their rows afresh."""
     found: dict[tuple[str, str], float] = {}
     for name in labels:
         file = read_file(name, columns, None)

@@ -8,7 +8,7 @@ from typing import Any
 from ...datasets.records import from_json
 from .sources import Judged, some
 
-#: The columns of a scored CSV that say something of a verdict, by what they say.
+#: The columns of a scored CSV that describe a verdict, by what they hold.
 CELLS = {name: f"judge_{name}" for name in ("score", "explanation", "failure", "aspect", "category", "low", "high")}
 
 

@@ -1,6 +1,6 @@
 """The page and what it asks for, behind a gate: only this machine's own browser page with the token gets through.
 
-The token stands in the address after `#`, which browsers send to nobody; the page sends it in a header, which a page of
+The token stands in the address after `#`, which browsers do not send; the page sends it in a header, which a page of
 another origin cannot do without a permission that this server never gives.
 """
 
@@ -41,7 +41,7 @@ HEADERS = {
     "Cache-Control": "no-store",
 }  # fmt: skip
 LONGEST_BODY = 1_048_576
-#: Why a row may be skipped; a text of one's own goes with the last.
+#: Why a row may be skipped; with the last, the rater writes a text.
 REASONS = ("I cannot tell", "The guidelines do not say", "The text is broken", "Not my language or field", "Other")
 
 
@@ -146,7 +146,7 @@ class Desk:
         return told
 
     def conflict(self, event: Event, given: Given | None) -> dict[str, Any]:
-        """What stands, where another tab said something else meanwhile."""
+        """The stored answer, where another tab gave a different one meanwhile."""
         told = self.next(event.rater)
         answer, after = (given.answer, given.n) if given is not None else (None, None)
         return told | {"unit": self.show(event.unit, event.turn, answer, after)}

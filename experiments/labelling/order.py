@@ -20,7 +20,7 @@ from .units import Units
 
 Order = Literal["file", "random", "suggest"]
 ORDERS: tuple[Order, ...] = get_args(Order)
-#: So many others are shown before a row is shown again, so that the rater judges it anew.
+#: Rows shown before a row is shown again, so that the rater judges it afresh.
 GAP = 10
 
 

@@ -1,4 +1,4 @@
-"""`judgesmith label`: a store opened or begun, the page served until it is ended, and what came of it."""
+"""`judgesmith label`: a store opened or begun, the page served until it is ended, and the result."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Opened:
     notes: tuple[str, ...] = ()
 
     def result(self, target: Path | None = None) -> dict[str, Any]:
-        """What came of it, as JSON values, and the labels written to `target`."""
+        """The result as JSON values, and the labels written to `target`."""
         said = Said.of(self.store, self.task)
         found: dict[str, Any] = {"store": str(self.store.path), "kind": self.task.kind, "rows": self.rows}
         found |= {"labels": sum(map(len, said.first.values()))} | summary(said, self.store.raters())
@@ -74,7 +74,7 @@ def open_store(wanted: Wanted) -> Opened:
     """The store with its task, and the rows of ROWS in its queue. Raises LabelsError, OptionError."""
     guidelines = None if wanted.guidelines is None else _guidelines(wanted.guidelines)
     known = wanted.path.is_file()
-    # What is wrong with the options or the rows is said before a file is made.
+    # Wrong options and rows are refused before a file is made.
     task = _task(wanted, None) if not known else None
     found = read_units(wanted.rows, task.kind, wanted.columns) if task is not None and wanted.rows else None
     store = Store(wanted.path, create=wanted.rows is not None)
@@ -130,7 +130,7 @@ def _guidelines(path: Path) -> str:
     except OSError as error:
         raise LabelsError(f"{path}: the guidelines cannot be read ({error.strerror}); check --guidelines") from None
     if len(text) > LONGEST_GUIDELINES:
-        raise LabelsError(f"{path}: guidelines have at most {LONGEST_GUIDELINES:,} characters; nobody reads more")
+        raise LabelsError(f"{path}: guidelines have at most {LONGEST_GUIDELINES:,} characters; shorten them")
     return text
 
 
@@ -150,7 +150,7 @@ def listening(store: Store, port: int) -> socket.socket:
 
 
 def serve(opened: Opened, made: socket.socket, rater: str | None, started: Callable[[str], None]) -> None:
-    """Serve the page until Ctrl-C or SIGTERM. started: is told the address."""
+    """Serve the page until Ctrl-C or SIGTERM. started: called with the address."""
     import uvicorn
 
     from .app import Desk, application, rater_name

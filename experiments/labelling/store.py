@@ -38,7 +38,7 @@ _STANDING = "action != 'undo' AND n NOT IN (SELECT undoes FROM events WHERE undo
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What a rater said of a unit. turn: 0, or 1 where it was shown again. answer: None where it was skipped, with the
+    """A rater's answer on a unit. turn: 0, or 1 where it was shown again. answer: None where it was skipped, with the
     `reason`. at: seconds since 1970."""
 
     n: int
@@ -51,7 +51,7 @@ class Given:
 
 
 class Answered(Exception):
-    """Something else was said of the unit meanwhile, in another tab; `given` stands."""
+    """The unit got a different answer meanwhile, in another tab; `given` stands."""
 
     def __init__(self, given: Given | None) -> None:
         super().__init__("this row was answered in another tab")

@@ -20,7 +20,7 @@ from ..opening import rows_file
 from ..reports.rows import Found, Shown, read_scored
 from .task import Kind, Unit
 
-#: A column that no file has: for pairs of outputs of which nobody has said yet which one is better.
+#: A column that no file has: for pairs of outputs that are not compared yet.
 _NO_WINNER = "\0winner"
 #: A unit without its key: row, about, line.
 _Found = tuple[dict[str, Any], dict[str, Any], int]

@@ -3,10 +3,9 @@
     JUDGESMITH_DATA=… python -m judgesmith.experiments.papers.baselines summeval consistency local/qwen2.5-0.5b \\
         --as summarization/consistency --documents 20 --outputs 5 -o results.jsonl
 
-Documents with at least two outputs are drawn by the seed, and of each so many outputs. Spearman's ρ with human ratings,
-pooled and within documents, with 95 % intervals over documents. Columns of the set's published metrics stand beside
-them. One JSON line an arm is appended; a second run leaves out what the file has.
-"""
+Documents with at least two outputs are drawn by the seed, and a number of outputs of each. Spearman's ρ with human
+ratings, pooled and within documents, with 95 % intervals over documents. Columns of the set's published metrics stand
+beside them. One JSON line an arm is appended; a second run leaves out what the file has. """
 
 from __future__ import annotations
 

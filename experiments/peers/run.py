@@ -265,7 +265,7 @@ def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--peer", choices=sorted(PEERS), action="append", required=True, help="several: repeat it")
     parser.add_argument("--train", type=int, default=40)
     parser.add_argument("--heldout", type=int, default=60)
-    parser.add_argument("--seeds", type=int, help="so many of them; default 3, with --study all of its own")
+    parser.add_argument("--seeds", type=int, help="number of seeds; default 3, with --study all of its own")
     parser.add_argument("--max-calls", type=int, default=400, help="calls of the search; held-out rows come on top")
     parser.add_argument("--longest-answer", type=int, default=512, help="tokens; also for answers left open")
     parser.add_argument("--timeout", type=float, default=7200.0, help="seconds for one peer and seed")

@@ -25,7 +25,7 @@ from .page import environment
 EXAMPLES = 3  # of a perturbation
 _LONG = 20_000  # characters of a text that are looked at
 _MANY = 1_000  # words and spaces
-_EDGE = 140  # characters of an unchanged stretch that stand beside a change
+_EDGE = 140  # characters of an unchanged stretch that are shown beside a change
 _JUDGES = 6  # colours
 _MOST = 1_500  # characters of a change, or of an explanation
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")

@@ -21,7 +21,7 @@ from ...programs.versions import Version
 from ..drift.judges import JudgeDiff, compare_judges
 from .rows import Scored, read_scored, summarise
 
-#: Files that are looked at, and characters of one by which it is told what it is.
+#: Files that are looked at, and characters of one that are read to tell its kind.
 MOST_FILES, PEEKED = 20_000, 65_536
 #: Pairs of judges whose differences are shown.
 MOST_DIFFS = 30
@@ -45,7 +45,7 @@ class SavedJudge:
         return found
 
     def agreement(self, which: str = "heldout") -> tuple[float, float, float]:
-        """Value, low and high end on held-out rows, NaN where nothing is said."""
+        """Value, low and high end on held-out rows, NaN where there are none."""
         of = self.said("provenance", which)
         read = [of.get(key) if isinstance(of, Mapping) else None for key in ("value", "low", "high")]
         if read[0] is None and isinstance(of, Mapping):

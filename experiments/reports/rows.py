@@ -47,7 +47,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one annotator said of an output. percent: in [0, 100] or NaN."""
+    """One annotator's opinion of an output. percent: in [0, 100] or NaN."""
 
     name: str
     percent: float
@@ -71,7 +71,7 @@ class Readings:
 @dataclass(frozen=True, slots=True)
 class Shown:
     """A row with its verdict. score: NaN where `failure` says why. anchor: its place in the page, unique.
-    aspect: what the score is of, where the row says so. aspects: of a judge of several, score and words for each, which
+    aspect: what the score is of, where the row has it. aspects: of a judge of several, score and words for each, which
     are the reason where the score is NaN. human, criteria: by aspect, NaN where there is none. interval: low and high
     end, NaN where there is none. readings: how the score came about, where a judge weighs readings. suspicious: what in
     the output addresses a judge. deferred: left to a person."""
@@ -176,7 +176,7 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
 
 
 def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
-    """The aspect of human ratings that the judge's one score is compared with: what was judged, if that is said."""
+    """The aspect of human ratings that the judge's one score is compared with: what was judged, if that is known."""
     judged = {plain_name(row.aspect) for row in rows if row.aspect}
     if len(judged) == 1 and (same := [name for name in aspects if plain_name(name) in judged]):
         return same[0]
@@ -418,7 +418,7 @@ def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     error = math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known)
     half = float(scipy.stats.t.ppf(0.975, d - 1) * error)
     t = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
-    # Equal deviations have no spread; d documents of one sign are no rarer than so many coins.
+    # Equal deviations have no spread; d documents of one sign are no rarer than d coins of one side.
     p = max(float(2 * scipy.stats.t.sf(abs(t), d - 1)), 2.0 ** (1 - d))
     return Mean(mean, mean - half, mean + half, len(known), p)
 
@@ -435,14 +435,14 @@ def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) 
     for name in dict.fromkeys([*several, *criteria, *own, *(a for a in aspects if a != standard)]):
         same = called.get(plain_name(name), name)
         said = np.array([_of_aspect(row, name, people) for row in rows])
-        # What was judged is said, and that is not this; or it is the one score, which is there already.
+        # What was judged is known, and that is not this; or it is the one score, which is there already.
         if (several or own) and (np.isnan(said).all() or (name in own and same == standard)):
             continue
         yield _side(name, said, people.get(same, nothing if several or standard is None else people[standard]))
 
 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
-    """The judge's score for an aspect: the one that is told of it, else the criterion's, else the verdict's where it
+    """The judge's score for an aspect: the one that was given for it, else the criterion's, else the verdict's where it
     speaks of this aspect."""
     if row.aspects or name in row.criteria:
         return {**row.criteria, **row.aspects}.get(name, (math.nan, ""))[0]

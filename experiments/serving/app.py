@@ -159,7 +159,7 @@ def _routes_of_jobs(app: FastAPI, jobs: Jobs) -> None:
 
     @app.get(JOBS + "/{job}")
     def status(job: str) -> dict[str, Any]:
-        """How far a job is. state: queued, running, waiting (`problem` says why; it is tried again by itself) or done.
+        """How far a job is. state: queued, running, waiting (`problem` says why; it is retried) or done.
         Of `rows`, `done` have a line in the results: `scored` and `failed`; `failures` has the first reasons."""
         return jobs.status(job)
 

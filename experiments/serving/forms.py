@@ -1,4 +1,4 @@
-"""What clients send and are told: rows, requests of several, judges."""
+"""What clients send and get: rows, requests of several, judges."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class JudgeOut(BaseModel):
     model: str
     scale: tuple[float, float]
     ready: bool
-    aspects: list[str] = Field([], description="What is judged, where that is said; several: a verdict has each.")
+    aspects: list[str] = Field([], description="The judged aspects, where known; with several, a verdict has each.")
 
 
 def unreadable(problem: RequestValidationError | ValidationError) -> Refused:

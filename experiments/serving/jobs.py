@@ -1,6 +1,6 @@
 """Batch jobs: rows that are judged in the background and fetched later. A job is a folder: its rows, how far it is, and
-its results, which grow as those of `judgesmith score` do. Whoever finds a folder that nobody works on resumes it, after
-a restart or a kill, and no row is lost or twice in the results; several processes may share the folders."""
+its results, which grow as those of `judgesmith score` do. A process that finds a folder without a worker resumes it,
+after a restart or a kill, and no row is lost or twice in the results; several processes may share the folders."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class Jobs:
     # -- what clients ask for
 
     async def accept(self, body: AsyncIterator[bytes], kind: str, judge: str | None) -> dict[str, Any]:
-        """A new job; what a client is told of it. Raises Refused."""
+        """A new job, as its client sees it. Raises Refused."""
         if self.service.stopping:
             raise Refused(503, "stopping", "this server is stopping; send it to another one", 1)
         most = self.service.bounds.jobs
@@ -237,7 +237,7 @@ class Jobs:
         return [folder for _, folder in sorted(found)]
 
     def _try(self, folder: Path) -> bool:
-        """Work on a job unless another process does; whether something came of it."""
+        """Work on a job unless another process does; whether that finished something."""
         if self.halted.is_set() or not folder.exists():
             return False
         self._later[folder.name] = time.monotonic() + LOOK_AGAIN

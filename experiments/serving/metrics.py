@@ -1,4 +1,4 @@
-"""What Prometheus is told of a server of judges."""
+"""What a server of judges reports to Prometheus."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Spans:
 
     @contextmanager
     def _span(self, name: str, kind: SpanKind = SpanKind.INTERNAL, context: Any = None) -> Iterator[Span]:
-        # An exception's message may hold a text, so that only its type is told.
+        # An exception's message may hold a text, so that only its type is given.
         quiet = {"record_exception": False, "set_status_on_exception": False}
         with self._tracer.start_as_current_span(name, context, kind, **quiet) as span:  # type: ignore[arg-type]
             try:

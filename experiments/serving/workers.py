@@ -62,7 +62,7 @@ class Order:
         return replace(self, where=where, bounds=replace(bounds, queue=bounds.queue // workers))
 
     def run(self, listening: socket, started: Callable[[], None], **more: Any) -> None:
-        """Serve in this process until it is told to stop."""
+        """Serve in this process until it is asked to stop."""
         use_fast_loop()
         with quiet():
             judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
@@ -113,7 +113,7 @@ class Workers:
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             os.environ[SHARED] = folder
             try:
-                # One alone at first: what keeps it from starting is said once.
+                # One alone at first: what keeps it from starting is reported once.
                 for total in (1, self.count):
                     while self.stopping is None and not self._up(total):
                         self._look()

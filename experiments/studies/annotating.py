@@ -35,7 +35,7 @@ _MOST = 8  # annotators: 255 subsets
 @dataclass(frozen=True, slots=True)
 class Asked:
     """What is asked, and of whom. lm: "" for the preset's. annotators: none has `lm` annotate alone, unless that is the
-    preset's, too. rows: the first so many, None for all. options: further ones of the judge."""
+    preset's, too. rows: how many, from the first on; None for all. options: further ones of the judge."""
 
     lm: str = ""
     annotators: tuple[str, ...] = ()

@@ -108,7 +108,7 @@ def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] =
             if name in OF_STUDY and value in (None, False):  # in folders of older versions
                 continue
             raise OptionError(f"{where}: there is no option {key!r}{_nearest(name, [*types, *beside])}")
-        if value is None:  # not given; folders of older versions say so
+        if value is None:  # not given; folders of older versions hold it
             found[name] = None
             continue
         if (name, value) == ("augment", "dhp"):  # of older versions

@@ -133,7 +133,7 @@ class Found:
     model: str
 
     def p_values(self, labels: int = 40) -> dict[str, float]:
-        """p of each set's gap with so many labels, Holm-corrected over the sets."""
+        """p of each set's gap at this number of labels, Holm-corrected over the sets."""
         gaps = {one.name: main.gap.p for one in self.sets if (main := one.at(labels))}
         return dict(zip(gaps, holm(list(gaps.values())).tolist(), strict=True)) if gaps else {}
 

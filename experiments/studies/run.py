@@ -70,7 +70,7 @@ class Part:
     order: tuple[int, ...]
 
     def train(self, size: Size) -> Labels:
-        """The first so many of the pool, in the order of the file."""
+        """The first rows of the pool, in the order of the file."""
         return self.pool.subset(sorted(self.order[: len(self.pool) if size == "all" else size]))
 
 
@@ -240,7 +240,7 @@ class Journal:
 
     @classmethod
     def open(cls, folder: Path, study: Study, *, overwrite: bool) -> Journal:
-        """Begin a folder, or go on with it. Raises OptionError where another study is in it, with what differs."""
+        """Begin a folder, or resume it. Raises OptionError where another study is in it, with what differs."""
         journal = cls(folder)
         config, results = folder / "config.yaml", folder / "results.jsonl"
         try:

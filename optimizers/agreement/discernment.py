@@ -2,7 +2,7 @@
 
 Wilcoxon's signed-rank test compares the scores of texts before and after a perturbation, once for each metric of a
 judge; the p-values are combined by their harmonic mean and become a discernment score, D = log_0.05 p. D >= 1 is
-p <= 0.05. D grows with the number of texts, so an effect size with an interval stands beside it.
+p <= 0.05. D grows with the number of texts, so an effect size with an interval is given, too.
 Source: DHP benchmark, section 3.3.
 """
 
@@ -23,7 +23,7 @@ from .correlation import Vector
 Form = Literal["normalised", "paper"]
 
 ALPHA = 0.05
-#: The smallest p that is told apart: below it a floating-point number ends.
+#: The smallest p that is distinguished: the smallest floating-point number.
 SMALLEST = 1e-300
 _EXACT = 50  # pairs up to which the null distribution is counted out, as scipy has it
 _FEW = 7  # differences other than 0 up to which the normal approximation promises too much

@@ -139,7 +139,7 @@ def estimate(
     """Means, differences and ranks of systems from all judge scores and a few human ones (PPI++ with power tuning).
 
     judge: one score a row, on any scale, NaN where it failed (the system's mean takes its place). human: as many, NaN
-    for rows that nobody scored; the scored ones have to be a random part of the rows, best whole documents. systems:
+    for rows without a human score; the scored ones have to be a random part of the rows, best whole documents. systems:
     of the rows; None: all are of one. documents: rows of one document are no independent evidence; None: each row is
     one. The intervals speak of other documents drawn like these, by Student's t over labelled documents.
 

@@ -42,7 +42,7 @@ objectives: Registry[type[Objective]] = Registry(
 
 @dataclass(frozen=True)
 class Rows:
-    """What people said of some rows: scores in percent, and the document, group (documents that belong together) and
+    """Human ratings of some rows: scores in percent, and the document, group (documents that belong together) and
     system of each row; systems None where a row has none."""
 
     human: Vector
@@ -67,7 +67,7 @@ class Objective(ABC):
     """Something to maximise. Values lie in chance ± reach; `chance` is what a judge that knows nothing reaches.
 
     kinds: of labels that it is taken for where none is asked for; fits: those that it can be measured on.
-    level: that Q is measured at (Q is told beside every objective). levels: people's categories in percent, worst
+    level: that Q is measured at (Q is reported with every objective). levels: people's categories in percent, worst
     first; by default the different scores in the rows.
     """
 

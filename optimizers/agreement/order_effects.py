@@ -1,7 +1,7 @@
 """Does a judge favour what it is shown first? Its scores against people's by the position of an output.
 
 `predicted` and `human` as in `correlation`. A position is any name or number: the place of an output in its prompt, its
-slot in a pair. What is measured is the judge beyond people: outputs at a position may be better, and people say so.
+slot in a pair. What is measured is the judge beyond people: outputs at a position may be better in human ratings, too.
 """
 
 from collections.abc import Hashable, Iterable

@@ -109,7 +109,7 @@ def bootstrap_q(
     normal rows, "percentile" in 92-97 % and "bca" in 92-98 %, the low ends for Pearson's r of few rows. With fewer than
     about 10 documents no method is to be trusted. Perfect agreement gives an interval of no width.
     At level "system" it is the interval for these systems on other documents, and too narrow (75-90 % in a simulation
-    of 12 systems on 20 to 100 documents): where a judge's errors go with the human ones, means agree too well.
+    of 12 systems on 20 to 100 documents): where a judge's errors correlate with the human ones, means agree too well.
     Sources: Efron 1987 (BCa), Hesterberg 2015 (widening), Deutsch et al. 2021 (resampled inputs).
     """
     return interval_of(

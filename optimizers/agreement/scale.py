@@ -275,7 +275,7 @@ def sums_by_document(values: Vector, doc: Codes) -> Vector:
 
 
 def estimates_of(sums: Vector, measure: Any, rounds: int, confidence: float, seed: int) -> Sequence[Estimate]:
-    """The measures of all documents together, with intervals from drawing documents anew."""
+    """The measures of all documents together, with intervals from resampling documents."""
     if rounds < 0 or not 0 < confidence < 1:
         raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")
     values = measure(sums.sum(axis=0, keepdims=True))[0]

@@ -103,7 +103,7 @@ def difference_within(
 
 
 def difference_of(value: float, drawn: Vector, units: int, undefined: int, confidence: float) -> Difference:
-    """Interval and p-value of a difference from its resamples (NaN: undefined), of so many units drawn each time.
+    """Interval and p-value of a difference from its resamples (NaN: undefined); units: drawn each time.
 
     Tails are taken as far out as Student's t and n / (n - 1) make up for few units: the plain percentiles called equal
     judges different in 7-9 % of simulated samples of 12 to 30 units. Source: Hesterberg 2015 (expanded percentiles).

@@ -3,7 +3,7 @@
 A character counts once on each side; where spans overlap, the most severe one has it. Per text: precision, the share of
 the judge's characters that people marked too, 1 where the judge marked none (no false alarm); recall, the share of
 people's characters that the judge marked too, 1 where people marked none (nothing missed); F1, twice the shared
-characters over both sides' characters, 1 where nobody marked anything: then they agree. micro: from sums over all
+characters over both sides' characters, 1 where neither side marked anything: then they agree. micro: from sums over all
 characters, so that long spans and texts count more. macro: the mean over texts.
 
 Severity-weighted: a shared character is worth 1 - |difference of severities| / 4 (on 1..5) in place of 1. Minor (2)
@@ -70,8 +70,8 @@ class SpanAgreement:
     micro, macro: places alone. weighted, weighted_macro: with severities, NaN where one side gives none.
     touching: share of predicted spans with a character that people marked too; found: share of people's spans with one
         that the judge marked too; NaN without spans. A judge that marks everything has both at 1.
-    texts: compared. documents: resampled. people: so many read one text at most.
-    clean: texts on which nobody marked anything; each counts 1 in the macro means.
+    texts: compared. documents: resampled. people: the most who read one text.
+    clean: texts without a mark; each counts 1 in the macro means.
     unpredicted: texts with people's marks but without a prediction.
     predicted, gold: spans with a place, people's added up over all of them.
     predicted_omissions, gold_omissions, ungrounded: without a place, left out, or the last `ungrounded_against`
@@ -281,7 +281,7 @@ class _Compared:
         return id_codes([self.documents[identity] for identity in self.pairs], len(self.pairs), "documents")
 
     def _counts(self, against: bool) -> tuple[Vector, int, int]:
-        """The counts of every text, the texts on which nobody marked anything, and characters without a severity."""
+        """The counts of every text, the texts without a mark, and characters without a severity."""
         unrated = clean = 0
         rows = []
         for identity, sides in self.pairs.items():
@@ -305,7 +305,7 @@ def _notes(
     elif not gold.placed:
         yield "people marked no place at all; the recall of 1 only says that nothing was missed"
     if clean and (judge.placed or gold.placed):
-        yield f"on {clean} texts nobody marked anything; each counts 1 in the means over texts"
+        yield f"{clean} texts have no mark on either side; each counts 1 in the means over texts"
     if judge.omissions or gold.omissions:
         yield f"omissions have no place and are left out: {judge.omissions} of the judge, {gold.omissions} of people"
     if judge.ungrounded:

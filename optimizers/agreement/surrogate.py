@@ -67,7 +67,7 @@ class RankSurrogate:
         return float(np.mean((1 + judge * people[None, :]) / 2))
 
     def feedback(self, example: dspy.Example, prediction: Any) -> str:
-        """What a reflection model is told of one answer: where the judge's order contradicts people's. It holds human
+        """Feedback for a reflection model on one answer: where the judge's order contradicts people's. It holds human
         scores of the row and of panel rows, so these can find their way into the instructions it writes."""
         percent = _percent(prediction)
         people = f"People gave this output {example.score:.0f} of 100"

@@ -298,7 +298,7 @@ def item_in(example: dspy.Example) -> Item:
 
 def shown(example: dspy.Example) -> dspy.Example:
     """A row as DSPy's optimizers see it: its texts and its human score, and its group, which keeps others of it out of
-    its prompt. Which system wrote it is left out: no judge is told."""
+    its prompt. Which system wrote it is left out, as from every judge's prompt."""
     texts = ("source", "output", "context", "reference")
     kept = {name: example[name] for name in (*texts, "score", "group") if example.get(name) is not None}
     kept["score"] = round(float(kept["score"]), 1)

@@ -41,8 +41,8 @@ SUMMARY_CHARACTERS = 8000
 
 @optimizers.register
 class MIPROSearch(DSPySearch):
-    """MIPROv2: instructions that a model writes from a summary of the data and demonstrations, then TPE over which of
-    them goes with which set of demonstrations.
+    """MIPROv2: instructions that a model writes from a summary of the data and demonstrations, then TPE over pairs
+    of an instruction and a set of demonstrations.
 
     The sets of demonstrations are drawn as in random search, instead of DSPy's own bootstrapping, whose demonstrations
     do not say which group they are of. The summary of the program's source code is left out: it says nothing of the

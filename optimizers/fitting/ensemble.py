@@ -1,6 +1,6 @@
 """Whether the mean of a search's best candidates agrees better with people than the one it chose, without new calls.
 
-What the candidates said of the training rows is there already. The best values among them are too high (winner's
+The candidates' verdicts on the training rows are there already. The best values among them are too high (winner's
 curse), so that both ways are measured on rows that neither chose by: for each fold of whole groups, candidates are
 ranked, and one is chosen, by the other folds alone. The one stays unless the mean clearly beats it, since an ensemble
 costs as many times the calls as it has members.
@@ -37,11 +37,11 @@ def refuse_ensemble(top: int, judge: Judge, search: DemonstrationSearch) -> None
     if not FEWEST <= top <= MOST:
         raise OptionError(f"ensemble_top is {top}; an ensemble has {FEWEST} to {MOST} members")
     if (why := search.no_ensemble()) is not None:
-        raise OptionError(f"ensemble_top (--ensemble-top) does not go with the optimizer {search.name}: {why}")
+        raise OptionError(f"ensemble_top (--ensemble-top) cannot be used with the optimizer {search.name}: {why}")
     if judge.whole_documents:
         raise OptionError(
-            f"ensemble_top (--ensemble-top) does not go with {judge.kind}, which ranks the outputs of a document; it "
-            "is for judges of one output at a time"
+            f"ensemble_top (--ensemble-top) cannot be used with {judge.kind}, which ranks the outputs of a document; "
+            "it is for judges of one output at a time"
         )
 
 

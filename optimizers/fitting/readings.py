@@ -1,4 +1,4 @@
-"""What a judge's readings weigh, learnt from its training rows; and what can be said of rows without any model."""
+"""What a judge's readings weigh, learnt from its training rows; and the baseline of rows without any model."""
 
 from __future__ import annotations
 

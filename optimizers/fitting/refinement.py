@@ -133,8 +133,8 @@ def reading_weights(
     told = ", ".join(f"{name} {points:.1f}" for name, points in found.influence.items())
     changed = (
         f"Q {found.q:.2f} on training rows by weights that were learnt without them, against "
-        f"{found.choice.trials[0].q:.2f} for the direct score alone; they move a score by so many percent (standard "
-        f"deviation): {told}"
+        f"{found.choice.trials[0].q:.2f} for the direct score alone; how far they move a score, in percent "
+        f"(standard deviation): {told}"
     )
     return Refinement("readings", found.percents, found.to_dict(), changed=changed)
 

@@ -20,7 +20,7 @@ COVERAGES = (0.5, 0.8, 0.9, 0.95)
 #: Rows that each stretch of raw scores needs, to have an expected error of its own.
 ROWS_A_KNOT = 12
 MOST_KNOTS = 5
-#: So many rows with the mean error stand beside each stretch's own: few labels hardly tell one stretch from another.
+#: Rows with the mean error that are added to each stretch's: few labels hardly tell one stretch from another.
 PRIOR_ROWS = 12
 #: The smallest expected error, as a share of the scale.
 LEAST = 0.01

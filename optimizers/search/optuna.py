@@ -104,7 +104,7 @@ class OptunaSearch(DemonstrationSearch):
     def settings(self) -> dict[str, Any]:
         found = super().settings()
         del found["candidates"]  # another way to say how many trials
-        # Where the file lies is nobody else's business.
+        # The file's path stays private.
         return found | {"trials": self.trials, "storage": self.storage and self.storage.name}
 
     def evaluations(self) -> int:
@@ -148,7 +148,7 @@ class OptunaSearch(DemonstrationSearch):
         for first in range(len(kept), self.trials + 1, self.parallel):
             batch = []
             for number in range(first, min(first + self.parallel, self.trials + 1)):
-                # Seeded anew for each trial, so that an interrupted study goes on as an uninterrupted one.
+                # Seeded for each trial, so that an interrupted study continues as an uninterrupted one.
                 study.sampler = optuna.samplers.TPESampler(
                     seed=int(np.random.default_rng([self.seed, number]).integers(2**31)),
                     n_startup_trials=min(self.startup, 1 + self.trials // 2),
@@ -310,7 +310,7 @@ def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None
 
 
 def _told(tried: Trial) -> float:
-    """What TPE is told: of a candidate that cannot be chosen, the lowest value there is."""
+    """The value for TPE: of a candidate that cannot be chosen, the lowest value there is."""
     found = tried.candidate.agreement
     return found.by.worst if tried.candidate.disqualified is not None else found.value
 

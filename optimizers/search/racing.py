@@ -21,7 +21,7 @@ from ..agreement.objectives import Objective, Q
 from ..examples import Scored, Vector, groups, humans, percents_of, told_of
 
 Rows = NDArray[np.intp]
-#: With fewer documents (groups) among the rows seen, resampling them says nothing, and nobody is dropped.
+#: With fewer documents (groups) among the rows seen, resampling them says nothing, and no candidate is dropped.
 FEWEST_GROUPS = 5
 SHARES = (0.25, 0.5, 0.75)
 LEAST = 10
@@ -49,7 +49,7 @@ class Racing:
 
     def __post_init__(self) -> None:
         if not 0 <= self.chance < 0.5:
-            raise OptionError(f"chance is {self.chance}; it lies in [0, 0.5), 0 drops nobody")
+            raise OptionError(f"chance is {self.chance}; it lies in [0, 0.5); 0 drops no candidate")
         if not all(0 < a < b < 1 for a, b in zip(self.shares, (*self.shares[1:], 1 - 1e-9), strict=True)):
             raise OptionError(f"shares {self.shares} must rise between 0 and 1")
         if self.least < 2 or self.rounds < 1:
@@ -76,7 +76,7 @@ class Runner:
         return np.array(sorted(self.verdicts), dtype=np.intp)
 
     def scored(self) -> Scored:
-        """What it said of the rows it was judged on, in their order."""
+        """Its verdicts on the rows that it judged, in their order."""
         return Scored.of([self.verdicts[i] for i in sorted(self.verdicts)])
 
     def percents(self, rows: Rows) -> Vector:
@@ -179,8 +179,8 @@ def race(
     """Judge candidates until all are dropped or judged on all rows; and whether the budget ended it.
 
     score: judges some rows with a candidate (its number); a BudgetError from it ends the race. favourite: the name and
-    percents, on all rows, of one that is judged already and may lead but not be dropped. A candidate with so many
-    failures that it is disqualified whatever else it says is dropped, too.
+    percents, on all rows, of one that is judged already and may lead but not be dropped. A candidate whose
+    failures alone disqualify it is dropped, too.
     """
     rules, objective = rules or Racing(), objective or Q()
     runners = [Runner({}) for _ in names]

@@ -219,7 +219,7 @@ def _margins(q: Vector, samples: Vector, units: int, sure: float) -> Callable[[S
     if not sure:
         return lambda now: None
     rounds = len(samples)
-    # The one-sided p of `difference_of` is at most 1 - sure where at most so many resamples are against.
+    # The one-sided p of `difference_of` is at most 1 - sure where no more resamples than this are against.
     worst = scipy.special.ndtr(-scipy.stats.t.isf(1 - sure, units - 1) * math.sqrt(units / (units - 1)))
     against = math.floor(worst * (rounds + 1) + 1e-9) - 1
     known: dict[tuple[int, int], float] = {}

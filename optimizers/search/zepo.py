@@ -3,7 +3,8 @@
 A judge that compares should not care which output stands first. Shown each pair in both orders, its preferences should
 fall on the first and on the second output equally often, whatever the outputs are worth; how far a wording is from that
 can be seen without knowing which output is better. A model says the instructions again in other words, each wording
-compares the same pairs of outputs, and the one nearest to balance is kept; with `rounds`, it is said again in turn.
+compares the same pairs of outputs, and the one nearest to balance is kept; with `rounds`, it is paraphrased again in
+turn.
 
 Source: Zhou et al. 2024, "Fairer Preferences Elicit Improved Human-Aligned Large Language Model Judgments" (ZEPO).
 Ours: both orders of every pair, so that the balance is known to be one half; "Similar" is no preference and left out;
@@ -37,7 +38,7 @@ from ..examples import item_of
 from ..registry import optimizers
 from .base import DemonstrationSearch, Proposal, SearchContext, SearchOptions, Trial, without_demos
 
-#: Temperature at which instructions are said again: at 0 there would be one paraphrase.
+#: Temperature of paraphrases: at 0 there would be one paraphrase.
 PARAPHRASING = 0.9
 #: Draws for one paraphrase before there are fewer of them.
 DRAWS = 2
@@ -122,7 +123,7 @@ def output_pairs(items: Sequence[Item], most: int, seed: int) -> list[Pair]:
 
 
 def with_instructions(judge: Judge, instructions: str) -> Judge:
-    """A copy whose comparisons have other instructions; what it was told about references stays."""
+    """A copy whose comparisons have other instructions; what it says about references stays."""
     made = judge.copy_for()
     predict = _comparer(made).predict
     predict.signature = predict.signature.with_instructions(instructions)
@@ -247,7 +248,7 @@ class ZEPO(DemonstrationSearch):
         zero_shot = tried[0]
         if len(tried) < 2:
             if not self.wordings:
-                return zero_shot, None  # nothing was asked for, or the budget ended it, which is said elsewhere
+                return zero_shot, None  # nothing was asked for, or the budget ended it, which the report shows
             own, others = self.wordings[0].fairness, len(self.wordings) - 1
             told = f"the fairest of {others + 1} wordings" if others else "kept, since no paraphrase of them was usable"
             return zero_shot, f"the judge's own instructions are {told} (fairness {own}; no label was used)"

@@ -176,7 +176,7 @@ class Distillation:
     # -- rows
 
     def rows(self) -> tuple[list[Learnt], Labels | None, list[str]]:
-        """The rows to be trained on, the labels that training stops by, and what is to be said of them. Nothing of a
+        """The rows to be trained on, the labels that training stops by, and notes on them. Nothing of a
         held-out document, and nothing of those that it stops by, is trained on."""
         train, notes = self.split.train, []
         kept, stopping = train, None

@@ -27,7 +27,7 @@ from .scoring import Known, MultiCriteriaScorer, OverallScorer, mean_score
 from .task import Inference, Labelled, TaskInference, TaskKnowledge
 
 Variant = Literal["vanilla", "coarse", "fine"]
-#: Of so many criteria each is in or out of a prompt that is searched for; longer lists stay whole.
+#: Up to this number, a search decides for each criterion whether it is in the prompt; longer lists stay whole.
 MOST_CRITERIA = 12
 
 
@@ -76,7 +76,7 @@ class ActiveCritic(Judge):
         @model_validator(mode="after")
         def _possible(self) -> Self:
             if self.variant == "fine" and not self.use_criteria:
-                raise OptionError("the fine variant scores criteria; use_criteria=False goes with coarse or vanilla")
+                raise OptionError("the fine variant scores criteria; use_criteria=False needs coarse or vanilla")
             if self.combine == "mean" and self.variant != "fine":
                 raise OptionError("combine='mean' averages criterion scores, which only the fine variant has")
             return self
@@ -93,7 +93,7 @@ class ActiveCritic(Judge):
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         if words.library_aspect or words.aspect_file:
             raise OptionError(
-                "--as and --aspects go with the other methods; active-critic infers criteria (--criteria)"
+                "--as and --aspects are for the other methods; active-critic infers criteria (--criteria)"
             )
         if words.labels_aspect is None and not (words.task or words.criteria):
             raise OptionError("without labels to learn it from, say what is judged: --task, --criteria or both")

@@ -92,7 +92,7 @@ class TaskInference(Evaluator):
         self.merge_criteria = JudgePredict(MergeCriteria, OwnCriteria())
 
     def calls(self, rows: int) -> int:
-        """Calls at most for so many rows, retries not counted."""
+        """Calls at most for this number of rows, retries not counted."""
         kept = self._kept(rows)
         return 3 * kept + (2 if kept > 1 else 0)
 

@@ -35,7 +35,7 @@ def best_of(values: Iterable[float]) -> float:
 class ComparedMetric(Metric):
     """Base of the metrics that compare an output with one text after the other and take the best value.
 
-    A row without such a text has no score and says so. A subclass has an option `against` or always compares with
+    A row without such a text has no score, with a reason. A subclass has an option `against` or always compares with
     references, and gives `value`.
     """
 

@@ -44,7 +44,7 @@ WORDS: dict[Question, tuple[str, ...]] = {
     "yes-no": ("Yes", "No"),
     "yes-no-first": ("Yes", "No"),
 }
-#: A share of probability on the words below which a reader is told.
+#: A share of probability on the words below which a note warns the reader.
 LOW_SHARE = 0.5
 #: Below this share the words were hardly thought of, and their proportions mean nothing.
 LEAST_SHARE = 0.001
@@ -301,8 +301,8 @@ class PairwiseComparer(Evaluator):
     """Compares an output with another one.
 
     form: better-worse (three words) or yes-no (two; "No" counts as worse), yes-no-first if it asks about output 1.
-    order: which output stands first, or both orders, averaged. samples: 0 reads log-probabilities; otherwise so many
-    answers are drawn at `temperature` and counted, other ones in each `trial`. `prepare` may have so many drawn from
+    order: which output stands first, or both orders, averaged. samples: 0 reads log-probabilities; otherwise
+    this many answers are drawn at `temperature` and counted, other ones in each `trial`. `prepare` may draw them from
     the log-probabilities of one answer instead (`counted`).
     """
 
@@ -490,7 +490,7 @@ def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel
 
 
 def draws(lm: LanguageModel, samples: int, temperature: float, trial: int = 0) -> list[LanguageModel]:
-    """The model for each of so many answers; those of another trial are others."""
+    """The model for each of the drawn answers; another trial draws others."""
     return [sampled(lm, number, temperature) for number in range(trial * samples, (trial + 1) * samples)]
 
 

@@ -265,7 +265,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         return self._store
 
     def target(self) -> Target:
-        """What the writer is told. `knowledge` may have been changed since this judge was made."""
+        """What the writer's prompt says. `knowledge` may have been changed since this judge was made."""
         criteria = self.knowledge.criteria
         return Target(
             self.family, self.knowledge.description, self.aspect, criteria[0].definition if criteria else "",

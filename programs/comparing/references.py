@@ -3,7 +3,7 @@
 SQLite in write-ahead mode. A process that starts to write a document's references claims them for a short while and
 renews the claim until it is done; others wait for the result, or take over when the claim runs out (the process died).
 Within a process, rows of one document wait for the first. Files to exchange are JSON lines; what they say is data that
-is checked, and their keys are computed anew.
+is checked, and their keys are computed again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LARGEST_LINE = 4 * 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class ReferenceKey:
     """What references depend on. document: 64 hex digits over source and context; aspect: its name; prompt: a hash of
-    all else that the writer is told, its version included; levels: N; writer: the model's name."""
+    all else in the writer's prompt, its version included; levels: N; writer: the model's name."""
 
     document: str
     aspect: str
@@ -109,8 +109,8 @@ class ReferenceStore(SharedFile):
         "sets (key BLOB PRIMARY KEY, document TEXT, aspect TEXT, prompt TEXT, levels INTEGER, writer TEXT, value BLOB)",
         "claims (key BLOB PRIMARY KEY, owner TEXT, until REAL)",
     )
-    mend = "set JUDGESMITH_REFERENCES to another file or mend this one"
-    without = "references are written anew"
+    advice = "set JUDGESMITH_REFERENCES to another file or correct this one"
+    without = "references are written again"
 
     def __init__(self, path: Path | str | None = None) -> None:
         self.found = self.written = 0
@@ -168,7 +168,7 @@ class ReferenceStore(SharedFile):
             return made, usage
         except Exception as error:
             promise.set_exception(error)
-            promise.exception()  # looked at, so that asyncio does not complain when nobody else waited
+            promise.exception()  # looked at, so that asyncio does not complain when no other caller waited
             raise
         except BaseException:
             promise.cancel()
@@ -204,9 +204,9 @@ class ReferenceStore(SharedFile):
             self._run("DELETE FROM claims WHERE key = ? AND owner = ?", (key.digest, self._me))
 
     def _claim(self, digest: bytes) -> bool:
-        """Whether the references are ours to write: nobody else's claim holds, or the file fails anyway."""
+        """Whether the references are ours to write: no other process claims them, or the file fails anyway."""
         now = time.time()
-        # A claim far in the future was made before the clock was set back: nobody would outlive it.
+        # A claim far in the future was made before the clock was set back: it would never expire.
         done = self._run(
             "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, "
             "until = excluded.until WHERE claims.until NOT BETWEEN ? AND ? OR claims.owner = excluded.owner",
@@ -306,7 +306,7 @@ def _lines(path: Path) -> Iterator[tuple[ReferenceKey, ReferenceSet]]:
                     first = error.errors(include_url=False, include_input=False)[0]
                     place = ".".join(str(part) for part in first["loc"])[:80] or "the line"
                     raise OptionError(
-                        f"{where}: {place}: {' '.join(first['msg'].split())[:200]}; mend or drop it"
+                        f"{where}: {place}: {' '.join(first['msg'].split())[:200]}; correct or remove it"
                     ) from None
     except OSError as error:
         raise OptionError(f"{path}: cannot be read ({error.strerror or error}); check the path") from None

@@ -30,7 +30,7 @@ from ..prompting.layouts import SHARED, Laid, Layout, Read, block
 from ..prompting.predict import JudgePredict, answer_of, called, carrying
 from .comparison import sampled
 
-#: Raise it with any change of the prompts here: references of another version are written anew.
+#: Raise it with any change of the prompts here: references of another version are written again.
 PROMPT_VERSION = 1
 FEWEST, MOST = 2, 9
 #: How often one level is written at most, and the temperature of all writings but the first.

@@ -1,4 +1,4 @@
-"""How servers are told of a student: written beside its weights."""
+"""Instructions for servers of a student, written beside its weights."""
 
 from __future__ import annotations
 

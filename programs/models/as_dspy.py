@@ -26,7 +26,7 @@ from .transport import Message, Reply, Request
 if TYPE_CHECKING:
     from .lm import LanguageModel
 
-#: Tokens that an answer to a stock DSPy module has at most, where nothing else is said.
+#: Tokens that an answer to a stock DSPy module has at most, by default.
 TOKENS = 1000
 #: Calls of models by name that DSPy's history keeps at most: scoring a million rows must not fill the memory with
 #: prompts. DSPy's own models keep 10,000.
@@ -129,10 +129,10 @@ def listeners(instance: Any) -> bool:
 
 
 class Quiet(dspy.Module):  # type: ignore[misc]
-    """A module whose `acall` is DSPy's, without its cost where nobody hears callbacks or counts usage: a judge's row is
-    three or four such calls, and DSPy's context manager and wrapper took a fifth of a row's time. Histories are kept
-    all the same. Attributes are looked up as of any object: DSPy's look-up, which warns of `forward` called directly,
-    took a tenth."""
+    """A module whose `acall` is DSPy's, without its cost where there are no callbacks and usage is not tracked: a
+    judge's row is three or four such calls, and DSPy's context manager and wrapper took a fifth of a row's time.
+    Histories are kept all the same. Attributes are looked up as of any object: DSPy's look-up, which warns of `forward`
+    called directly, took a tenth."""
 
     __getattribute__ = object.__getattribute__
 

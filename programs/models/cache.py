@@ -28,7 +28,7 @@ class CallCache(SharedFile):
 
     what = "the call cache"
     tables = ("calls (key BLOB PRIMARY KEY, value BLOB)",)
-    mend = "set JUDGESMITH_CACHE to another file, delete it, or pass --no-cache"
+    advice = "set JUDGESMITH_CACHE to another file, delete it, or pass --no-cache"
     without = "calls go on without it"
 
     def __init__(self, path: Path | str | None = None) -> None:

@@ -80,7 +80,7 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     tasks: list[asyncio.Task[T]] = []
 
     def finish(task: asyncio.Task[T]) -> None:
-        # Looked at in any case: asyncio complains of exceptions that nobody saw.
+        # Looked at in any case: asyncio complains of exceptions that were never retrieved.
         error = None if task.cancelled() else task.exception()
         with contextlib.suppress(InvalidStateError):  # the caller cancelled it at this very moment
             if task.cancelled():
@@ -137,7 +137,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class PerLoop(Generic[T]):
-    """What belongs to one event loop (a semaphore, a lock): made anew on another one, which a fork leads to."""
+    """What belongs to one event loop (a semaphore, a lock): made again on another one, as after a fork."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make

@@ -220,7 +220,7 @@ def model_path(
     Args:
         name: a name of the catalog, with or without `local/`.
         fetch: False never touches the network.
-        progress: told of every piece that arrives.
+        progress: called for every piece that arrives.
         answer_within: seconds a source has until it starts to answer.
         stalled_after: seconds a download may stand still.
 
@@ -431,7 +431,7 @@ class _Fetch:
 
     def _answer(self, client: httpx.Client, request: httpx.Request) -> httpx.Response:
         # In a thread, because looking up a name has no time limit of its own, and because one limit shall hold for all
-        # redirects together. A thread that is given up ends by itself: every step after the look-up has a time limit.
+        # redirects together. An abandoned thread ends: every step after the look-up has a time limit.
         answers: SimpleQueue[httpx.Response | Exception] = SimpleQueue()
 
         def send() -> None:

@@ -141,7 +141,7 @@ class LanguageModel:
     """A model that judges call. Make one with `language_model(name)`.
 
     name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash), or a
-    function that says so at every call; part of the cache key, never saved. weights: the model's file, where it runs
+    function that gives it at every call; part of the cache key, never saved. weights: the model's file, where it runs
     inside this process. All coroutines run on the engine's loop.
     """
 
@@ -230,7 +230,7 @@ class LanguageModel:
         await self._transport.close()
 
     def around_calls(self, wrap: Callable[[Callable[[Request], Awaitable[Reply]]], Any]) -> None:
-        """Have each call that is sent go through `wrap(send)`, for whoever traces them. For all who share the
+        """Have each call that is sent go through `wrap(send)`, to trace them. For all who share the
         connection."""
         self._transport.send = wrap(self._transport.send)  # type: ignore[method-assign]
 
@@ -243,7 +243,7 @@ class LanguageModel:
         meter: Callable[[Usage], None] | None = None,
         readable: Callable[[Reply], bool] = lambda _: True,
     ) -> Reply:
-        """Answer a request, from the disk if it was answered before. `meter` is told what this call cost.
+        """Answer a request, from the disk if it was answered before. `meter` counts what this call cost.
 
         readable: whether the caller can use a reply, asked at least once of the one that is returned. What cannot be
         read is never kept, and never taken from the disk: the next one who asks gets a new answer.
@@ -269,7 +269,7 @@ class LanguageModel:
         return (await shown(self, request, call))[0]
 
     async def _complete(self, request: Request, readable: Callable[[Reply], bool]) -> tuple[Reply, Usage, float | None]:
-        """`complete`, which nobody is shown; with what the call used and what it cost, None where no price is known."""
+        """`complete` without callbacks; with what the call used and what it cost, None where no price is known."""
         self.meter.admit()
         if self._cache is None:
             reply, usage = await self._ask(request)
@@ -329,7 +329,7 @@ class LanguageModel:
             return reply, usage
         except Exception as error:
             promise.set_exception(error)
-            promise.exception()  # looked at, so that asyncio does not complain when nobody else waited
+            promise.exception()  # looked at, so that asyncio does not complain when no other caller waited
             raise
         except BaseException:
             promise.cancel()  # whoever waits asks for itself
@@ -382,7 +382,7 @@ class LanguageModel:
         )
 
     async def _again(self, once: Callable[[], Awaitable[Reply]], failed: Unanswered) -> Reply:
-        """The tries after the first, which failed. Tenacity is told of that one and waits before the next: calls that
+        """The tries after the first, which failed. Tenacity is given that one and waits before the next: calls that
         succeed at once, nearly all, do without its cost (a quarter of ours)."""
         first: Unanswered | None = failed
         async for attempt in AsyncRetrying(
@@ -587,7 +587,7 @@ def language_model(
         return _foreign(name, lm, sampling, connection)
     name = lm.strip()
     if connection.others and name.partition("/")[0] not in OPENAI_STYLE:
-        raise OptionError(f"several addresses (--api-base) go with OpenAI-style servers, not with {name}")
+        raise OptionError(f"several addresses (--api-base) are for OpenAI-style servers; {name} is none")
     if is_local(name):
         return _embedded(name, sampling, connection)
     if is_folder(name):

@@ -168,7 +168,7 @@ def embedded(
 
     Args:
         spec: `local/NAME` with a name of the catalog, or `gguf:PATH`.
-        progress: told of a download's progress.
+        progress: called with a download's progress.
 
     Raises: ModelError if the model is unknown, cannot be fetched or cannot be started; MissingExtraError without
     `xllamacpp`.

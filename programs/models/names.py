@@ -82,7 +82,7 @@ def _showable(name: str) -> str:
     return name
 
 
-#: For a model that is opened because a file says so: every such field of an artifact has this type.
+#: For a model that is opened because a file names it: every such field of an artifact has this type.
 ListedName = Annotated[str, StringConstraints(max_length=_LONGEST), AfterValidator(_listed)]
 #: For a model that a file was made with: shown, and opened only where it is listed.
 ShownName = Annotated[str, StringConstraints(max_length=_LONGEST), AfterValidator(_showable)]
@@ -111,7 +111,7 @@ def check_listed(names: Iterable[str]) -> None:
 
 
 def check_chosen(name: str, api_base: str | None) -> None:
-    """Before a model is opened because a file says so. api_base: the address that the user gave, if any.
+    """Before a model that a file names is opened. api_base: the address that the user gave, if any.
 
     Raises ArtifactError where only the user may choose it, or must say where its server is.
     """

@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
-"""Where Ollama listens if nobody says otherwise."""
+"""Where Ollama listens by default."""
 
 _WEIGHTS = "application/vnd.ollama.image.model"
 _STORES = ("~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models")
@@ -184,7 +184,7 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
             trust_env=not _is_loopback(address),  # a proxy cannot reach a server on this machine
         )
     except ValueError as error:
-        raise ModelError(f"{address} is no address of an Ollama server ({error}); mend OLLAMA_HOST") from error
+        raise ModelError(f"{address} is no address of an Ollama server ({error}); correct OLLAMA_HOST") from error
     try:
         yield client
     except ollama.ResponseError as error:

@@ -22,12 +22,12 @@ class SharedFile:
 
     path: the file; its folder is made. It holds texts and answers: only its owner may read it, whatever the umask
     allows, or an earlier version did. Raises OptionError where it cannot be opened. A file that fails in mid-run (full
-    disk, damage) costs what is in it, said once, not the run.
+    disk, damage) costs what is in it, with one warning, but not the run.
     """
 
     what: ClassVar[str]
     tables: ClassVar[tuple[str, ...]]
-    mend: ClassVar[str]
+    advice: ClassVar[str]
     without: ClassVar[str]
 
     def __init__(self, path: Path) -> None:
@@ -38,7 +38,7 @@ class SharedFile:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._open()
         except (OSError, sqlite3.Error) as error:
-            raise OptionError(f"{self.what} {self.path} cannot be used ({error}); {self.mend}") from None
+            raise OptionError(f"{self.what} {self.path} cannot be used ({error}); {self.advice}") from None
 
     # SQLite's own waiting does not cover the switch to write-ahead mode, which processes that start together all do.
     @retry(

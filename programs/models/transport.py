@@ -231,7 +231,7 @@ class OpenAIStyle:
     async def _post(self, session: aiohttp.ClientSession, body: bytes) -> tuple[int, Mapping[str, str], bytes]:
         """Status, headers and body of the answer. Raises Unanswered where none came."""
         try:
-            # A redirect would turn the POST into a GET, or carry prompts to a server that nobody named.
+            # A redirect would turn the POST into a GET, or carry prompts to a server that the user did not name.
             async with session.post(self.url, data=body, headers=self._headers, allow_redirects=False) as response:
                 return response.status, response.headers, await _bounded(response)
         except TimeoutError:
@@ -246,7 +246,7 @@ class OpenAIStyle:
             raise ModelError(f"{self.label}: the key was refused ({what}); set the key in the environment")
         if status in (301, 302, 303, 307, 308):
             there = (headers.get("Location") or "another address")[:300]
-            raise ModelError(f"{self.label}: {self.url} has moved to {there}; mend --api-base")
+            raise ModelError(f"{self.label}: {self.url} has moved to {there}; correct --api-base")
         if status == 404:
             raise ModelError(f"{self.label}: not found at the server ({what}); check the name and --api-base")
         raise Unanswered(what, again=_passes(status), after=retry_after(headers))
@@ -414,7 +414,7 @@ def _no_key(model: str, error: BaseException) -> None:
 
 
 def _passes(status: int) -> bool:
-    """Whether a failure with this HTTP status may pass by itself."""
+    """Whether a failure with this HTTP status may pass without a change."""
     return status in (408, 409, 425, 429) or status >= 500
 
 

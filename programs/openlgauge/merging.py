@@ -56,7 +56,7 @@ def merge_errors(
     """Errors of several annotators with what is the same issue at about the same place merged into one.
 
     reported: by annotator. Two errors of one annotator are two issues to it, and stay apart unless it says the same
-    twice. A merged error has the highest severity and the explanation that goes with it, all annotators, and the span
+    twice. A merged error has the highest severity, the explanation of that report, all annotators, and the span
     that overlaps most with the others (at a tie the more severe, then the shorter one): always a span that someone
     named, so that it begins and ends at words, which an intersection need not. At most `most`, the most severe first,
     then by place. The order of annotators does not matter, except for the order of their names.

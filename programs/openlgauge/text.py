@@ -28,10 +28,9 @@ T = TypeVar("T")
 class FoundError:
     """An error as an answer words it.
 
-    location: the words said to be in the output; None for an omission, "" where no place is named. comment: what is
-    said beside them ("second sentence"), or what is omitted. severity: 1–5, NaN where there is none. start: the code
-    point of the answer at which the error begins.
-    """
+    location: the words that are claimed to be in the output; None for an omission, "" where no place is named. comment:
+    what is said beside them ("second sentence"), or what is omitted. severity: 1–5, NaN where there is none. start: the
+    code point of the answer at which the error begins."""
 
     location: str | None
     explanation: str = ""
@@ -262,7 +261,7 @@ def _gaps(errors: Sequence[FoundError]) -> list[str]:
 
 
 def _contradictions(errors: Sequence[FoundError], overall: Overall, labels: Sequence[str], nothing: bool) -> list[str]:
-    """Where the label does not go with the errors. They are left as they are."""
+    """Where the label contradicts the errors. They are left as they are."""
     number = f"{len(errors)} {'error' if len(errors) == 1 else 'errors'}"
     found = [f"says that there is no error, but lists {number}"] if nothing and errors else []
     if overall.label is not None and len(labels) > 1:

@@ -54,7 +54,7 @@ _STEP = re.compile(
 
 
 def numbered(text: str) -> str:
-    """The steps of a text, numbered anew, at most ten; all of a text that has no numbers, on one line."""
+    """The steps of a text, numbered again, at most ten; all of a text that has no numbers, on one line."""
     text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
     steps = _STEP.findall(text)
     lines = [" ".join(step.replace("**", "").split()) for step in steps[:10]] if len(steps) > 1 else []

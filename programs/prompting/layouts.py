@@ -162,7 +162,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     scale = HUNDRED  # of the scores in a prompt and in its answer
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """DSPy wraps `format` and `parse` for its callbacks in every subclass anew, so that an inherited one would be
+        """DSPy wraps `format` and `parse` for its callbacks again in every subclass, so that an inherited one would be
         heard twice: only those that a class defines itself are wrapped."""
         own = {name: vars(cls).get(name) for name in ("format", "parse")}
         super().__init_subclass__(**given)
@@ -229,6 +229,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]
     ) -> list[Message]:
         fields = _inputs(signature)
+        fields = tuple(signature.input_fields)  # built again at each access
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
             if name in fields and inputs.get(name):
@@ -280,7 +281,7 @@ def _show(value: Any, scale: Scale) -> str:
 SCORE_LINE = "Score: <number>"
 #: What an explanation is to say, where a signature does not.
 WHY = "what decides the score"
-#: What a reader is told of an explanation that the token limit ended.
+#: The note on an explanation that the token limit ended.
 CUT = "the explanation was cut off at the token limit"
 
 

@@ -24,7 +24,7 @@ from .layouts import Layout, Read, unmarked
 from .neighbours import Neighbours
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
-#: What a model is told whose answer could not be read. Told in those words, small ones take the judged text for
+#: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
 #: unreadable, and give it the lowest score.
 AGAIN = "The form of that answer was wrong, not what it says. Write it again."
 #: What demonstrations carry beside the fields of a signature.

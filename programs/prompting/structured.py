@@ -425,14 +425,14 @@ def _entity(name: str) -> str:
 
 
 def _tables(text: str) -> Structured | None:
-    """Lines of cells between bars, and what is said of them as `name: value` lines (RotoWire written as text)."""
+    """Lines of cells between bars, and their captions as `name: value` lines (RotoWire written as text)."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     rows = [_cells(line) for line in lines]
     if len(rows) < 2 or any(_is_code(cell) for row in rows for cell in row):
         return None
     listing: list[str] = []
     sure = False
-    # Tables are runs of lines with equally many cells; a line that has a name stands by itself.
+    # Tables are runs of lines with equally many cells; a line that has a name is a table of its own.
     for (width, named), run in groupby(rows, key=lambda row: (len(row), ": " in row[0])):
         block = list(run)
         if named:

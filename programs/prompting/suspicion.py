@@ -1,7 +1,7 @@
 """Whether a text addresses its judge: a rule-based look at what is judged, so that a score that a text could have moved
 is not taken for one that it earned.
 
-Three kinds of signs: control tokens of chat templates and tags that close a prompt's material; writing that nobody sees
+Three kinds of signs: control tokens of chat templates and tags that close a prompt's material; invisible writing
 (Unicode tags, characters without width inside Latin words, reversed directions); and phrases that give a judge
 instructions or a score. Phrases are looked for in the folded text (compatibility forms, invisible characters, case,
 white space), in English and, for the commonest requests, in other languages. No model is asked, and time grows with the
@@ -125,7 +125,7 @@ _SENTENCES = re.compile(r"[^.!?。！？]*+[.!?。！？]*+")
 _SHOWN = ("output", "source", "context", "reference")
 
 
-#: The beginning of a field of an answer or a prompt: harmless by itself, but part of an attack that stands beside it.
+#: The beginning of a field of an answer or a prompt: harmless alone, but part of an attack beside it.
 _FIELD = re.compile(r"\s*(?:explanation|output|source|score|rating|answer|assistant|system|user)\s*:", re.IGNORECASE)
 
 

@@ -26,7 +26,7 @@ _VECTORS = ("tokens", "logp", "entropy", "top", "ends")
 class _Store(SharedFile):
     what = "the store of readings"
     tables = ("readings (key BLOB PRIMARY KEY, value BLOB NOT NULL)",)
-    mend = "delete it, or pass --no-cache"
+    advice = "delete it, or pass --no-cache"
     without = "rows are read without it"
 
     def get(self, key: bytes) -> bytes | None:

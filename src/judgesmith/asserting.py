@@ -72,7 +72,7 @@ def assert_judged(
     at_least: one bar or several. `mean>=3.5` is of the scores on the judge's scale, `passed>=0.9` of the share that a
     judge of pass and fail lets pass, `min>=2` of the lowest score; `mean.low` and `passed.low` stand for the lower end
     of a 95 % bootstrap interval over documents (rows of one group, or of one source).
-    max_failed: rows that may have no score; they are in no mean. record: told of names and values, as pytest's
+    max_failed: rows that may have no score; they are in no mean. record: called with names and values, as pytest's
     `record_property`. Calls are kept on disk: the same outputs cost no second call.
 
     Returns: {judge, model, rows, failed, calls, cached_calls, and value, low, high of each statistic}.

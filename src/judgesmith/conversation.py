@@ -36,7 +36,7 @@ _LONGEST_LITERAL = 1_000_000
 class Judged:
     """A conversation cut at the turn that is judged: the last one of the assistant, else the last one.
 
-    before: the turns before it; output: what it says; after: how many turns follow it, which nobody judges.
+    before: the turns before it; output: what it says; after: how many turns follow it, which are not judged.
     """
 
     before: str

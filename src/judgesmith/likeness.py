@@ -21,7 +21,7 @@ from rapidfuzz.distance import Levenshtein
 NEAR = 0.875
 #: An output of no more words than this says nothing of where it comes from: "Yes", "I don't know".
 FEW_WORDS = 3
-#: Of longer texts so many words at the beginning are compared, and the lengths; equality is of the whole.
+#: Of longer texts this many words at the beginning are compared, and the lengths; equality is of the whole.
 COMPARED = 4000
 
 # Written without spaces between words, so that each character counts as one.
@@ -75,7 +75,7 @@ def folded(text: str) -> Folded:
 
 @lru_cache(maxsize=1 << 16)
 def _letter(word: str) -> str:
-    """Of so many characters (980,000) two words share one very rarely, and then only count as equal in a near match."""
+    """One of 980,000 characters: two words rarely share one, and then only count as equal in a near match."""
     return chr(0x10000 + crc32(word.encode("utf-8", "surrogatepass")) % 0xF0000)
 
 

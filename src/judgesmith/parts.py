@@ -141,7 +141,7 @@ class Registry(Generic[P]):
             raise OptionError(f"{self.what} {name}: option {missing[0]!r} has no help")
         for taken in (name, *getattr(part, "aliases", ())):
             other = self._parts.get(self._aliases.get(taken, taken))
-            # A module that is imported anew defines its classes anew.
+            # A module that is imported again defines its classes again.
             again = _place(other) == _place(part) if isinstance(part, type) else other == part
             if other is not None and not again:
                 raise OptionError(f"{self.what} {taken!r} is there already: {_place(other)}")

@@ -1,4 +1,4 @@
-"""Every format in, every mistake named with file, row, column and mend."""
+"""Every format in, every mistake named with file, row, column and advice."""
 
 import gzip
 import json
@@ -219,8 +219,8 @@ class TestRowProblems:
     def test_off_the_scale(self, tmp_path: Path) -> None:
         path = write(tmp_path / "labels.csv", records(score_3=7, score_4=0.5))
         assert message(path, scale=(1, 5)) == (
-            "labels.csv, row 3, column 'score': 7 is outside 1..5; pass --scale 0.5 7 or mend the row\n"
-            "labels.csv, row 4, column 'score': 0.5 is outside 1..5; pass --scale 0.5 7 or mend the row" + COUNTED
+            "labels.csv, row 3, column 'score': 7 is outside 1..5; pass --scale 0.5 7 or correct the row\n"
+            "labels.csv, row 4, column 'score': 0.5 is outside 1..5; pass --scale 0.5 7 or correct the row" + COUNTED
         )
 
     @pytest.mark.parametrize(
@@ -312,10 +312,10 @@ class TestFileProblems:
              "l.csv, line 3: malformed (unexpected end of data); a text with double quotes needs them doubled"
              " and quotes around it"),
             ("l.jsonl", '{"a": 1}\n\n{"a" 1}\n',  # Python 3.13 words other mistakes in another way
-             "l.jsonl, line 3: malformed JSON (Expecting ':' delimiter, character 6); mend the line"),
+             "l.jsonl, line 3: malformed JSON (Expecting ':' delimiter, character 6); correct the line"),
             ("l.jsonl", '{"a": 1}\n[1]\n', "l.jsonl, line 2: a JSON object is needed, not list"),
             ("l.json", '[\n{"a": 1}\n{}]',
-             "l.json, line 3: malformed JSON (Expecting ',' delimiter, character 1); mend the line"),
+             "l.json, line 3: malformed JSON (Expecting ',' delimiter, character 1); correct the line"),
             ("l.json", '["a"]', "l.json, row 1: an object is needed, not str"),
             ("l.json", "3", "l.json: rows are needed (a list of objects), not int"),
             ("l.json", '{"output": "a", "score": 1}',
@@ -460,7 +460,7 @@ def test_the_mean_of_several_aspects_is_an_overall_score(tmp_path: Path) -> None
         ("mean:coherence", {}, "a mean needs two aspects or more"),
         ("mean:coherence,flow", {}, "there is no aspect 'flow'; pass --aspect with one of: coherence, fluency, length"),
         ("mean:coherence,length", {}, "do not: coherence on 1..5, length on 0..100; pass --scale LOW HIGH"),
-        ("mean:coherence,fluency", {"kind": "binary"}, "--kind binary does not go with it"),
+        ("mean:coherence,fluency", {"kind": "binary"}, "cannot be combined with --kind binary"),
     ],
 )
 def test_a_mean_that_cannot_be_is_refused(aspect: str, more: dict[str, Any], told: str) -> None:

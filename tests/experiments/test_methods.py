@@ -47,7 +47,7 @@ def test_error_spans_from_labels_to_a_report(
     ("arguments", "part"),
     [
         (("--annotator", "openai/a"), "it is an option of openlgauge"),
-        (("--as", "fluency"), "--as and --aspects go with the other methods"),
+        (("--as", "fluency"), "--as and --aspects are for the other methods"),
         (("--method", "openlgauge", "--as", "flunecy"), "did you mean"),
         (("--method", "openlgauge", "--as", "fluency", "--annotator", "a@9"), "between 0 and 2"),
         (("--method", "openlgauge", "--as", "fluency", "--annotator", "my model"), "cannot be saved"),

@@ -224,7 +224,7 @@ def test_storage_that_cannot_be_used_says_what_is_missing(
         refused = cli(*on_ray(rows, judge_file, out, server))
         assert (refused.code, told in " ".join(refused.err.split())) == (2, True), refused.err
     alone = cli("score", "memory://rows.jsonl", "--judge", judge_file, "--api-base", server.base)
-    assert (alone.code, "object storage goes with --on ray" in alone.err) == (2, True)
+    assert (alone.code, "object storage needs --on ray" in alone.err) == (2, True)
 
 
 class Vllm:
@@ -286,7 +286,7 @@ def test_a_model_inside_ray_is_asked_a_part_at_a_time(
     assert verdicts["r003"]["repaired"] or "answered at the second request" in verdicts["r003"]["notes"]
     assert "CUDA ran out of memory" in verdicts["r005"]["failure"]
     assert done.json["prompt_tokens"] > 0
-    assert "--engine goes with --on ray" in cli("score", out, "--judge", judge_file, "--engine", "vllm").err
+    assert "--engine needs --on ray" in cli("score", out, "--judge", judge_file, "--engine", "vllm").err
 
 
 def test_what_vllm_says_of_tokens_is_read(order: Order) -> None:

@@ -174,7 +174,7 @@ def test_what_is_wrong_says_the_aspect(compiled: Any, labels: dict[str, Labels])
         compiled(labels["clear"])
     with pytest.raises(OptionError, match="the judge is of clear, kind, the labels of clear"):
         compiled({"clear": labels["clear"]})
-    with pytest.raises(OptionError, match="each aspect is compiled by itself"):
+    with pytest.raises(OptionError, match="each aspect is compiled separately"):
         Compiler(search=None).run(judge(), labels["clear"], js.language_model("openai/fake"))
 
 

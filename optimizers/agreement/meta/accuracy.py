@@ -131,7 +131,7 @@ def _within(x: Vector, y: Vector, units: Units, epsilon: Vector) -> Drawn:
 
 
 def _normal(cell: Cell, x: Vector, y: Vector, units: Units, epsilon: Vector, how: How) -> None:
-    """Of so many documents that their mean is normal: no resamples are needed."""
+    """Of enough documents for a normal mean: no resamples are needed."""
     if how.over != "documents":
         cell.reason = f"no interval of accuracy over systems above {MANY:,} documents"
         return

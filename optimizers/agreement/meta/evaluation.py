@@ -209,7 +209,7 @@ def meta_evaluate(
     human: one score per row, or {aspect: scores}; rows without one (NaN) are left out and counted.
     documents, systems: ids, one per row.
     scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
-    on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, and says so.
+    on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
     given: uncalibrated, ratings, kinds, categories, decided, lengths and positions (see `Beside`), and options by name
         in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, interval, over, compare,
         compare_by, swap, sizes (see `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of

@@ -184,7 +184,7 @@ def scores_of(what: str, values: npt.ArrayLike) -> Vector:
     wrong = np.abs(array) > LARGEST
     if wrong.any():
         row = int(wrong.argmax())
-        raise LabelsError(f"{what}: row {row + 1} is {array[row]:g}, which is no score; mend it, or leave it empty")
+        raise LabelsError(f"{what}: row {row + 1} is {array[row]:g}, which is no score; correct it, or leave it empty")
     return array
 
 

@@ -101,7 +101,7 @@ def calibrations(
 
 
 def assumed_on_scale(rows: Sequence[Mapping[str, Any]], on_scale: Collection[str] | None) -> list[str]:
-    """The note that names the judges whose scale nobody gave."""
+    """The note that names the judges whose scale was not given."""
     names = dict.fromkeys(str(row["judge"]) for row in rows if on_scale is None and row.get("reason") is None)
     if not names:
         return []

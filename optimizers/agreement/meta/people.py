@@ -63,7 +63,7 @@ def _table(aspect: Aspect, ratings: npt.ArrayLike) -> Vector:
     if table.ndim != 2 or len(table) != len(aspect.rows):
         raise LabelsError(f"ratings of {aspect.name!r}: expected {len(aspect.rows)} rows of raters, got {table.shape}")
     if (np.abs(table) > LARGEST).any():
-        raise LabelsError(f"ratings of {aspect.name!r}: a rating is infinite; mend it, or leave it empty")
+        raise LabelsError(f"ratings of {aspect.name!r}: a rating is infinite; correct it, or leave it empty")
     return np.asarray(table[aspect.rows])
 
 

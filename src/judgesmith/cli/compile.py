@@ -185,7 +185,7 @@ def _tell_result(run: CompileRun, report: CompileReport, made: Judge, labels: La
 
 
 def _exit_code(report: CompileReport, logged: Logged | None, *, as_json: bool) -> int:
-    """0, or 1 where no held-out row got a score or MLflow failed, which is said."""
+    """0, or 1 where no held-out row got a score or MLflow failed, with a message."""
     from ..experiments.console import err, out
 
     unlogged = logged is not None and logged.error is not None

@@ -139,7 +139,7 @@ def _tell(
 
 
 def _exit_code(report: AspectsReport, problems: list[str]) -> int:
-    """0, or 1 where no held-out row got a score for an aspect or MLflow failed, which is said."""
+    """0, or 1 where no held-out row got a score for an aspect or MLflow failed, with a message."""
     from ..experiments.console import err
 
     for problem in problems:

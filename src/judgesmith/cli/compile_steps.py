@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def tell_labels(labels: Sequence[Labels]) -> None:
-    """What was understood of a file, for one aspect or for several of its aspects; the same is said once."""
+    """What was understood of a file, for one aspect or for several of its aspects; what they share is shown once."""
     from ..experiments.console import out
     from ..signatures.values import Scale
 
@@ -40,7 +40,7 @@ def _whence(labels: Labels) -> str:
 
 
 def _understood(labels: Labels, *, several: bool) -> list[str]:
-    """What became of the file's rows and columns, a line each: what is as usual is not said."""
+    """How the file's rows and columns were read, a line each, where it is not as usual."""
     from ..datasets.loading import rows_in_words
 
     account = labels.account

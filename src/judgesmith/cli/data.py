@@ -130,7 +130,7 @@ def fetch_sets(
         err.print(f"{card.name}: {_licence(card)}", markup=False, style="yellow" if card.restriction else None)
     if wanted and not yes:
         if not _asks():
-            raise OptionError("there is nobody to ask about the licences above; pass --yes to accept them")
+            raise OptionError("the licences above cannot be confirmed without a terminal; pass --yes to accept them")
         if not typer.confirm(f"Fetch {', '.join(card.name for card in wanted)}?", err=True):
             err.print("nothing was fetched")
             raise typer.Exit(1)

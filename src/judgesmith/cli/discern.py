@@ -334,7 +334,7 @@ def _judge_all(
 
 @dataclass(frozen=True, slots=True)
 class _Tested:
-    """What came of it."""
+    """The result, as JSON or as tables."""
 
     texts: Texts
     results: list[JudgeResult]
@@ -418,7 +418,7 @@ def _notes_of_task(results: Sequence[JudgeResult], how: DiscernOptions) -> list[
     if how.form == "paper" and any(len(result.metrics) > 1 for result in results):
         notes.append(
             "without 1/M, several metrics make p as many times too small: a judge that guesses passes D = 1 far more "
-            "often than in 5 % of the perturbations; p Holm, and what a judge is said to see, rest on the normalised p"
+            "often than in 5 % of the perturbations; p Holm, and what a judge notices, rest on the normalised p"
         )
     return notes
 

@@ -181,8 +181,8 @@ def evaluate(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What is told beside agreement: what judging cost, agreement without deferred rows, and whether a judge may take a
-    rater's place, by judge."""
+    """What is shown beside agreement: what judging cost, agreement without deferred rows, and whether a judge may take
+    a rater's place, by judge."""
 
     live: Sequence[LiveRun]
     rest: list[dict[str, Any]]
@@ -211,7 +211,7 @@ def _judge_live(
 
     if not data.live:
         return []
-    # People as their own judge: what cannot be evaluated at all is said before a call is paid for.
+    # People as their own judge: what cannot be evaluated is refused before a call is paid for.
     meta_evaluate(
         {"people": data.human}, data.human, documents=data.documents, systems=data.systems,
         options=how.model_copy(update={"rounds": 0, "threshold": None}),

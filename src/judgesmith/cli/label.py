@@ -67,7 +67,7 @@ def label(
     ] = None,
     aspect: Annotated[str | None, typer.Option(help="What is rated, for example coherence.")] = None,
     guidelines: Annotated[
-        Path | None, typer.Option(help="A text that stands beside every row.", metavar="FILE")
+        Path | None, typer.Option(help="A text that is shown beside every row.", metavar="FILE")
     ] = None,
     rater: Annotated[str | None, typer.Option(help="Who labels; asked on the page where not given.")] = None,
     store: Annotated[
@@ -112,7 +112,7 @@ def label(
 
 
 def _run(wanted: Wanted, export: Path | None, page: Callable[[Opened], None] | None, as_json: bool) -> None:
-    """The labels taken on the page, if there is one, then what came of them."""
+    """The labels taken on the page, if there is one, then a summary."""
     from ..experiments.console import err, out, print_json
     from ..experiments.labelling.export import check_export
     from ..experiments.labelling.run import open_store
@@ -164,7 +164,7 @@ def _require_server() -> None:
 
 
 def _told(found: dict[str, Any]) -> list[str]:
-    """What came of it, in a few lines."""
+    """A summary in a few lines."""
     told = [f"{found['labels']} labels on {found['rows']} rows, kept in {found['store']}"]
     for one in found["raters"]:
         again = "" if one["same"] is None else f", the same answer twice on {one['same']:.0%} of {one['twice']}"

@@ -123,7 +123,7 @@ def _run() -> int:
 
 def _say(*lines: str) -> int:
     """A line on stderr, or several for several problems at once, and the exit code for an error."""
-    with suppress(OSError):  # nobody is left to be told
+    with suppress(OSError):  # the reader has gone
         sys.stderr.write("".join(f"{one_line(line)}\n" for line in lines))
     return ERROR
 

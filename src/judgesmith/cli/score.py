@@ -159,13 +159,13 @@ def _refuse_without_ray(engine: WhichEngine | None, *files: str) -> None:
     from ..experiments.storage import is_address
 
     if engine is not None:
-        raise OptionError("--engine goes with --on ray")
+        raise OptionError("--engine needs --on ray")
     if far := next(filter(is_address, files), None):
-        raise OptionError(f"{far}: object storage goes with --on ray")
+        raise OptionError(f"{far}: object storage needs --on ray")
 
 
 def _beside(rows: str) -> str:
-    """Where the scores of a file stand, if nothing else is said."""
+    """Where the scores of a file are written by default."""
     name = Path(rows).name
     return rows.removesuffix(name) + Path(name.removesuffix(".gz")).stem + ".scored.jsonl"
 

@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
 def serve(
     judges: Annotated[list[str], typer.Argument(metavar="JUDGE...", help="Saved judges: FILE or NAME=FILE.")],
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any free one, which is said.", min=0, max=65535)] = 8000,
+    port: Annotated[int, typer.Option(help="0: any free one, which is printed.", min=0, max=65535)] = 8000,
     workers: Annotated[
         int,
         typer.Option(help="Processes, about one a core; they share --queue, --concurrency and --rpm.", min=1),

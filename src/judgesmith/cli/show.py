@@ -99,7 +99,7 @@ def _identity(version: Version, saved: Mapping[str, Any]) -> list[tuple[str, str
 
 
 def _print_aspects(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version) -> None:
-    """A judge of several aspects: what they have in common, agreement of each, then each by itself."""
+    """A judge of several aspects: what they have in common, agreement of each, then each alone."""
     from ..programs.several_aspects import MEAN
 
     common = [
@@ -123,7 +123,7 @@ def _print_aspects(path: Path, judge: Judge, saved: Mapping[str, Any], version: 
 
 
 def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Version | None) -> None:
-    """version: None for a part of a judge whose version is said."""
+    """version: None for a part of a judge whose version is shown."""
     from ..programs import artifact
 
     provenance = {name: part for name, part in saved["provenance"].items() if part is not None}

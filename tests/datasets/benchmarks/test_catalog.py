@@ -513,7 +513,7 @@ def test_the_data_folder_goes_before_the_cache(folder: Path):
 
 def test_a_data_folder_that_does_not_exist_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("JUDGESMITH_DATA", str(tmp_path / "typo"))
-    with pytest.raises(LabelsError, match=r"JUDGESMITH_DATA: there is no folder .*typo; mend the path or unset"):
+    with pytest.raises(LabelsError, match=r"JUDGESMITH_DATA: there is no folder .*typo; correct the path or unset"):
         locate("bench/wiki_da")
 
 
@@ -649,7 +649,7 @@ def test_a_missing_file_beside_the_rows_is_told_from_one_that_does_not_exist(
 )
 def test_a_damaged_line_beside_the_rows_is_named(line: dict[str, Any], why: str, folder: Path):
     write_jsonl(folder / "sfres.metrics.jsonl", [{"id": "a", "metrics": {"m": 1}}, line])
-    with pytest.raises(LabelsError, match=f"^sfres.metrics.jsonl, {why}; mend|^sfres.metrics.jsonl, {why}"):
+    with pytest.raises(LabelsError, match=f"^sfres.metrics.jsonl, {why}; correct|^sfres.metrics.jsonl, {why}"):
         load_metrics("sfres")
 
 

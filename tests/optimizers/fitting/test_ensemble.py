@@ -377,7 +377,7 @@ def test_held_out_rows_are_paid_for_before_the_search(
             "zepo: it chooses a wording without labels",
         ),
         ({"candidates": 0}, "random-search: it tries nothing but"),
-        ({"judge": js.PairS("fluency")}, "does not go with pairs"),
+        ({"judge": js.PairS("fluency")}, "cannot be used with pairs"),
     ],
 )
 def test_what_cannot_become_an_ensemble_is_refused_before_a_call(

@@ -212,7 +212,7 @@ def test_damage_costs_the_entry_and_failure_the_store_not_the_run(
     with caplog.at_level(logging.WARNING):
         assert engine.run(store.get_or_write(KEY, write))[0] == SET
     assert write.calls == 1
-    assert len([r for r in caplog.records if "written anew" in r.message]) == 1
+    assert len([r for r in caplog.records if "written again" in r.message]) == 1
 
 
 # Files
