@@ -160,7 +160,7 @@ class Marks:
             raise ValueError(f"{_cut(cell)} is a date, perhaps a rating such as 4/5 that a spreadsheet took for one; "
                              "format the column as text and type it again")  # fmt: skip
         known = ", ".join(self.names or list(self.values)[:8])
-        raise ValueError(f"{_cut(cell)} is none of {known}; correct it, or give all words with --categories")
+        raise ValueError(f"{_cut(cell)} is not one of {known}; correct it, or give all words with --categories")
 
 
 def _has_digit(word: str) -> bool:

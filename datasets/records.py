@@ -557,7 +557,7 @@ def read_ratings(
 
 def _number(value: Any, decimal_comma: bool) -> float:
     if isinstance(value, (bool, np.bool_)):
-        raise ValueError(f"{str(value).lower()} is no number; write 1 for true and 0 for false, or remove the row")
+        raise ValueError(f"{str(value).lower()} is not a number; write 1 for true and 0 for false, or remove the row")
     if isinstance(value, str):
         text = value.strip()
         if _DECIMAL_COMMA.fullmatch(text):
@@ -565,12 +565,12 @@ def _number(value: Any, decimal_comma: bool) -> float:
                 raise ValueError(f"{value!r} could be a decimal comma or two ratings; write {text.replace(',', '.')}")
             text = text.replace(",", ".")
         if not _NUMBER.fullmatch(text) and text.lower().lstrip("+-") not in ("nan", "inf", "infinity"):
-            raise ValueError(f"{value!r} is no number; write a number or remove the row")
+            raise ValueError(f"{value!r} is not a number; write a number or remove the row")
         value = text
     try:
         number = float(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{value!r} is no number; write a number or remove the row") from None
+        raise ValueError(f"{value!r} is not a number; write a number or remove the row") from None
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):

@@ -110,7 +110,7 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
             problems.append(_Problem(number, _first(error)))
             continue
         if made.id in seen:
-            problems.append(_Problem(number, f"the id {made.id[:40]!r} stands in line {seen[made.id]}, too"))
+            problems.append(_Problem(number, f"the id {made.id[:40]!r} is also in line {seen[made.id]}"))
             continue
         seen[made.id] = number
         found.append((made, made.row(number)))

@@ -293,4 +293,4 @@ def _criterion(entry: Any, where: str) -> Criterion:
         ((name, definition),) = entry.items()
         if isinstance(name, str) and isinstance(definition, str) and name.strip() and definition.strip():
             return Criterion(re.sub(r"^([-*•]|\d+[.)])\s+", "", name.strip()), " ".join(definition.split()))
-    raise OptionError(f"{where}: {str(entry)[:80]!r} is no criterion; {CRITERIA_FORMS}")
+    raise OptionError(f"{where}: {str(entry)[:80]!r} is not a criterion; {CRITERIA_FORMS}")

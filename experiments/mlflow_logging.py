@@ -283,7 +283,7 @@ def mlflow_scorer(
     row without a score has an `error` that says why and the value None, never 0; MLflow leaves it out of the mean.
 
     Raises: MissingExtraError without MLflow; OptionError for a judge that ranks the outputs of a document among each
-    other and so cannot judge one alone; ArtifactError for a file that is no judge; ModelError without a model.
+    other and so cannot judge one alone; ArtifactError for a file that is not a judge; ModelError without a model.
     """
     scorers = mlflow_part("mlflow.genai.scorers", "mlflow_scorer")
     entities = mlflow_part("mlflow.entities", "mlflow_scorer")

@@ -190,7 +190,7 @@ def _judge_there(path: Path) -> str | None:
         return artifact.fingerprint_of(artifact.read(path))
     except JudgesmithError as error:
         raise OptionError(
-            f"-o {path} is there and is no judge, so it is not overwritten ({error}); name another file, or delete it"
+            f"-o {path} exists and is not a judge, so it is not overwritten ({error}); name another file, or delete it"
         ) from None
 
 

@@ -243,7 +243,7 @@ def score_on_ray(
     parts = f"{output}.parts" if joined else str(output)
     there = Storage(output).size() is not None if isinstance(output, str) else output.exists()
     if joined and there and not overwrite:
-        raise OptionError(f"{output} is there and complete; give another -o, or --overwrite")
+        raise OptionError(f"{output} exists and is complete; give another -o, or --overwrite")
     stored = parts if isinstance(output, str) else None
     # What stands on other machines is not seen here: one command at a time on this one.
     folder = Path(parts).resolve() if stored is None else _own_folder(parts)

@@ -171,7 +171,7 @@ class JsonlSink:
                     why = "no JSON object"
                 if not isinstance(record, dict):
                     raise OptionError(
-                        f"{self.path.name}, line {number}: {why}; this is no output of `judgesmith score`. "
+                        f"{self.path.name}, line {number}: {why}; this is not an output of `judgesmith score`. "
                         "Give another -o, or --overwrite"
                     )
                 yield record
@@ -217,7 +217,7 @@ class CsvSink:
             rows = csv.DictReader(file)
             if not set(self._header or ()) >= self.KNOWN_BY:
                 raise OptionError(
-                    f"{self.path.name} is no output of `judgesmith score`; give another -o, or --overwrite"
+                    f"{self.path.name} is not an output of `judgesmith score`; give another -o, or --overwrite"
                 )
             for row in rows:
                 failure = row["judge_failure"] or None
@@ -417,7 +417,7 @@ def score_file(
     raw: bool = False,
     watch: Watch | None = None,
 ) -> ScoreSummary:
-    """Judge every row of a file. existing: an output that is there already is continued, if the same judge wrote it
+    """Judge every row of a file. existing: an output that exists already is continued, if the same judge wrote it
     from the same rows; or it is overwritten, or its failed rows are judged again. A judge of whole documents (`PairS`)
     takes all rows together: an output that is not finished is then written again, with calls answered before taken from
     the disk.
@@ -584,7 +584,7 @@ def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] 
     """Raises OptionError unless `old` is what this judge wrote for this very row."""
     verdict = old.get("verdict")
     if not isinstance(verdict, dict) or not {"failure", "repaired"} <= set(verdict) or not {"id", "judge"} <= set(old):
-        raise OptionError(f"{output.name} is no output of `judgesmith score`; give another -o, or --overwrite")
+        raise OptionError(f"{output.name} is not an output of `judgesmith score`; give another -o, or --overwrite")
     if old["judge"] != mark:
         raise OptionError(
             f"{output.name} was written by judge {old['judge']}, this one is {mark}; give another -o, or --overwrite"

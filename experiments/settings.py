@@ -51,9 +51,9 @@ WITHOUT: Mapping[str, Mapping[str, Any]] = {
 class JudgeInWords(Options):
     """What is judged, in the user's words."""
 
-    task: str = option("", "What is judged, in your words, in place of inferring it.")
+    task: str = option("", "What is judged, in your words, instead of inferring it.")
     criteria: Path | None = option(
-        None, "Your criteria in place of inferred ones: lines `name: definition`, or JSON or YAML."
+        None, "Your criteria instead of inferred ones: lines `name: definition`, or JSON or YAML."
     )
     aspect_file: Path | None = option(None, "A YAML file that adds aspects to the library or changes some.")
 
@@ -181,7 +181,7 @@ def _plain_names(given: str, value: Any, source: str) -> Iterable[tuple[str, Any
     if name == "without":
         for part in _several(value):
             if part not in WITHOUT:
-                raise OptionError(f"{source} without: {part!r} is none of {', '.join(WITHOUT)}")
+                raise OptionError(f"{source} without: {part!r} is not one of {', '.join(WITHOUT)}")
             yield from WITHOUT[part].items()
     elif name == "no_cache":
         yield "cache", not _is_yes(value)

@@ -272,7 +272,7 @@ class Synthesis:
 
     def _refuse_other(self) -> None:
         if self.output.exists() and not self.output.read_bytes()[:60].startswith(b'{"format":"judgesmith.synthetic/'):
-            raise OptionError(f"-o {self.output} is there and holds no synthetic examples; name another file")
+            raise OptionError(f"-o {self.output} exists and holds no synthetic examples; name another file")
 
     def _mark(self, rows: Sequence[Row]) -> str:
         told = json.dumps([[row.id, row.source, row.output] for row in rows])

@@ -465,7 +465,7 @@ def _content(path: Path) -> str:
     try:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
-            raise ValueError("it is no regular file")
+            raise ValueError("it is not a regular file")
         if about.st_size > LARGEST:
             raise ArtifactError(f"{path.name}: {about.st_size:,} bytes; a judge has at most {LARGEST:,}")
         with os.fdopen(number, "rb", closefd=False) as file:
@@ -501,9 +501,9 @@ def _read(path: Path) -> Artifact:
     except FileNotFoundError:
         raise ArtifactError(f"{path}: no such file; `judgesmith compile LABELS -o {path.name}` makes one") from None
     except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
-        raise ArtifactError(f"{path.name} is no judge: {_plain(str(error))}") from None
+        raise ArtifactError(f"{path.name} is not a judge: {_plain(str(error))}") from None
     if not isinstance(data, dict) or "format" not in data:
-        raise ArtifactError(f'{path.name} is no judge: it has no "format"')
+        raise ArtifactError(f'{path.name} is not a judge: it has no "format"')
     if data["format"] != FORMAT:
         raise ArtifactError(
             f"{path.name} has format {_plain(str(data['format']))[:60]!r}; this judgesmith reads {FORMAT!r}. "
@@ -619,7 +619,7 @@ def take_settings(judge: Judge, state: Mapping[str, Any]) -> None:
     try:
         data = _Settings.model_validate_json(json.dumps(state, allow_nan=False))
     except (ValidationError, ValueError, TypeError, RecursionError) as error:
-        raise ArtifactError(f"this is no state of a judge: {_first_problem(error)}") from None
+        raise ArtifactError(f"this is not a state of a judge: {_first_problem(error)}") from None
     if data.program.kind != judge.kind:
         raise ArtifactError(f"the state is that of a {data.program.kind[:80]} judge, and this is a {judge.kind} judge")
     scale = Scale(data.scale.low, data.scale.high)
@@ -649,7 +649,7 @@ def load(
 
     api_base: where the model is, the same as `connection=Connection(api_base=…)`.
 
-    Raises ArtifactError for a file that is no judge, ModelError where the model cannot be used.
+    Raises ArtifactError for a file that is not a judge, ModelError where the model cannot be used.
     """
     if api_base is not None:
         connection = replace(connection or Connection(), api_base=api_base)

@@ -67,7 +67,7 @@ class Aspect(_Checked):
         """What a high score means, for comparisons with other numbers."""
         if self.negative:
             return (
-                f"More {self.name} is worse: the best score means that there is none. Turn round human scores that"
+                f"More {self.name} is worse: the best score means that there is none. Reverse human scores that"
                 " count how much of it there is"
             )
         return f"More {self.name} is better"

@@ -13,7 +13,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
     """Write to a temporary file beside `path`, then rename. The folder is made where it is missing.
 
     A text is written as UTF-8, lone surrogates as their escapes (`\\ud800`). An old file keeps its permissions, a link
-    its target; what is no regular file (a pipe, a device) is written to. Raises OSError; `path` is then as it was.
+    its target; what is not a regular file (a pipe, a device) is written to. Raises OSError; `path` is then as it was.
     """
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -671,7 +671,7 @@ def rows_of(rows: Any) -> Iterable[Any]:
         named = [str(name) for name in rows.columns]
         if not {"output", "messages"} & set(named):
             raise OptionError(
-                f"the table's columns are {', '.join(named)}; the judged text stands in 'output' (rename it: "
+                f"the table's columns are {', '.join(named)}; the judged text belongs in 'output' (rename it: "
                 'df.rename(columns={"response": "output", "prompt": "source"}))'
             )
         made: Iterable[Any] = rows.to_dict("records")

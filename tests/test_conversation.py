@@ -85,7 +85,7 @@ def test_a_table_is_rows() -> None:
     import pandas as pd
 
     assert list(rows_of(pd.DataFrame({"output": ["a"], "source": ["s"]}))) == [{"output": "a", "source": "s"}]
-    with pytest.raises(OptionError, match="columns are prompt, response; the judged text stands in 'output'"):
+    with pytest.raises(OptionError, match="columns are prompt, response; the judged text belongs in 'output'"):
         rows_of(pd.DataFrame({"prompt": ["p"], "response": ["r"]}))
     for wrong in ("rows.csv", {"output": "a"}):
         with pytest.raises(OptionError, match="score_many takes rows"):

@@ -91,7 +91,7 @@ def test_a_name_or_alias_is_taken_once_and_by_a_class_defined_anew() -> None:
     things = registry()
     things.register(Plain)
     for clash in ({"name": "plain"}, {"name": "simple"}, {"name": "new", "aliases": ("other", "plain")}):
-        with pytest.raises(OptionError, match=r"is there already: .*Plain"):
+        with pytest.raises(OptionError, match=r"exists already: .*Plain"):
             things.register(type("Other", (), {"about": "x", **clash}))
         assert things.names() == ("plain",)
     anew = type("Plain", (), {"name": "plain", "about": "x", "__module__": __name__})
@@ -103,7 +103,7 @@ def test_objects_are_parts_too() -> None:
     things = registry()
     assert things.register(Set("one")) == Set("one")
     things.register(Set("one"))  # its module was imported anew
-    with pytest.raises(OptionError, match=r"'one' is there already: .*\.Set$"):
+    with pytest.raises(OptionError, match=r"'one' exists already: .*\.Set$"):
         things.register(Set("one", "another set"))
     with pytest.raises(OptionError, match=r"\.Set is no thing: it needs `name` and `about`"):
         things.register(Set("two", about=""))
@@ -176,7 +176,7 @@ def test_a_plug_in_is_a_part_like_any_other(installed: Callable[..., None]) -> N
         ("class Broken(", "SyntaxError: "),
         ("x = 1", "AttributeError: "),
         ("class Part:\n    name = 'part'", "OptionError: "),
-        ("class Part:\n    name = 'plain'\n    about = 'takes the name of another'", "is there already: "),
+        ("class Part:\n    name = 'plain'\n    about = 'takes the name of another'", "exists already: "),
         ("from judgesmith import parts\nclass Part:\n    name = 'p'\n    about = 'a'\n    class Options(parts.Options):"
          "\n        n: int = 1", "option 'n' has no help"),
         ("Part = 7", "OptionError: builtins.int is no thing"),

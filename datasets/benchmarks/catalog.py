@@ -427,7 +427,7 @@ def _beside(name: str, extra: str, key: str) -> Iterator[tuple[str, dict[str, An
         where = f"{file}, record {number}"
         found = record.get(key)
         if not isinstance(found, str) or found in seen:
-            what = "is there twice" if isinstance(found, str) else "is missing"
+            what = "appears twice" if isinstance(found, str) else "is missing"
             raise LabelsError(f"{where}: {key} {f'{found!r} ' if found is not None else ''}{what}; correct the file")
         seen.add(found)
         yield found, record, where
@@ -447,6 +447,6 @@ def _numbers(record: Mapping[str, Any], field: str, where: str) -> dict[str, flo
     numbers = {}
     for name, number in value.items():
         if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float))):
-            raise LabelsError(f"{where}: {name} is {number!r}, which is no number; correct the file")
+            raise LabelsError(f"{where}: {name} is {number!r}, which is not a number; correct the file")
         numbers[name] = math.nan if number is None else float(number)
     return numbers

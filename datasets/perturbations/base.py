@@ -64,7 +64,7 @@ class Amounts:
 
     def __post_init__(self) -> None:
         if self.task != "relative" and self.task not in PAPER:
-            raise OptionError(f"amount {self.task!r} is none of relative, {', '.join(PAPER)}")
+            raise OptionError(f"amount {self.task!r} is not one of relative, {', '.join(PAPER)}")
 
     def count(self, unit: Literal["character", "word"], degree: Degree, there: int) -> int:
         """How many of the `there` characters or words to change, at least 1. Raises Unperturbable for a text so short

@@ -140,7 +140,7 @@ class EntitiesByRules(Perturbation):
     """Names (by their capitals), values of a structured source, and numbers, replaced by those of other documents."""
 
     name: ClassVar[str] = "entities-rules"
-    about: ClassVar[str] = "names and numbers of other documents in place of its own"
+    about: ClassVar[str] = "names and numbers of other documents instead of its own"
     level: ClassVar[Level] = "word"
     needs: ClassVar[tuple[Need, ...]] = ("others",)
     stands_for: ClassVar[str] = "entities-lm"

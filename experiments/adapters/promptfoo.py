@@ -75,7 +75,7 @@ def judged(output: Any, variables: Mapping[str, Any], config: Mapping[str, Any])
 
 def _post(base: str, body: bytes) -> dict[str, Any]:
     if not base.startswith(("http://", "https://")):
-        raise ValueError(f"url {base!r} is no http(s) address")
+        raise ValueError(f"url {base!r} is not an http(s) address")
     headers = {"Content-Type": "application/json"}
     if key := os.environ.get("JUDGESMITH_API_KEY"):
         headers["Authorization"] = f"Bearer {key}"

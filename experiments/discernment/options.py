@@ -46,7 +46,7 @@ class DiscernOptions(LimitOptions):
         "cache of calls; -o keeps what was asked.",
         ge=1,
     )
-    criteria: bool = option(False, "The judge's criteria, or its aspects, are its metrics, in place of its score.")
+    criteria: bool = option(False, "The judge's criteria, or its aspects, are its metrics, instead of its score.")
     weights: Path | None = option(
         None,
         "Experts' weight of each metric by perturbation, .csv or .json, or a folder of filled-in forms, one an expert; "

@@ -177,7 +177,7 @@ class Book:
     def _read(cls, path: Path, settings: dict[str, Any]) -> Book:
         _drop_half_line(path)
         book = cls(settings, path=path)
-        other = f"{path.name} is no output of `judgesmith discern`; give another -o, or --overwrite"
+        other = f"{path.name} is not an output of `judgesmith discern`; give another -o, or --overwrite"
         for number, record in json_lines(path):
             kind = record.pop("type", None)
             try:

@@ -45,7 +45,7 @@ def write_form(path: Path, metrics: Sequence[str], perturbations: Sequence[Pertu
     if kind not in (".csv", ".html"):
         raise OptionError(f"--weights-form {path}: a form is .csv or .html")
     if path.exists():
-        raise OptionError(f"--weights-form {path} is there already; name a new file")
+        raise OptionError(f"--weights-form {path} exists already; name a new file")
     if len(metrics) < 2:
         raise OptionError("--weights-form: there is nothing to weigh with fewer than two metrics; give --preset, for "
                           "example dhp/summeval, or --metrics TASK/ASPECT,TASK/ASPECT")  # fmt: skip
@@ -191,7 +191,7 @@ class _File:
         if self.known and name.partition(":")[0] not in self.known:
             raise self._wrong(f"there is no perturbation {name!r}{nearest(name, self.known)}", where)
         if name in self.table and not more:
-            raise self._wrong(f"{name!r} is there twice", where)
+            raise self._wrong(f"{name!r} appears twice", where)
         weights = self.table.setdefault(name, {})
         for column, cell in row.items():
             metric = column.strip()
@@ -203,7 +203,7 @@ class _File:
             weight = _weight(cell)
             if math.isnan(weight):
                 raise self._wrong(
-                    f"{cell!r} is no weight; give a number of at least 0, or an x", f"{where}, column {metric!r}"
+                    f"{cell!r} is not a weight; give a number of at least 0, or an x", f"{where}, column {metric!r}"
                 )
             if weight or cell not in ("", None):
                 weights[metric] = weight

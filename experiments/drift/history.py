@@ -105,7 +105,7 @@ def read(path: Path) -> list[Run]:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"])) or "the line"
             raise LabelsError(
-                f"{path.name}, line {number}: {where[:80]}: {first['msg'][:200]}; this is no history of `judgesmith "
+                f"{path.name}, line {number}: {where[:80]}: {first['msg'][:200]}; this is not a history of `judgesmith "
                 "watch`, name another with --history"
             ) from None
         if not len(run.ids) == len(run.scores) == len(run.words):

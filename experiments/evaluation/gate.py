@@ -39,7 +39,7 @@ class Gate:
                 f"sample.kendall>=0.3; the coefficients are {', '.join(COEFFICIENTS)}"
             )
         if level and level[0] not in LEVELS:
-            raise OptionError(f"--fail-under {text!r}: level {level[0]!r} is none of {', '.join(LEVELS)}")
+            raise OptionError(f"--fail-under {text!r}: level {level[0]!r} is not one of {', '.join(LEVELS)}")
         high = 3.0 if name == "q" else 1.0
         low = 0.0 if "accuracy" in name or name in ("auc", "pairwise") else -high
         if name in DECIDED and level and level[0] != LEVEL_OF[name]:

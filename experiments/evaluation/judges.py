@@ -82,7 +82,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     """Read and join everything by id; the first file (or `labels`) gives the rows and human ratings.
 
     Saved judges are checked and wait in `live` for `judge_live`. Raises LabelsError for a file, a column or an id that
-    is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is no judge.
+    is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is not a judge.
     """
     labels = wanted.labels
     specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
@@ -172,7 +172,7 @@ def _metric_file(path: Path) -> _Table:
         if "id" not in record or not isinstance(values, Mapping):
             raise LabelsError(f'{path.name}, line {number}: expected {{"id": …, "metrics": {{name: value}}}}')
         if found.setdefault(str(record["id"]), values) is not values:
-            raise LabelsError(f"{path.name}, line {number}: id {record['id']!r} stands in it twice")
+            raise LabelsError(f"{path.name}, line {number}: id {record['id']!r} appears twice in it")
     return path.name, found
 
 
@@ -232,7 +232,7 @@ def _judge(
 
 def _artifacts(spec: Spec, aspects: Sequence[str], columns: Sequence[str]) -> dict[str, Path]:
     """The saved judge's file for each aspect, none where `--judge` names a column. Raises ArtifactError for a .json
-    file that is not there or is no judge."""
+    file that is not there or is not a judge."""
     if not spec.column.lower().endswith(".json") or spec.column in columns:
         return {}
     found = {aspect: Path(spec.column.replace(ASPECT, aspect.removeprefix("zscores."))) for aspect in aspects}

@@ -145,7 +145,7 @@ def _compare_scales(
     if other:
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
         joined.notes.append(
-            f"{name} scores on {judge.scale}, people's {some(other)} on {some(scales)}: correlations do not depend on "
+            f"{name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend on "
             "that, errors on the scale and --threshold do; --scale LOW HIGH corrects a scale that was inferred wrongly"
         )
     if not other:
@@ -167,5 +167,7 @@ def _matched(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) ->
     same = plain_name(compiled)
     other = [a for a, part in found.items() if part is None and plain_name(a) != same]
     if compiled and compiled not in GENERAL and other:
-        joined.notes.append(f"{name} was compiled for {compiled!r}; it is compared with people's {some(other)} here")
+        joined.notes.append(
+            f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(other)} here"
+        )
     return found

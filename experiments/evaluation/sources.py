@@ -264,8 +264,8 @@ def own_categories(
             joined.decided.setdefault(judge, {})[aspect] = places
         elif words := list(dict.fromkeys(str(word) for word, _ in said if word)):
             joined.notes.append(
-                f"{judge} has the categories {some(words)}, people's {aspect!r} {some(marks.names)}: its scores are "
-                "compared"
+                f"{judge} has the categories {some(words)}, human ratings of {aspect!r} {some(marks.names)}: "
+                "its scores are compared"
             )
 
 

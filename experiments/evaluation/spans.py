@@ -85,7 +85,7 @@ class SpanReport:
         out.print(table)
         out.print(
             f"{_count(found.texts, 'text')}, {_count(found.predicted, 'predicted span')} of which"
-            f" {_cell(found.touching)} touch one of people's, {_count(found.gold, 'span')} of people of which"
+            f" {_cell(found.touching)} touch a human one, {_count(found.gold, 'span')} of people of which"
             f" {_cell(found.found)} are touched",
             markup=False,
         )
@@ -249,9 +249,9 @@ def _notes(
     if seen:
         yield f"{seen} of the rows were used to compile the judge; agreement on them says little. Leave them out"
     if not any(predicted.values()):
-        yield "no verdict has an error: does this judge give error spans at all?"
+        yield "no verdict has an error: does this judge give error spans?"
     if misshapen:
-        yield f"{misshapen} entries of verdicts' errors are no objects and were passed over"
+        yield f"{misshapen} entries of verdicts' errors are not objects and were passed over"
     yield from agreement.notes
 
 

@@ -63,5 +63,5 @@ def matched(joined: Judged, name: str, aspects: Iterable[str]) -> dict[str, str 
     }
     if by_name and not found:
         told = ", ".join(map(repr, by_name.values()))
-        joined.notes.append(f"{name} judged {told}; its score is compared with people's {some(joined.human)} here")
+        joined.notes.append(f"{name} judged {told}; its score is compared with human {some(joined.human)} here")
     return found or dict.fromkeys(joined.human, None)

@@ -126,7 +126,7 @@ def _guidelines(path: Path) -> str:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise LabelsError(f"{path}: is no text in UTF-8; save the guidelines as plain text or Markdown") from None
+        raise LabelsError(f"{path}: is not a text in UTF-8; save the guidelines as plain text or Markdown") from None
     except OSError as error:
         raise LabelsError(f"{path}: the guidelines cannot be read ({error.strerror}); check --guidelines") from None
     if len(text) > LONGEST_GUIDELINES:

@@ -73,7 +73,7 @@ class Store:
         except OSError as error:
             raise LabelsError(f"{path}: cannot be opened ({error.strerror}); name another file with --store") from None
         except sqlite3.Error as error:
-            raise LabelsError(f"{path}: is no store of labels ({error}); name another file with --store") from None
+            raise LabelsError(f"{path}: is not a store of labels ({error}); name another file with --store") from None
 
     def _prepare(self) -> None:
         db = self._db

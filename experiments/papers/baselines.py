@@ -71,9 +71,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--columns", default="", help="published metrics of the set, separated by commas")
     parser.add_argument("--no-direct", action="store_true")
-    parser.add_argument(
-        "--source", action="store_true", help="the source stands for the reference, where there is none"
-    )
+    parser.add_argument("--source", action="store_true", help="the source serves as the reference where there is none")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args(arguments)

@@ -93,7 +93,7 @@ class CountingProxy:
             return 400, _error("answers in pieces (stream) are not counted here; ask for whole ones")
         answers = body.get("n") or 1
         if not isinstance(answers, int) or answers < 1:
-            return 400, _error(f"n={answers!r} is no number of answers")
+            return 400, _error(f"n={answers!r} is not a number of answers")
         with self._lock:
             phase, counted = self.phase, self.counted[self.phase]
             if counted.calls + answers > self._limits[phase]:

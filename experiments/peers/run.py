@@ -162,7 +162,7 @@ def _checked(result: Any, rows: int) -> dict[str, Any]:
     if not isinstance(scores, list) or not isinstance(reasons, list) or len(scores) != rows or len(reasons) != rows:
         raise PeerFailed(f"its result has no score or reason for each of the {rows} held-out rows")
     if not all(s is None or (isinstance(s, int | float) and math.isfinite(s)) for s in scores):
-        raise PeerFailed("its result has a score that is no number")
+        raise PeerFailed("its result has a score that is not a number")
     return result
 
 

@@ -215,7 +215,7 @@ def _differences(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
 def _on_scale(result: MetaEvaluation, levels: Mapping[str, str]) -> _Table:
     return _Table(
         "On the scale itself",
-        "In points of people's scale: mean absolute error, bias (above 0: lenient), root mean squared error.",
+        "In points of the human ratings' scale: mean absolute error, bias (above 0: lenient), root mean squared error.",
         2,
         ["judge", "aspect", "rows", "mean error", "bias", "root mean square"],
         [
@@ -299,7 +299,7 @@ def _charts(data: Judged, result: MetaEvaluation, levels: Mapping[str, str]) -> 
             (
                 "Calibration",
                 "Mean human rating of rows with like scores, in bins of equally many rows where scores allow; vertical "
-                "lines: 95 % intervals of that mean. On the dotted line the judge's score is people's mean. "
+                "lines: 95 % intervals of that mean. On the dotted line the judge's score is the human mean. "
                 "A dot's area is its number of rows.",
                 [_calibration(data, result, judge, aspect) for judge, aspect in pairs[:FIGURES]],
                 False,

@@ -104,7 +104,7 @@ class Browsed:
 
 def browse(folder: Path) -> Browsed:
     """Everything in a folder and the folders in it but hidden ones; links to folders are not followed. Nothing is run,
-    and no model is called. Raises OptionError for what is no folder."""
+    and no model is called. Raises OptionError for what is not a folder."""
     if not folder.is_dir():
         raise OptionError(f"{folder} is not a folder; name one with saved judges, scored files or studies")
     found = Browsed(folder)

@@ -435,7 +435,7 @@ def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) 
     for name in dict.fromkeys([*several, *criteria, *own, *(a for a in aspects if a != standard)]):
         same = called.get(plain_name(name), name)
         said = np.array([_of_aspect(row, name, people) for row in rows])
-        # What was judged is known, and that is not this; or it is the one score, which is there already.
+        # What was judged is known, and that is not this; or it is the one score, which exists already.
         if (several or own) and (np.isnan(said).all() or (name in own and same == standard)):
             continue
         yield _side(name, said, people.get(same, nothing if several or standard is None else people[standard]))

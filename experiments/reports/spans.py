@@ -279,7 +279,7 @@ def _tables(data: Scored) -> Iterable[dict[str, Any]]:
     yield {
         "title": "Aspects",
         "intro": "Means with 95 % intervals over documents, each on the scale that the judge uses for it.",
-        "names": ["aspect", "rows", "without score", "mean score", "people's mean"],
+        "names": ["aspect", "rows", "without score", "mean score", "human mean"],
         "rows": [_aspect(side, documents, len(rows)) for side in data.sides[1:]],
     }
     errors = [error for row in rows for error in row.errors]
@@ -316,7 +316,7 @@ def _system_table(rows: Sequence[Shown], overall: Side, low: float, high: float)
             cells.append(_ratio(sum(len(row.errors) for row in judged), len(judged)))
         found.append((mean, cells))
     found.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
-    names = ["system", "rows", "failed", "mean score", *["people's mean"] * people, *["errors a row"] * spans]
+    names = ["system", "rows", "failed", "mean score", *["human mean"] * people, *["errors a row"] * spans]
     axis = f"bars from {number(low)} to {number(high)}"
     return {
         "title": "Systems",

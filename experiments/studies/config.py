@@ -119,7 +119,7 @@ def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] =
         }  # fmt: skip
         for one in found[name] if isinstance(found[name], list) else [found[name]]:
             if name in chosen and one not in chosen[name]:
-                raise OptionError(f"{where}, {key}: {one!r} is none of {', '.join(chosen[name])}")
+                raise OptionError(f"{where}, {key}: {one!r} is not one of {', '.join(chosen[name])}")
     return found
 
 
@@ -204,7 +204,9 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
         if part in names:
             return {setting: part}
     known = [*optimizers.names(), *variants, *methods, *PARTS, OWN_CRITERIA]
-    raise OptionError(f"arm {arm!r}: {part!r} is none of {', '.join(known)}, nor OPTION=VALUE{_nearest(part, known)}")
+    raise OptionError(
+        f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{_nearest(part, known)}"
+    )
 
 
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
@@ -277,7 +279,7 @@ class StudyConfig(BaseModel):
     @classmethod
     def _once(cls, value: tuple[Any, ...]) -> tuple[Any, ...]:
         if len(set(value)) < len(value):
-            raise ValueError("one of them is there twice")
+            raise ValueError("one of them appears twice")
         return value
 
     def arm(self, name: str) -> Arm:
@@ -317,7 +319,7 @@ def _whole(value: Any, least: int, name: str) -> int:
     try:
         number = int(str(value))
     except ValueError:
-        raise ValueError(f"{value!r} is no whole number") from None
+        raise ValueError(f"{value!r} is not a whole number") from None
     if number < least:
         raise ValueError(f"{name}: {number} is less than {least}")
     return number
@@ -395,10 +397,10 @@ class Given:
         made = [Arm.of(arm, criteria) for arm in arms]
         names = [arm.name for arm in made]
         if len(set(names)) < len(names):
-            raise OptionError(f"arms: {next(n for n in names if names.count(n) > 1)!r} is there twice")
+            raise OptionError(f"arms: {next(n for n in names if names.count(n) > 1)!r} appears twice")
         baseline = own.setdefault("baseline", "") or names[0]
         if baseline not in names:
-            raise OptionError(f"baseline {baseline!r} is none of the arms: {', '.join(names)}")
+            raise OptionError(f"baseline {baseline!r} is not one of the arms: {', '.join(names)}")
         own["baseline"] = baseline
         if "labels" not in own:
             raise OptionError("which labels? Name a file, or give `labels: FILE` in the --config file")

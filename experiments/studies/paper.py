@@ -209,7 +209,7 @@ def _ours(arm: str, table: PaperTable, found: Mapping[str, Analysis], columns: S
         measured = [line for line in own.values() if line.records]
         rows = sorted({round(line.mean("heldout")) for line in measured})
         seeds = sorted({len(line.records) for line in measured})
-        parts = [f"{model} in place of {table.model}" if table.model and model != table.model else ""]
+        parts = [f"{model} instead of {table.model}" if table.model and model != table.model else ""]
         if measured:
             parts.append(f"{_range(rows)} held-out rows, {_range(seeds)} seed{'s' * (seeds != [1])}")
         else:

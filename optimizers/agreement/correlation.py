@@ -45,7 +45,7 @@ def vector(values: npt.ArrayLike, name: str, *, missing: bool = False) -> Vector
     if wrong.any():
         row = int(wrong.argmax())
         hint = "a failed row is NaN or None" if missing else "leave out the rows without a human score"
-        raise OptionError(f"{name}: row {row} is {array[row]}, which is no score; {hint}")
+        raise OptionError(f"{name}: row {row} is {array[row]}, which is not a score; {hint}")
     return array
 
 
@@ -77,7 +77,7 @@ def level_codes(
 ) -> tuple[Codes | None, Codes | None]:
     """Codes of the documents and systems that were given. Raises OptionError if `level` needs one that was not."""
     if level not in get_args(Level):
-        raise OptionError(f"level {level!r} is none of {', '.join(get_args(Level))}")
+        raise OptionError(f"level {level!r} is not one of {', '.join(get_args(Level))}")
     if level == "sample" and documents is None:
         raise OptionError(
             'level "sample" correlates within documents: pass documents=… (one id per row), '
@@ -97,7 +97,7 @@ def level_codes(
 def parts_of(coefficient: str) -> tuple[str, ...]:
     """The coefficients that `coefficient` adds up. Raises OptionError for an unknown name."""
     if coefficient not in get_args(Coefficient):
-        raise OptionError(f"coefficient {coefficient!r} is none of {', '.join(get_args(Coefficient))}")
+        raise OptionError(f"coefficient {coefficient!r} is not one of {', '.join(get_args(Coefficient))}")
     return PARTS if coefficient == "sum" else (coefficient,)
 
 

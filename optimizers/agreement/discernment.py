@@ -137,7 +137,7 @@ def combine(p_values: npt.ArrayLike, weights: npt.ArrayLike | None = None, form:
     if ((p < 0) | (p > 1)).any():
         raise OptionError(f"p-values {p.tolist()}: they lie in 0..1")
     if form not in get_args(Form):
-        raise OptionError(f"form {form!r} is none of {', '.join(get_args(Form))}")
+        raise OptionError(f"form {form!r} is not one of {', '.join(get_args(Form))}")
     used = ~np.isnan(p) & (w > 0)
     if not used.any():
         return math.nan
@@ -229,7 +229,7 @@ def discernment(
     normalised, paper = combine(p_values), combine(p_values, form="paper")
     expert = math.nan if weights is None else combine(p_values, weights)
     if form not in get_args(Form):
-        raise OptionError(f"form {form!r} is none of {', '.join(get_args(Form))}")
+        raise OptionError(f"form {form!r} is not one of {', '.join(get_args(Form))}")
     p = expert if weights is not None else paper if form == "paper" else normalised
     effect = _effect(tests, weights)
     limits = [math.nan] * 4

@@ -38,7 +38,7 @@ def number(field: Field, thing: Any, what: str = "predicted") -> float:
     except (TypeError, ValueError, AttributeError, KeyError):
         read = math.nan
     if what == "human" and not math.isfinite(read):
-        raise OptionError(f"the human score of a row is no number: {str(thing)[:120]}")
+        raise OptionError(f"the human score of a row is not a number: {str(thing)[:120]}")
     return read if math.isfinite(read) else math.nan
 
 

@@ -128,7 +128,7 @@ def interval_of(
     """As `bootstrap_q`, of an agreement of one judge, whatever it is measured by."""
     check(rounds, confidence)
     if method not in get_args(Method):
-        raise OptionError(f"method {method!r} is none of {', '.join(get_args(Method))}")
+        raise OptionError(f"method {method!r} is not one of {', '.join(get_args(Method))}")
     if agreement.reason:
         return Interval(np.nan, np.nan, agreement.values[0], 0, 0, agreement.documents, agreement.reason)
     samples, undefined = agreement.resample(rounds, seed)

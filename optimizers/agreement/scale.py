@@ -170,7 +170,7 @@ def decisions(
     """Precision, recall, accuracy and Cohen's kappa of accepting what scores at least `threshold`.
 
     predicted_threshold: the judge's own, where it does not score on people's scale; None takes `threshold`.
-    Raises OptionError for a threshold that is no number. Source of kappa: Cohen 1960.
+    Raises OptionError for a threshold that is not a number. Source of kappa: Cohen 1960.
     """
     own = threshold if predicted_threshold is None else predicted_threshold
     if not (np.isfinite(threshold) and np.isfinite(own)):

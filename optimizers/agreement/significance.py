@@ -247,7 +247,7 @@ def _kendall_swaps(a: Vector, b: Vector, y: Vector, unit: Codes) -> Callable[[Fl
 
 def _swapped(swap: str, doc: Codes | None, sys: Codes | None, rows: int) -> Codes:
     if swap not in get_args(Swap):
-        raise OptionError(f"swap {swap!r} is none of {', '.join(get_args(Swap))}")
+        raise OptionError(f"swap {swap!r} is not one of {', '.join(get_args(Swap))}")
     unit = {"documents": doc, "systems": sys, "rows": np.arange(rows)}[swap]
     if unit is None:
         raise OptionError(f'swap="{swap}" needs {swap}=… (one id per row), or swap="rows"')

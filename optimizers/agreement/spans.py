@@ -170,7 +170,7 @@ def span_agreement(
     }
     if not pairs:
         raise OptionError(
-            f"no text has both predicted and people's spans ({len(predicted)} and {len(read)} texts); give both the"
+            f"no text has both predicted and human spans ({len(predicted)} and {len(read)} texts); give both the"
             " same ids"
         )
     compared = _Compared(pairs, lengths, documents)
@@ -301,9 +301,9 @@ def _notes(
     if not judge.placed and not gold.placed:
         yield "neither side marked a place, which counts as full agreement"
     elif not judge.placed:
-        yield "the judge marked no place at all; its precision of 1 only says that there is no false alarm"
+        yield "the judge marked nothing; its precision of 1 only means that there is no false alarm"
     elif not gold.placed:
-        yield "people marked no place at all; the recall of 1 only says that nothing was missed"
+        yield "people marked nothing; the recall of 1 only means that nothing was missed"
     if clean and (judge.placed or gold.placed):
         yield f"{clean} texts have no mark on either side; each counts 1 in the means over texts"
     if judge.omissions or gold.omissions:

@@ -64,7 +64,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         group_of: Field | None = None,
         **given: Any,
     ) -> None:
-        """score_of: compile a DSPy program that is no judge; how a prediction's score is read, a field's name or a
+        """score_of: compile a DSPy program that is not a judge; how a prediction's score is read, a field's name or a
         function. human_of, group_of: how an example's human score is read, and what rows have in common that may not
         stand in each other's prompt (by default each row is for itself, and those of nearly the same text together).
         """
@@ -103,7 +103,7 @@ class CorrelationRandomSearch(DemonstrationSearch, BootstrapFewShotWithRandomSea
         if self._fields is None:
             if not isinstance(student, Judge):
                 raise OptionError(
-                    f"{type(student).__name__} is no judge: say how its score is read, "
+                    f"{type(student).__name__} is not a judge: say how its score is read, "
                     "CorrelationRandomSearch(score_of='score', human_of='score', group_of='document')"
                 )
             return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)

@@ -289,7 +289,7 @@ class Training:
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, KeyError, ValueError) as error:
             raise OptionError(
-                f"{self.checkpoint.name} is no checkpoint of ours ({error}); delete it, or name another -o"
+                f"{self.checkpoint.name} is not a checkpoint of ours ({error}); delete it, or name another -o"
             ) from None
         if told["mark"] != self._mark:
             raise OptionError(

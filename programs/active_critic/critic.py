@@ -65,8 +65,8 @@ class ActiveCritic(Judge):
             "The number said (0-100), or the expected digit under the model's probabilities; auto measures both on the "
             "labels, and without labels takes the expectation where the model gives log-probabilities.",
         )
-        use_task: bool = option(True, "The description of the task stands in the prompt; no is an ablation.")
-        use_criteria: bool = option(True, "The criteria stand in the prompt; no is an ablation.")
+        use_task: bool = option(True, "The prompt has the description of the task; no is an ablation.")
+        use_criteria: bool = option(True, "The prompt has the criteria; no is an ablation.")
         combine: Literal["os-e", "mean"] = option(
             "os-e",
             "fine: the overall score comes from a call of its own (os-e), or is the mean of the criterion scores.",
@@ -268,7 +268,7 @@ class ActiveCritic(Judge):
         if combination is not None:
             unknown = set(combination.criteria) - {c.name for c in self.knowledge.criteria}
             if unknown:
-                raise OptionError(f"there is a weight for {sorted(unknown)[0]!r}, which is none of the criteria")
+                raise OptionError(f"there is a weight for {sorted(unknown)[0]!r}, which is not one of the criteria")
             if self.variant != "fine" or (combination.overall and self.combine != "os-e"):
                 raise OptionError("weights need the fine variant, and a share of the overall score combine='os-e'")
         self.combination = combination

@@ -50,7 +50,7 @@ class Comet(Metric):
             comet = importlib.import_module("comet")
         except ImportError as error:
             raise MissingExtraError(
-                f"{PREFIX}{self.name} needs a package that is no extra of judgesmith, for all that it brings with it "
+                f"{PREFIX}{self.name} needs a package with too many dependencies to be an extra of judgesmith "
                 f"({error}): pip install unbabel-comet"
             ) from None
         name = self.chosen.model  # type: ignore[attr-defined]

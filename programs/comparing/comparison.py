@@ -59,7 +59,7 @@ class Drawing(Options):
 
     reading: Evidence = option(
         "auto",
-        "The probabilities of the answer, or samples: answers that are drawn; auto draws only where the model gives no "
+        "The probabilities of the answer, or samples: drawn answers; auto draws only where the model gives no "
         "log-probabilities.",
     )
     samples: int = option(5, SAMPLES, ge=1, le=1000)
@@ -317,9 +317,9 @@ class PairwiseComparer(Evaluator):
     ) -> None:
         super().__init__()
         if form not in WORDS:
-            raise OptionError(f"form {form!r} is none of {', '.join(WORDS)}")
+            raise OptionError(f"form {form!r} is not one of {', '.join(WORDS)}")
         if order not in get_args(Order):
-            raise OptionError(f"order {order!r} is none of {', '.join(get_args(Order))}")
+            raise OptionError(f"order {order!r} is not one of {', '.join(get_args(Order))}")
         if not 0 <= samples <= 1000:
             raise OptionError(f"samples must lie between 0 (log-probabilities) and 1000; got {samples}")
         self.form: Question = form

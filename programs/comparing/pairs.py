@@ -208,7 +208,7 @@ class PairS(OneAspectJudge):
         return [self.comparer.predict]
 
     def no_bootstrap(self) -> str:
-        return "a rank among the outputs of a document is no answer to a comparison; labelled rows are shown"
+        return "a rank among the outputs of a document is not an answer to a comparison; labelled rows are shown"
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         """A labelled row as an example with the human rating: it has no second output to be compared with."""

@@ -59,7 +59,7 @@ def pairwise_score(
         raise OptionError(f"levels are different whole numbers from 1; got {numbers}")
     for level, better, worse in zip(numbers, p_better, p_worse, strict=True):
         if min(better, worse) < -1e-9 or better + worse > 1 + 1e-9:
-            raise OptionError(f"level {level}: {better:g} and {worse:g} are no probabilities of better and of worse")
+            raise OptionError(f"level {level}: {better:g} and {worse:g} are not probabilities of better and of worse")
     return math.fsum(i * (b - w) for i, b, w in zip(numbers, p_better, p_worse, strict=True))
 
 
@@ -164,7 +164,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         writer: str = option("", "The model that writes the references, if not the judge's own.")
         level_weights: Annotated[tuple[float, ...] | None, BeforeValidator(level_weights_of)] = option(
             None,
-            "What the comparison with each level is worth, worst level first, in place of the paper's 1..N (compiling "
+            "The weight of the comparison with each level, worst level first, instead of the paper's 1..N (compiling "
             "fits them). A level worth 0 is not asked.",
         )
 

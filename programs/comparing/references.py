@@ -297,7 +297,7 @@ def _lines(path: Path) -> Iterator[tuple[ReferenceKey, ReferenceSet]]:
                 number += 1
                 where = f"{path.name}, line {number}"
                 if len(line) > LARGEST_LINE:
-                    raise OptionError(f"{where}: longer than {LARGEST_LINE:,} bytes; these are no references")
+                    raise OptionError(f"{where}: longer than {LARGEST_LINE:,} bytes; these are not references")
                 if not line.strip():
                     continue
                 try:

@@ -587,7 +587,7 @@ def language_model(
         return _foreign(name, lm, sampling, connection)
     name = lm.strip()
     if connection.others and name.partition("/")[0] not in OPENAI_STYLE:
-        raise OptionError(f"several addresses (--api-base) are for OpenAI-style servers; {name} is none")
+        raise OptionError(f"several addresses (--api-base) are for OpenAI-style servers, not for {name}")
     if is_local(name):
         return _embedded(name, sampling, connection)
     if is_folder(name):
@@ -643,7 +643,7 @@ def _foreign(name: str, lm: Any, sampling: Sampling | None, connection: Connecti
 
 
 def _address(provider: str, connection: Connection) -> str | None:
-    """Where the provider's server is; None where LiteLLM knows. Raises OptionError for what is no address, or where
+    """Where the provider's server is; None where LiteLLM knows. Raises OptionError for what is not an address, or where
     there is none: LiteLLM would take the user's own server for OpenAI's."""
     names = ("OPENAI_BASE_URL", "OPENAI_API_BASE") if provider == "openai" else (f"{provider.upper()}_API_BASE",)
     given = [("--api-base", connection.api_base), *((name, os.environ.get(name)) for name in names)]
@@ -660,10 +660,10 @@ def _checked(where: str, base: str) -> str:
     try:
         parts = urlsplit(base)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # a port that is no number, half an IPv6 address
+    except ValueError:  # a port that is not a number, half an IPv6 address
         usable = False
     if not usable:
-        raise OptionError(f"{where} {base!r} is no http(s) address; for example http://127.0.0.1:8000/v1")
+        raise OptionError(f"{where} {base!r} is not an http(s) address; for example http://127.0.0.1:8000/v1")
     return base.rstrip("/")
 
 

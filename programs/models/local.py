@@ -216,7 +216,7 @@ def thread_count() -> int:
 
     On a machine that is busy with other work, one thread less is often faster: llama.cpp's threads wait for each other.
 
-    Raises: OptionError if `JUDGESMITH_THREADS` is no number of at least 1.
+    Raises: OptionError if `JUDGESMITH_THREADS` is not a number of at least 1.
     """
     if wish := os.environ.get("JUDGESMITH_THREADS", "").strip():
         if not wish.isascii() or not wish.isdigit() or int(wish) < 1:

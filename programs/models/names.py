@@ -76,7 +76,7 @@ def _listed(name: str) -> str:
 
 def _showable(name: str) -> str:
     if not re.fullmatch(_SHOWN, name) or re.search(r"https?:|//", name, re.IGNORECASE):
-        raise ValueError(f"{name[:80]!r} is no model's name")
+        raise ValueError(f"{name[:80]!r} is not a model's name")
     if name.lower().startswith(("gguf:", "hf:")) and not re.fullmatch(_FILE, name):
         raise ValueError(f"{name[:80]!r} is a path; only a file's name may stand here")
     return name

@@ -184,7 +184,7 @@ def _client(host: str | None, read_timeout: float = _ANSWER_WITHIN) -> Iterator[
             trust_env=not _is_loopback(address),  # a proxy cannot reach a server on this machine
         )
     except ValueError as error:
-        raise ModelError(f"{address} is no address of an Ollama server ({error}); correct OLLAMA_HOST") from error
+        raise ModelError(f"{address} is not an address of an Ollama server ({error}); correct OLLAMA_HOST") from error
     try:
         yield client
     except ollama.ResponseError as error:

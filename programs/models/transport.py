@@ -131,7 +131,7 @@ def read_reply(data: Any) -> Reply:
         )
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
         what = f"{type(error).__name__}: {error}"[:200]
-        raise Unanswered(f"the answer is no chat completion ({what})", again=True) from None
+        raise Unanswered(f"the answer is not a chat completion ({what})", again=True) from None
 
 
 def _token(listed: Any) -> TokenChoice:
@@ -144,7 +144,7 @@ def _token(listed: Any) -> TokenChoice:
         if logprob is None:  # minus infinity, which JSON cannot write
             continue
         if type(logprob) not in (int, float) or not logprob <= ROUNDING:  # the latter is true of NaN
-            raise ValueError(f"{str(logprob)[:40]!r} is no log-probability")
+            raise ValueError(f"{str(logprob)[:40]!r} is not a log-probability")
         if logprob > -math.inf:
             alternatives.append((_whole(other["token"]), min(float(logprob), 0.0)))
     return TokenChoice(_whole(listed["token"]), tuple(alternatives))
@@ -162,7 +162,7 @@ def _count(number: Any) -> int:
     if number is None:
         return 0
     if type(number) not in (int, float) or not 0 <= number <= MOST_TOKENS or number != int(number):
-        raise ValueError(f"{str(number)[:40]!r} is no number of tokens")
+        raise ValueError(f"{str(number)[:40]!r} is not a number of tokens")
     return int(number)
 
 

@@ -121,7 +121,7 @@ class OpeNLGauge(OneAspectJudge):
         )
         overall: Overall = option("labels", "The overall judgement: labels, or integers (the paper's ablations, §7.3).")
         severity: Severity = option("integers", "The severity of errors: integers, or categories (an ablation, §7.3).")
-        rules: bool = option(True, "The rules of annotation stand in the prompt; no is an ablation (§7.3).")
+        rules: bool = option(True, "The prompt has the rules of annotation; no is an ablation (§7.3).")
         forced_most: int = option(
             FORCED_MOST,
             "Errors at most in an answer of a local model, whose form is forced: small ones go on and on where they "

@@ -224,7 +224,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
             saved = SavedPredictor.model_validate_json(json.dumps(state, allow_nan=False))
         except (ValueError, TypeError, RecursionError) as error:
             what = " ".join(str(error).split())[:200]
-            raise ArtifactError(f"this is no state of a judge's predictor: {what}") from None
+            raise ArtifactError(f"this is not a state of a judge's predictor: {what}") from None
         if saved.fields not in (None, signature_hash(self.signature)):
             raise ArtifactError("the state was saved for other prompt fields; compile again with this version")
         self.take(saved)

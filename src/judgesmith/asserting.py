@@ -86,7 +86,9 @@ def assert_judged(
     made = judge if isinstance(judge, Judge) else artifact.load(judge, lm=lm, connection=connection)
     items = list(_items(outputs))
     if not items or not bars:
-        raise OptionError("there is nothing to judge: no outputs" if not items else "say at_least=…, mean>=3.5 say")
+        raise OptionError(
+            "there is nothing to judge: no outputs" if not items else "give at_least=…, such as mean>=3.5"
+        )
     before = made.lm.meter.usage
     verdicts = list(made.score_many(items))
     spent = made.lm.meter.usage - before

@@ -39,7 +39,7 @@ class ModelError(JudgesmithError):
 
 
 class OutageError(ModelError):
-    """A model's server stopped answering in mid-run. What is finished is kept."""
+    """A model's server stopped answering during a run. What is finished is kept."""
 
 
 class CallError(JudgesmithError):

@@ -75,9 +75,8 @@ def describe(options: type[Options]) -> list[Described]:
 def read_options(options: type[Chosen], given: Mapping[str, Any], where: str) -> Chosen:
     """Options from keyword arguments, a settings file, a saved judge or `NAME=VALUE` texts.
 
-    where: whose options they are, for messages ("--method direct"). Raises OptionError for a name that is none of the
-    options, with the nearest one, and for a value that is off its limits.
-    """
+    where: whose options they are, for messages ("--method direct"). Raises OptionError for a name that is not one of
+    the options, with the nearest one, and for a value that is off its limits."""
     for name in given:
         if name not in options.model_fields:
             known = ", ".join(options.model_fields) or "none"
@@ -144,7 +143,7 @@ class Registry(Generic[P]):
             # A module that is imported again defines its classes again.
             again = _place(other) == _place(part) if isinstance(part, type) else other == part
             if other is not None and not again:
-                raise OptionError(f"{self.what} {taken!r} is there already: {_place(other)}")
+                raise OptionError(f"{self.what} {taken!r} exists already: {_place(other)}")
         self._parts[name] = part
         self._aliases |= dict.fromkeys(getattr(part, "aliases", ()), name)
         return part

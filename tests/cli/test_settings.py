@@ -223,7 +223,7 @@ def test_other_options_of_a_command_are_listed(command: str, options: type[Optio
 def test_a_command_without_settings_lists_none(command: str, cli: Any) -> None:
     done = cli("options", command)
     assert done.code == 2
-    assert f"'{command}' is no command that takes --set" in done.err
+    assert f"'{command}' is not a command that takes --set" in done.err
 
 
 def test_an_option_that_moved_names_its_new_place(cli: Any) -> None:

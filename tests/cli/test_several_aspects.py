@@ -150,7 +150,7 @@ def test_rows_have_a_verdict_of_each_aspect(cli: Any, server: Any, rows: Path, j
     assert found[1] == pytest.approx(found[0])
     assert found[2] == pytest.approx(found[0])
     whole = cli("evaluate", scored, "--human", "overall", "--level", "pooled", "--rounds", 50, "--json")
-    assert "judged 'clear', 'kind'; its score is compared with people's overall" in " ".join(whole.json["notes"])
+    assert "judged 'clear', 'kind'; its score is compared with human overall" in " ".join(whole.json["notes"])
 
     page = tmp_path / "page.html"
     done = cli("report", scored, "-o", page, "--json")
@@ -181,7 +181,7 @@ def test_a_row_says_which_aspect_was_judged(cli: Any, server: Any, rows: Path, t
     other = cli(
         "evaluate", tmp_path / "scored.jsonl", "--human", "clear", "--level", "pooled", "--rounds", 50, "--json"
     ).json
-    assert any("judged 'kind'; its score is compared with people's clear" in note for note in other["notes"])
+    assert any("judged 'kind'; its score is compared with human clear" in note for note in other["notes"])
 
 
 def test_report_shows_what_was_judged(cli: Any, server: Any, rows: Path, tmp_path: Path) -> None:

@@ -226,7 +226,7 @@ class TestRowProblems:
     @pytest.mark.parametrize(
         ("change", "expected"),
         [
-            ({"score_2": "good"}, "row 2, column 'score': 'good' is no number; write a number or remove the row"),
+            ({"score_2": "good"}, "row 2, column 'score': 'good' is not a number; write a number or remove the row"),
             ({"score_2": "4,5"}, "row 2, column 'score': '4,5' could be a decimal comma or two ratings; write 4.5"),
             ({"score_2": float("inf")}, "row 2, column 'score': inf is not a finite number;"
              " write a number or remove the row"),

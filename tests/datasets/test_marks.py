@@ -43,11 +43,11 @@ def test_columns(cells: list[Any], kind: str, numbers: list[float | None]) -> No
 
 def test_a_word_that_does_not_fit_is_said_with_those_that_do() -> None:
     marks = Marks.of(["pass", "fail", "pss"])
-    with pytest.raises(ValueError, match=r"'pss' is none of fail, pass"):
+    with pytest.raises(ValueError, match=r"'pss' is not one of fail, pass"):
         marks.number("pss")
     with pytest.raises(ValueError, match="is a date"):
         Marks.of(["4/5", "3/5"]).number("4-May")
-    with pytest.raises(ValueError, match="'7/10' is none of"):
+    with pytest.raises(ValueError, match="'7/10' is not one of"):
         Marks.of(["4/5", "3/5", "7/10"]).number("7/10")  # another scale than most cells have
 
 

@@ -202,8 +202,8 @@ class TestCells:
     @pytest.mark.parametrize(
         ("cell", "why"),
         [
-            ("good", "'good' is no number"),
-            ("1_000", "'1_000' is no number"),
+            ("good", "'good' is not a number"),
+            ("1_000", "'1_000' is not a number"),
             ("4,5", "'4,5' could be a decimal comma or two ratings; write 4.5"),
             ("nan", "'nan' is not a finite number"),
             ("-inf", "'-inf' is not a finite number"),
@@ -211,9 +211,9 @@ class TestCells:
             (None, "missing or NaN"),
             ("", "missing or NaN"),
             ([], "missing or NaN"),
-            ([4, "x"], "'x' is no number"),
-            ([[4]], "is no number"),
-            ("[4,", "is no number"),
+            ([4, "x"], "'x' is not a number"),
+            ([[4]], "is not a number"),
+            ("[4,", "is not a number"),
         ],
     )
     def test_what_is_no_score(self, cell: object, why: str) -> None:

@@ -36,7 +36,7 @@ def test_a_file_is_read_with_its_lines(tmp_path: Path) -> None:
         (GOOD | {"id": "2", "run": "import os"}, "run: .*not permitted"),
         (GOOD | {"id": "2", "output": ""}, "output: "),
         (GOOD | {"id": "2", "messages": [{"role": "tool", "content": ""}] * 2}, "role"),
-        (GOOD, "the id '1' stands in line 1, too"),
+        (GOOD, "the id '1' is also in line 1"),
         (json.dumps(GOOD | {"id": "2"}).replace("75.0", "NaN"), "NaN is no JSON number"),
         ("[" * 5000, "no JSON object"),
         ("not json", "no JSON object"),

@@ -56,7 +56,7 @@ def test_without_categories_scores_on_the_scale_are_cut_between_them(cli: Any, t
 @pytest.mark.parametrize(
     ("gate", "said"),
     [
-        ("auc>=0.8", "auc does not fit people's 'rating': it is for pass and fail, and they have 3 different values"),
+        ("auc>=0.8", "auc does not fit the human 'rating': it is for pass and fail, and they have 3 different values"),
         ("sample.kappa>=0.5", "kappa is measured over all rows together; leave sample out"),
         ("kappa>=1.5", "kappa lies in -1..1"),
         ("balanced-accuracy>=-0.1", "balanced-accuracy lies in 0..1"),
@@ -90,7 +90,7 @@ def test_pass_and_fail_from_vectors() -> None:
     cell = found.cell("judge", "overall", "pooled", "balanced-accuracy")
     assert cell["value"] == pytest.approx(balanced_accuracy(place[some], human[some]))
     assert (cell["n"], cell["failed"]) == (39, 1)
-    with pytest.raises(OptionError, match="pairwise does not fit people's 'overall'"):
+    with pytest.raises(OptionError, match="pairwise does not fit the human 'overall'"):
         meta_evaluate({"judge": said}, human, coefficients=["pairwise"])
 
 

@@ -246,8 +246,8 @@ def test_another_scale_and_another_aspect_are_said(evaluate: Any, people: Any, s
     rows = rows_file(12)
     judge = saved("judge.json", scale=(1, 5), aspect="fluency")
     notes = evaluate(rows, "--judge", judge, "--scale", "0", "100", "--json").json["notes"]
-    assert any("judge scores on 1..5, people's overall on 0..100" in note for note in notes)
-    assert "judge was compiled for 'fluency'; it is compared with people's overall here" in notes
+    assert any("judge scores on 1..5, human overall on 0..100" in note for note in notes)
+    assert "judge was compiled for 'fluency' and is compared with human ratings of overall" in notes
     notes = evaluate(rows, "--judge", saved("same.json"), "--scale", "0", "100", "--json").json["notes"]
     assert not any("scores on" in note or "compiled" in note for note in notes)
 
@@ -291,8 +291,8 @@ def test_the_gate_takes_the_saved_judge(evaluate: Any, people: Any, rows_file: R
     ("text", "says"),
     [
         (None, "there is no such file, and no column of that name"),
-        ("[1, 2]", "is no judge"),
-        ("not JSON", "is no judge"),
+        ("[1, 2]", "is not a judge"),
+        ("not JSON", "is not a judge"),
         ('{"format": "judgesmith.judge/9"}', "this judgesmith reads 'judgesmith.judge/1'"),
         (("program", {"kind": "active-critic", "options": {"nope": 1}}), "unknown option 'nope'"),
         (("scale", {"low": 5.0, "high": 1.0}), "low < high"),

@@ -243,7 +243,7 @@ def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder
 def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
     for path in ("/dev/zero", "/dev/null", "/dev/tty"):
         if Path(path).exists():
-            with pytest.raises(ArtifactError, match=r"no regular file|is no judge"):
+            with pytest.raises(ArtifactError, match=r"not a regular file|is not a judge"):
                 artifact.read(path)
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -259,8 +259,8 @@ def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
     reader.start()
     reader.join(30)
     assert not reader.is_alive()
-    assert "no regular file" in str(caught[0])
-    with pytest.raises(ArtifactError, match="no regular file"):
+    assert "not a regular file" in str(caught[0])
+    with pytest.raises(ArtifactError, match="not a regular file"):
         artifact.read(tmp_path)
 
 

@@ -219,7 +219,7 @@ def test_new_keeps_the_judge_that_was_there_and_says_so(
     foreign.write_text('{"mine": 1}')
     refused = cli(*common[:-1], foreign)
     assert refused.code == 2
-    assert "is no judge, so it is not overwritten" in refused.err
+    assert "is not a judge, so it is not overwritten" in refused.err
     assert foreign.read_text() == '{"mine": 1}'
 
 

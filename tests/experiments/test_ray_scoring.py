@@ -101,7 +101,7 @@ def test_what_does_not_go_with_ray_is_refused(judge_file: Path, rows_file: Rows,
             Judging(judge_file), Input(rows_file(4)), tmp_path / "out", Cluster(), limits=Limits.of(max_calls=3)
         )
     (tmp_path / "there.jsonl").write_text("{}")
-    with pytest.raises(OptionError, match="is there and complete"):
+    with pytest.raises(OptionError, match="exists and is complete"):
         score_on_ray(Judging(judge_file), Input(rows_file(4)), tmp_path / "there.jsonl", Cluster())
     folder = tmp_path / "other"
     folder.mkdir()
@@ -169,7 +169,7 @@ def test_a_killed_driver_goes_on_and_no_row_is_twice_in_the_output(
     assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
     assert len(server.judged) == 30
     assert not (tmp_path / "out.jsonl.parts").exists()
-    assert cli(*command).code == 2  # it is there and complete
+    assert cli(*command).code == 2  # it exists and is complete
 
 
 @pytest.fixture
@@ -204,7 +204,7 @@ def test_object_storage_holds_whole_parts_and_a_killed_command_goes_on(
     written = [json.loads(line) for line in bucket.cat("/out/scored.jsonl").splitlines()]
     assert [row["id"] for row in written] == [f"r{n:03d}" for n in range(30)]
     assert list(bucket.find("/out")) == ["/out/scored.jsonl"]
-    assert "is there and complete" in cli(*command).err
+    assert "exists and is complete" in cli(*command).err
 
     bucket.pipe("/in/rows.jsonl", given.replace(b"r029", b"r030"))
     assert cli(*command, "--overwrite").code == 0

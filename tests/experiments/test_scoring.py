@@ -286,7 +286,7 @@ def test_a_foreign_file_is_refused_and_left_as_it_is(
 ) -> None:
     mine = tmp_path / name
     mine.write_text(content)
-    refused(score(rows_file(8), "-o", mine), "is no output of `judgesmith score`")
+    refused(score(rows_file(8), "-o", mine), "is not an output of `judgesmith score`")
     assert mine.read_text() == content
 
 
@@ -303,7 +303,7 @@ def test_an_old_output_survives_an_overwrite_that_cannot_begin(
         cli(
             "score", rows, "--judge", judge_file, "-o", out, "--overwrite", "--lm", "openai/gone", "--api-base", "nope"
         ),
-        "no http(s) address",
+        "not an http(s) address",
     )
     refused(
         cli("score", rows, "--judge", judge_file, "-o", out, "--overwrite", "--api-base", "http://127.0.0.1:9/v1"),

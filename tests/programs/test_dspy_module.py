@@ -452,7 +452,7 @@ def test_a_state_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         js.DirectScorer("fluency").load_state(state)
     forged = json.loads(json.dumps(state))
     forged["overall_scorer.predict"]["lm"] = {"model": "openai/x", "api_base": "http://elsewhere"}
-    with pytest.raises(ArtifactError, match="no state"):
+    with pytest.raises(ArtifactError, match="not a state"):
         fine().load_state(forged)
     other = json.loads(json.dumps(state))
     other["settled"]["program"]["options"]["variant"] = "coarse"

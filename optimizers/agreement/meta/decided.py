@@ -42,7 +42,7 @@ def measures(aspects: Sequence[Aspect], asked: Sequence[str]) -> dict[str, list[
         own = [name for name in asked if name in DECIDED]
         for name in own:
             if why := _unfit(aspect, name):
-                raise OptionError(f"{name} does not fit people's {aspect.name!r}: {why}")
+                raise OptionError(f"{name} does not fit the human {aspect.name!r}: {why}")
         found[aspect.name] = list(dict.fromkeys([*own, *OF_KIND.get(aspect.kind, ())]))
     return found
 
@@ -54,7 +54,7 @@ def _unfit(aspect: Aspect, name: str) -> str | None:
         return None if pairs.any() else "no document has two outputs of which people preferred one"
     if name == "kappa":
         many = len(levels) > MOST_CATEGORIES
-        return f"they have {len(levels)} different values, which are no categories" if many else None
+        return f"they have {len(levels)} different values, which are not categories" if many else None
     return None if len(levels) == 2 else f"it is for pass and fail, and they have {len(levels)} different values"
 
 
@@ -110,7 +110,7 @@ def _places(judge: str, x: Vector, people: Codes, levels: Sequence[float], notes
     if levels[0] <= x.min() and x.max() <= levels[-1]:
         return nearest_places(x, levels)
     notes.append(
-        f"{judge} has no categories and is not on people's scale: its scores are cut so that as many rows fall into "
-        "each category as people put there, which flatters it a little (kappa, balanced accuracy)"
+        f"{judge} has no categories and is not on the human ratings' scale: its scores are cut so that each category has as many "
+        "rows as in the human ratings, which flatters it a little (kappa, balanced accuracy)"
     )
     return places_by_rank(x, people, len(levels))

@@ -226,7 +226,7 @@ def meta_evaluate(
         raise OptionError("there is no judge to evaluate" if not judges else "there are no human scores")
     for name in on_scale or ():
         if name not in judges:
-            raise OptionError(f"on_scale names {name!r}, which is no judge; the judges are {', '.join(judges)}")
+            raise OptionError(f"on_scale names {name!r}, which is not a judge; the judges are {', '.join(judges)}")
     notes: list[str] = []
     aspects = with_kinds(aspects_of(judges, people, documents, systems, notes), beside)
     levels, before = levels_of(how.levels, aspects, notes), beside.uncalibrated

@@ -97,7 +97,8 @@ class EvaluationOptions(Options):
         "added where people gave categories, pass or fail, or preferences.",
     )
     threshold: float | None = option(
-        None, "Also precision, recall and kappa of accepting what scores at least this, on people's scale."
+        None,
+        "Also precision, recall and kappa of accepting outputs with at least this score, on the human ratings' scale.",
     )
     rounds: int = option(1000, "Of bootstrap and permutation; 0 for values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
@@ -184,7 +185,7 @@ def scores_of(what: str, values: npt.ArrayLike) -> Vector:
     wrong = np.abs(array) > LARGEST
     if wrong.any():
         row = int(wrong.argmax())
-        raise LabelsError(f"{what}: row {row + 1} is {array[row]:g}, which is no score; correct it, or leave it empty")
+        raise LabelsError(f"{what}: row {row + 1} is {array[row]:g}, not a score; correct it, or leave it empty")
     return array
 
 

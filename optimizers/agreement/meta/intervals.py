@@ -126,7 +126,7 @@ def limit(cell: Cell, drawn: Vector, how: How) -> None:
 
 def no_width(cell: Cell) -> None:
     if cell.high - cell.low < 1e-9:
-        cell.reason = "the same in every resample: an interval of no width, which is no certainty"
+        cell.reason = "the same in every resample: an interval of no width does not mean certainty"
 
 
 def mean_defined(draws: Sequence[Vector]) -> Vector:

@@ -35,7 +35,7 @@ def _off_scale(
     judge: str, x: Vector, limits: tuple[float, float] | None, on_scale: Collection[str] | None
 ) -> str | None:
     if on_scale is not None and judge not in on_scale:
-        return "not known to score on people's scale"
+        return "not known to score on the human ratings' scale"
     x = x[~np.isnan(x)]
     if not len(x):
         return "no row has a prediction"
@@ -44,7 +44,7 @@ def _off_scale(
     low, high = limits
     slack = 1e-9 * max(abs(low), abs(high))
     if x.min() < low - slack or x.max() > high + slack:
-        return f"scores from {x.min():.4g} to {x.max():.4g} are not on people's scale {low:g}..{high:g}"
+        return f"scores from {x.min():.4g} to {x.max():.4g} are not on the human ratings' scale {low:g}..{high:g}"
     return None
 
 
@@ -106,8 +106,8 @@ def assumed_on_scale(rows: Sequence[Mapping[str, Any]], on_scale: Collection[str
     if not names:
         return []
     return [
-        f"taken to be on people's scale, inside which their scores lie: {', '.join(names)}; the error on the scale "
-        "says nothing of a metric that has a scale of its own"
+        f"taken to be on the human ratings' scale, since their scores lie inside it: {', '.join(names)}; the error "
+        "on the scale is meaningless for a metric with a scale of its own"
     ]
 
 

@@ -20,7 +20,7 @@ def register(app: typer.Typer) -> None:
 
 
 def browse(
-    folder: Annotated[Path, typer.Argument(help="A folder; the folders in it are looked at, too.")] = Path(),
+    folder: Annotated[Path, typer.Argument(help="A folder; its subfolders are searched, too.")] = Path(),
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="One .html file, no network; default FOLDER/browse.html")
     ] = None,

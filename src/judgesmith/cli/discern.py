@@ -89,7 +89,7 @@ def discern(
     n: Annotated[int, typer.Option("--n", help="Texts at most, drawn by the seed.", min=1)] = 100,
     brief: Brief = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Pairs and scores as .jsonl; resumed if it is there.")
+        Path | None, typer.Option("-o", "--output", help="Pairs and scores as .jsonl; resumed if it exists.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start -o over.")] = False,
     plot: Annotated[

@@ -92,9 +92,8 @@ def label(
 ) -> None:
     """Label rows by keyboard on a page that only this machine's browser can open; Ctrl-C ends it.
 
-    Every answer is kept in one SQLite file as it is given: run the same command to go on, in any number of tabs, with
-    any number of raters. The exported file needs no options: judgesmith compile labels.jsonl
-    """
+    Every answer is kept in one SQLite file as it is given: run the same command to continue, in any number of tabs,
+    with any number of raters. The exported file needs no options: judgesmith compile labels.jsonl"""
     from ..experiments.labelling.order import ORDERS
     from ..experiments.labelling.run import Wanted
     from ..experiments.opening import column_roles

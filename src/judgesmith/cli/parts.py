@@ -67,7 +67,7 @@ def options(
         found = getattr(found, "commands", {}).get(name)
     found = next(iter(getattr(found, "commands", {}).values()), found)  # those of a group have the same
     if not hasattr(found, "catalogue"):
-        raise OptionError(f"{' '.join(command)!r} is no command that takes --set")
+        raise OptionError(f"{' '.join(command)!r} is not a command that takes --set")
     owners = found.catalogue({}).owners
     if as_json:
         print_json({"options": {owner.where: _listed(owner.options) for owner in owners}})
@@ -78,7 +78,7 @@ def options(
 
 
 def presets(
-    preset: Annotated[str | None, typer.Argument(metavar="NAME", help="One of them, as it stands in its file.")] = None,
+    preset: Annotated[str | None, typer.Argument(metavar="NAME", help="Show this one, as in its file.")] = None,
     as_json: Json = False,
 ) -> None:
     """The settings of the papers by name: `judgesmith compile --preset NAME`, and `new`, `study` and `discern`."""
@@ -110,7 +110,7 @@ def _listed(options: type[Options]) -> list[dict[str, Any]]:
 def _paper(part: Any) -> str:
     """Where a part is from; of a stand-in what it stands for."""
     stands_for = getattr(part, "stands_for", "")
-    return f"ours, in place of {stands_for}" if stands_for else getattr(part, "paper", "")
+    return f"ours, instead of {stands_for}" if stands_for else getattr(part, "paper", "")
 
 
 def _facts(name: str, part: Any) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _words(told: str, length: int) -> int:
     if told.strip().lower() == "auto":
         return length
     if not told.strip().isdecimal():
-        raise OptionError(f"--words {told!r} is no number of words; give a number, or auto")
+        raise OptionError(f"--words {told!r} is not a number of words; give a number, or auto")
     return int(told)
 
 

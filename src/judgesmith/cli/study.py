@@ -27,7 +27,7 @@ HELP = {
     "budget of candidates and are compared on the same held-out rows.",
     "ablation": "What does each part of Active-Critic do? Its variants (Table 1 of the paper) without task, OS-E, "
     "explanations, search or mini-batches (Table 4, Figures 2 and 3); --criteria FILE adds the arm with your criteria "
-    "in place of inferred ones. --preset has the arms of one table or figure, OpeNLGauge's and direct scoring's, too.",
+    "instead of inferred ones. --preset has the arms of one table or figure, OpeNLGauge's and direct scoring's, too.",
     "labels": "How many labels are enough? Agreement against the number of labels, 10, 20, 40 … all; more labels "
     "contain the fewer.",
     "models": "Which model judges best? The same study over several --lm.",
@@ -73,7 +73,7 @@ def study(
         list[str] | None,
         typer.Option(
             metavar="PART+PART…",
-            help="What is compared, in place of the usual arms; repeatable. Parts: an optimizer, a variant, a method, "
+            help="What is compared, instead of the usual arms; repeatable. Parts: an optimizer, a variant, a method, "
             "racing, augment, no-task, no-criteria, no-os-e, no-explanations, no-search, one-batch, own-criteria, "
             "OPTION=VALUE. For example: fine+no-task, random-search+demos=8.",
         ),

@@ -33,7 +33,7 @@ def watch(
         Path | None, typer.Option(help="Where each run is appended; default ROWS.watch.jsonl", show_default=False)
     ] = None,
     scored: Annotated[
-        Path | None, typer.Option(help="What this judge has scored since the last run, to be watched, too.")
+        Path | None, typer.Option(help="What this judge has scored since the last run; it is watched, too.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="A page: one .html file, no network.")] = None,
     human: Annotated[

@@ -554,7 +554,7 @@ def test_a_scale_without_a_worst_end_takes_the_lowest_score_and_says_so(folder: 
     )
     rows[0]["scores"]["accuracy"] = 1
     write_jsonl(path, rows)
-    with pytest.raises(LabelsError, match="a score is above 0"):
+    with pytest.raises(LabelsError, match="a score is above the best, 0"):
         load_benchmark("rotowire_accuracy", aspect="accuracy")
 
 
@@ -640,11 +640,11 @@ def test_a_missing_file_beside_the_rows_is_told_from_one_that_does_not_exist(
     ("line", "why"),
     [
         ({"metrics": {"m": 1}}, "record 2: id is missing"),
-        ({"id": "a", "metrics": {"m": 1}}, "record 2: id 'a' is there twice"),
+        ({"id": "a", "metrics": {"m": 1}}, "record 2: id 'a' appears twice"),
         ({"id": "b", "metrics": [1]}, "record 2: 'metrics' must hold objects"),
         ({"id": "b"}, "record 2: 'metrics' must hold objects"),
-        ({"id": "b", "metrics": {"m": "high"}}, "record 2: m is 'high', which is no number"),
-        ({"id": "b", "metrics": {"m": True}}, "record 2: m is True, which is no number"),
+        ({"id": "b", "metrics": {"m": "high"}}, "record 2: m is 'high', which is not a number"),
+        ({"id": "b", "metrics": {"m": True}}, "record 2: m is True, which is not a number"),
     ],
 )
 def test_a_damaged_line_beside_the_rows_is_named(line: dict[str, Any], why: str, folder: Path):

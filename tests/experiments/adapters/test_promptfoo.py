@@ -49,7 +49,7 @@ def test_an_assertion_and_a_provider(url: str, server: Any, monkeypatch: pytest.
     assert (given["output"], given["metadata"]["verdict"]["explanation"]) == ("70.0", "It says 70.")
     assert set(promptfoo.call_api("bad", {"config": {"url": url}}, {})) == {"error"}
     assert "HTTP 404" in promptfoo.call_api("good 70", {"config": {"url": url, "judge": "another"}}, {})["error"]
-    assert "no http" in promptfoo.call_api("good 70", {"config": {"url": "file:///etc/hosts"}}, {})["error"]
+    assert "not an http" in promptfoo.call_api("good 70", {"config": {"url": "file:///etc/hosts"}}, {})["error"]
     monkeypatch.delenv("JUDGESMITH_API_KEY")
     assert "HTTP 401" in promptfoo.call_api("good 70", {"config": {"url": url}}, {})["error"]
 

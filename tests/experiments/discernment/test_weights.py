@@ -112,14 +112,14 @@ def test_what_an_expert_saves_in_the_page_is_read_back(browser: Browser, tmp_pat
         ("w.csv", "perturbation,accuracy,fluency\ntypo,x,\n", "line 2: there is no perturbation 'typo'.*'typos'"),
         ("w.csv", "perturbation,accuracy,fluncy\ntypos,,x\n", "line 2, column 'fluncy': the metrics are.*'fluency'"),
         ("w.csv", "perturbation,accuracy,fluency\ntypos,x,\ndeletions,,\n", "line 3: no metric is marked for 'del"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,x,\ntypos,,x\n", "line 3: 'typos' is there twice"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,maybe,\n", "line 2, column 'accuracy': 'maybe' is no weight"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,nan,1\n", "line 2, column 'accuracy': 'nan' is no weight"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,x,\ntypos,,x\n", "line 3: 'typos' appears twice"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,maybe,\n", "column 'accuracy': 'maybe' is not a weight"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,nan,1\n", "line 2, column 'accuracy': 'nan' is not a weight"),
         ("w.csv", "perturbation,accuracy,fluency\ntypos,1,2,3\n", "line 2: 4 cells under 3 columns"),
         ("w.csv", "perturbation,accuracy,accuracy\ntypos,1,2\n", "line 1: a column stands twice"),
         ("w.csv", "perturbation,metric,weight\ntypos,accuracy,0\n", "no metric is marked for 'typos'"),
-        ("w.json", '{"typos:minor": {"accuracy": -1}}', "'typos:minor', column 'accuracy': -1 is no weight"),
-        ("w.json", '{"typos": {"accuracy": null}}', "column 'accuracy': None is no weight"),
+        ("w.json", '{"typos:minor": {"accuracy": -1}}', "'typos:minor', column 'accuracy': -1 is not a weight"),
+        ("w.json", '{"typos": {"accuracy": null}}', "column 'accuracy': None is not a weight"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_by_row_and_column(tmp_path: Path, name: str, text: str, said: str) -> None:
@@ -132,7 +132,7 @@ def test_a_folder_without_forms_and_a_form_that_is_there_are_refused(tmp_path: P
     with pytest.raises(OptionError, match=r"no \.csv or \.json form"):
         read_weights(tmp_path)
     write_form(tmp_path / "form.html", METRICS, ISSUES)
-    with pytest.raises(OptionError, match="is there already"):
+    with pytest.raises(OptionError, match="exists already"):
         write_form(tmp_path / "form.html", METRICS, ISSUES)
     with pytest.raises(OptionError, match=r"is \.csv or \.html"):
         write_form(tmp_path / "form.pdf", METRICS, ISSUES)

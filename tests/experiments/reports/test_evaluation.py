@@ -127,7 +127,7 @@ def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> N
         table = named(page, column)
         mine, far = table[1:]
         assert len(mine) == len(table[0]) and not any("colspan" in given for _, given, _ in mine)
-        assert far[0][2] == "far" and "not known to score on people's scale" in far[-1][2]
+        assert far[0][2] == "far" and "not known to score on the human ratings' scale" in far[-1][2]
         assert len(far) - 1 + int(far[-1][1]["colspan"] or 0) == len(table[0])
 
 

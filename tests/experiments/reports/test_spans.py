@@ -668,4 +668,4 @@ def test_rows_are_reached_by_keys(tmp_path: Path) -> None:
     keys = ["j", "j", "k", "n", "k", "/", "j"]
     found = in_browser(path, tmp_path / "profile", *(key % k for k in keys))
     assert found[:6] == ["row-r0", "row-r1", "row-r0", f"row-r{PAGE}", f"row-r{PAGE - 1}", "text"]
-    assert found[6] == "text"  # a letter that is typed is no command
+    assert found[6] == "text"  # a letter that is typed is not a command

@@ -539,16 +539,16 @@ def test_flags_win_over_the_file(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("--arm", "fine+no-tusk"), "'no-tusk' is none of"),
+        (("--arm", "fine+no-tusk"), "'no-tusk' is not one of"),
         (("--arm", "fine+no-tusk"), "nor OPTION=VALUE; is it 'no-task'?"),
         (("--arm", "demoes=3"), "there is no option 'demoes'; is it 'demos'?"),
         (("--arm", "demos=many"), "got 'many'"),
-        (("--arm", "without=tsk"), "'tsk' is none of task"),
+        (("--arm", "without=tsk"), "'tsk' is not one of task"),
         (("--arm", "fine+no-criteria"), "arm 'fine+no-criteria': the fine variant scores criteria"),
         (("--arm", "own-criteria"), "which criteria?"),
-        (("--arm", "none", "--arm", "none"), "'none' is there twice"),
-        (("--baseline", "other"), "baseline 'other' is none of the arms"),
-        (("--seeds", "x"), "'x' is no whole number"),
+        (("--arm", "none", "--arm", "none"), "'none' appears twice"),
+        (("--baseline", "other"), "baseline 'other' is not one of the arms"),
+        (("--seeds", "x"), "'x' is not a whole number"),
         (("--train", "400"), "400 labels are asked for, but beside the held-out rows there are only 16"),
         (("--train", "2"), "2 is less than 4"),
         (("--heldout", "1.5"), "a share lies between 0 and 1"),
@@ -556,7 +556,7 @@ def test_flags_win_over_the_file(
         (("--set", "temperature"), "--set 'temperature' is not of the form"),
         (("--set", "heldot=1"), "there is no option 'heldot'; is it 'heldout'?"),
         (("--set", "nonsense=1"), "there is no option 'nonsense'"),
-        (("--optimizer", "magic"), "optimizer: 'magic' is none of"),
+        (("--optimizer", "magic"), "optimizer: 'magic' is not one of"),
     ],
 )
 def test_wrong_options_are_refused_in_one_line(

@@ -116,7 +116,7 @@ def test_weights_and_intercept_are_found_again():
     weights, intercept = fit_weights(leads, shifted, [1, 2, 3], documents)
     assert weights.tolist() == pytest.approx([20.0, 0.0, 10.0], abs=1e-6)
     assert intercept == 0.0
-    assert fit_weights(leads, -leads.sum(axis=1), [1, 2, 3]) is None  # the wrong way round is no weight
+    assert fit_weights(leads, -leads.sum(axis=1), [1, 2, 3]) is None  # the wrong way round is not a weight
     assert fit_weights(np.full((4, 3), math.nan), human[:4], [1, 2, 3]) is None
 
 

@@ -343,7 +343,7 @@ def test_a_checkpoint_of_another_run_is_refused(base: Path, tmp_path: Path) -> N
     with pytest.raises(OptionError, match="other labels or other settings"):
         checkpointed(str(base), str(tmp_path / "c.safetensors"), epochs=2)
     (tmp_path / "c.safetensors").write_bytes(b"nothing")
-    with pytest.raises(OptionError, match="no checkpoint of ours"):
+    with pytest.raises(OptionError, match="not a checkpoint of ours"):
         checkpointed(str(base), str(tmp_path / "c.safetensors"))
 
 

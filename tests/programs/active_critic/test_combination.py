@@ -134,7 +134,7 @@ def test_a_row_without_any_score_that_counts_fails_with_a_reason(scripted: MakeS
 
 
 def test_weights_that_do_not_fit_the_judge_are_refused() -> None:
-    with pytest.raises(OptionError, match="'Wit', which is none of the criteria"):
+    with pytest.raises(OptionError, match="'Wit', which is not one of the criteria"):
         critic(None, Combination({"Wit": 1.0}))
     with pytest.raises(OptionError, match="fine variant"):
         critic(None, MIXED, combine="mean")
@@ -201,7 +201,7 @@ def test_weights_that_are_no_numbers_are_refused(text: str, tmp_path: Path) -> N
     path = tmp_path / "judge.json"
     critic(None, ALONE).save(path)
     path.write_text(path.read_text().replace('"Truth": 0.75', f'"Truth": {text}'))
-    with pytest.raises(ArtifactError, match=r"is no judge|finite"):
+    with pytest.raises(ArtifactError, match=r"is not a judge|finite"):
         artifact.load(path)
 
 

@@ -524,7 +524,7 @@ def test_weights_that_are_none_are_refused(wrong: Any, tmp_path: Path, scripted:
     text = (tmp_path / "judge.json").read_text()
     assert '"level_weights": null' in text
     as_text = json.dumps(wrong if isinstance(wrong, str) else " ".join(map(str, wrong)))  # as the first files had them
-    for shown, said in ((as_text, "weights"), (json.dumps(wrong), "weights|is no judge")):
+    for shown, said in ((as_text, "weights"), (json.dumps(wrong), "weights|is not a judge")):
         (tmp_path / "evil.json").write_text(text.replace('"level_weights": null', f'"level_weights": {shown}'))
         with pytest.raises(ArtifactError, match=said):
             artifact.load(tmp_path / "evil.json", lm=lm)

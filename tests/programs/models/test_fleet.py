@@ -86,7 +86,7 @@ def test_several_addresses_are_for_openai_style_servers() -> None:
     bases = "http://127.0.0.1:9/v1", "http://127.0.0.1:8/v1"
     made = language_model("openai/x", connection=Connection(bases[0], others=(bases[1],), cache=False))
     assert made.identity == ",".join(sorted(bases))
-    with pytest.raises(OptionError, match="no http"):
+    with pytest.raises(OptionError, match="not an http"):
         language_model("openai/x", connection=Connection(bases[0], others=("nowhere",), cache=False))
     with pytest.raises(OptionError, match="several addresses"):
         language_model("anthropic/x", connection=Connection(bases[0], others=(bases[1],), cache=False))

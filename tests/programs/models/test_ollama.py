@@ -195,7 +195,7 @@ def test_an_error_status_gives_the_servers_words(server: FakeOllama) -> None:
 
 
 def test_an_address_that_is_none_is_said() -> None:
-    with pytest.raises(ModelError, match="is no address"):
+    with pytest.raises(ModelError, match="is not an address"):
         list_ollama("http://127.0.0.1:port")
 
 

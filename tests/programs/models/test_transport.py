@@ -239,7 +239,7 @@ def test_garbage_instead_of_json(serve: MakeServer, body: bytes) -> None:
 def test_json_that_is_no_completion(serve: MakeServer, data: Any) -> None:
     error = failure(serve(Say(body=json.dumps(data).encode())).base)
     assert error.again
-    assert "no chat completion" in str(error)
+    assert "not a chat completion" in str(error)
 
 
 # A server that lies
@@ -296,14 +296,14 @@ def test_whatever_stands_anywhere_in_an_answer_it_is_read_or_refused(place: tupl
 @pytest.mark.parametrize("number", [-1, 1e300, 10**30, "many", "11", math.nan, math.inf, 0.5, True, [1], {}])
 def test_usage_that_cannot_be_is_no_completion(number: Any) -> None:
     for name in ("prompt_tokens", "completion_tokens"):
-        with pytest.raises(Unanswered, match="no chat completion"):
+        with pytest.raises(Unanswered, match="not a chat completion"):
             read_reply(put(VALID, ("usage", name), number))
 
 
 @pytest.mark.parametrize("logprob", [math.nan, math.inf, 0.7, 10**400, -(10**400), "-0.1", True, [], {}])
 def test_log_probabilities_that_cannot_be_are_no_completion(logprob: Any) -> None:
     place = ("choices", 0, "logprobs", "content", 0, "top_logprobs", 0, "logprob")
-    with pytest.raises(Unanswered, match="no chat completion"):
+    with pytest.raises(Unanswered, match="not a chat completion"):
         read_reply(put(VALID, place, logprob))
 
 

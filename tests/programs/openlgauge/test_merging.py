@@ -61,7 +61,7 @@ def brief(errors: Sequence[ErrorSpan]) -> list[tuple[str, float, tuple[str, ...]
         ([1, 1, 1, 1, 1, 5], [5]),
         # All the same: nothing is 1 away from the mean.
         ([2, 2, 2, 2, 2], []),
-        # A failed annotator is none of the five.
+        # A failed annotator is not one of the five.
         ([5, math.nan, 5, 5, 5, 1], [5]),
         ([5, math.nan, 5, 5, 1], []),
         ([math.nan, math.nan], []),

@@ -391,7 +391,7 @@ def test_a_metric_off_the_scale_has_no_error_on_it() -> None:
     frame = meta_evaluate(judges, human, scale=(1, 5), threshold=3, rounds=50)
     errors = frame.scale.set_index("judge")
     assert errors.loc["on", "mae"] > 0 and math.isnan(errors.loc["off", "mae"])
-    assert "not on people's scale 1..5" in errors.loc["off", "reason"]
+    assert "not on the human ratings' scale 1..5" in errors.loc["off", "reason"]
     assert math.isnan(frame.decisions.set_index("judge").loc["off", "kappa"])
 
 
@@ -402,14 +402,17 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     shared: dict[str, Any] = {"scale": (1, 5), "threshold": 3, "rounds": 20}
     known = meta_evaluate(judges, human, on_scale=["judge"], **shared)
     errors = known.scale.set_index("judge")
-    assert errors.loc["judge", "mae"] > 0 and errors.loc["metric", "reason"] == "not known to score on people's scale"
+    assert (
+        errors.loc["judge", "mae"] > 0
+        and errors.loc["metric", "reason"] == "not known to score on the human ratings' scale"
+    )
     assert set(known.calibration["judge"]) == {"judge"}
     assert math.isnan(known.decisions.set_index("judge").loc["metric", "kappa"])
-    assert not any("people's scale" in note for note in known.notes)
+    assert not any("the human ratings' scale" in note for note in known.notes)
     assumed = meta_evaluate(judges, human, **shared)
     assert assumed.scale["reason"].isna().all()
-    assert any("inside which their scores lie: judge, metric" in note for note in assumed.notes)
-    with pytest.raises(OptionError, match="'other', which is no judge"):
+    assert any("since their scores lie inside it: judge, metric" in note for note in assumed.notes)
+    with pytest.raises(OptionError, match="'other', which is not a judge"):
         meta_evaluate(judges, human, on_scale=["other"], **shared)
 
 
@@ -652,4 +655,4 @@ def test_an_interval_of_no_width_is_not_sold_as_certainty() -> None:
     data = table()
     data["predicted"] = data["human"]
     cell = evaluate(data).cell("judge", "overall", "pooled", "spearman")
-    assert cell["low"] == pytest.approx(1, abs=1e-8) and "no certainty" in cell["reason"]
+    assert cell["low"] == pytest.approx(1, abs=1e-8) and "does not mean certainty" in cell["reason"]
