@@ -77,7 +77,7 @@ def read_labels(
     limit: read the first `limit` rows only.
     kind: score, category, binary or preference; None infers it from the marks.
     categories: the words of the categories, worst first, where they are of no known scale.
-    Rows that nobody rated are left out and counted (`Labels.account`). Raises LabelsError with file, row, column and
+    Rows without a rating are left out and counted (`Labels.account`). Raises LabelsError with file, row, column and
     what to do (up to 5 problems at once); OptionError for a bad argument.
     """
     _check_arguments(scale, kind)

@@ -147,10 +147,9 @@ class Labels:
 
     kind: what people gave: scores, ordered categories, pass or fail, or preferences between two outputs (whose scores
     are the share of comparisons won, and mean something within a document only). `categories` names the categories,
-    worst first, and `levels` are their scores; both are empty for scores and preferences. `account` says what became
-    of every row of the file. `origin` is the file's name without its folder, or "<table>". `warnings` are sentences to
-    show to the user.
-    """
+    worst first, and `levels` are their scores; both are empty for scores and preferences. `account` has every
+    row of the file, read or skipped. `origin` is the file's name without its folder, or "<table>". `warnings` are
+    sentences to show to the user."""
 
     rows: tuple[Row, ...]
     aspect: str

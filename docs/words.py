@@ -1,11 +1,14 @@
-"""Phrases that reviews found hard to read, looked for in every page: `python docs/words.py` (part of `make lint`).
+"""Phrases that reviews found hard to read, looked for in every page, and in strings and comments of the code:
+`python docs/words.py` (part of `make lint`).
 
-Each stands with what to write in its place. docs/pages/project/style.md has the rules behind them.
+Each has a replacement beside it. docs/pages/project/style.md has the rules behind them.
 """
 
+import io
 import re
 import sys
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -17,7 +20,6 @@ PHRASES = {
     r"\bso many\b": "that many, or the number",
     r"\b(goes|go|gone|went) on with\b": "continues, resumes",
     r"\bpeople's (scores|ratings)\b": "human ratings",
-    r"\bdamage[ds]?\b(?!\s*`)": "perturb, perturbed",
     r"\bis (said|told) here\b": "see here",
     r"\bof one's own\b": "of your own",
     r"\bnobody knows\b": "it is not known",
@@ -26,7 +28,31 @@ PHRASES = {
     r"\bleaves the mean and\b": "takes no part in the mean and",
     r"\bwhatever it was\b": "of any kind",
     r"\bin place of both\b": "instead",
+    r"\b(for|by) whoever\b": "for those who, for everyone who",
+    r"\bwhat (came|became) of\b": "the result",
+    r"\b(is|are) told (of|what|the)\b": "gets; is called with",
+    r"\bwhich is said\b": "with a note; with a message",
+    r"\bdo(es)? not go with\b": "cannot be used with",
+    r"\bis none of\b": "is not one of",
+    r"\bis there (already|twice)\b": "exists already; appears twice",
+    r"\bin mid-run\b": "during a run",
+    r"\bnobody (names|says|said|gave|chose|rated|else)\b": "no one; or the passive",
+    r"[;:,] mend\b": "correct, fix",
 }
+#: In pages alone: files may be damaged in the code.
+IN_PAGES = {r"\bdamage[ds]?\b(?!\s*`)": "perturb, perturbed"}
+#: What is searched for phrases in code; tests quote what models, people and files say.
+CODE = ("src", "signatures", "programs", "optimizers", "datasets", "experiments", "docs")
+#: Each phrase as it may run over lines, comments and strings of code, with a word that it cannot do without.
+_LOOSE = [
+    (
+        max(re.findall("[a-z']+", re.sub(r"\\.|\[.*?\]|\(.*?\)", " ", phrase)), key=len),
+        re.compile(phrase.replace(" ", r"""[\s"'#:]+(?:f["']\s*)?"""), re.IGNORECASE),
+    )
+    for phrase in PHRASES
+]
+_TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+_BETWEEN = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 
 def pages() -> list[Path]:
@@ -36,21 +62,52 @@ def pages() -> list[Path]:
     return sorted(ROOT / path for path in kept if ROOT / path != STYLE)
 
 
-def wrong(text: str) -> Iterator[tuple[int, str, str]]:
+def sources() -> list[Path]:
+    """Every Python file whose words are checked, but for this one, which quotes what it forbids."""
+    return sorted(path for room in CODE for path in (ROOT / room).rglob("*.py") if path != Path(__file__).resolve())
+
+
+def wrong(text: str, phrases: Mapping[str, str] = PHRASES | IN_PAGES) -> Iterator[tuple[int, str, str]]:
     """Line number, the phrase, and what to write instead. Code, quotations and names of options are left alone."""
     plain = re.sub(
         r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"", lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.DOTALL
     )
-    for phrase, instead in PHRASES.items():
+    for phrase, instead in phrases.items():
         for found in re.finditer(phrase.replace(" ", r"\s+"), plain, re.IGNORECASE):
             yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()), instead
+
+
+def wrong_in_code(source: str) -> Iterator[tuple[int, str, str]]:
+    """`wrong` of the strings, docstrings and comments of Python code."""
+    lower = source.lower()
+    if not any(word in lower and loose.search(source) for word, loose in _LOOSE):
+        return  # most files: reading tokens is slow
+    for start, text in _texts(source):
+        for line, phrase, instead in wrong(text, PHRASES):
+            yield start + line - 1, phrase, instead
+
+
+def _texts(source: str) -> Iterator[tuple[int, str]]:
+    """Line and text of each string or comment; those with nothing between them are one."""
+    start, text = 0, ""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in _TEXTS:
+            start = start or token.start[0]
+            kept = re.sub(r"^[a-zA-Z]{0,2}(\"\"\"|\"|')(.*)\1$", r"\2", token.string, flags=re.DOTALL)
+            text += kept.lstrip("#:") + "\n"
+        elif token.type not in _BETWEEN and text:
+            yield start, text
+            start, text = 0, ""
+    if text:
+        yield start, text
 
 
 def main() -> int:
     said = [
         f"{path.relative_to(ROOT)}:{line}: {phrase!r}: write {instead}"
-        for path in pages()
-        for line, phrase, instead in wrong(path.read_text(encoding="utf-8"))
+        for paths, check in ((pages(), wrong), (sources(), wrong_in_code))
+        for path in paths
+        for line, phrase, instead in check(path.read_text(encoding="utf-8"))
     ]
     sys.stderr.write("".join(f"{line}\n" for line in said))
     return bool(said)

@@ -1,4 +1,4 @@
-"""The rows that a judge was compiled from, known again by what its artifact says of them, which is none of their text.
+"""The rows that a judge was compiled from, known again by their hashes in its artifact, which holds no text of theirs.
 
 `provenance["seen"]` has the `row_key` of each row as it is, and `provenance["seen_texts"]` marks of duplicates: "=" and
 a hash of its folded texts, "=" and one of its folded output where that has more than a few words, "~" and the low bytes

@@ -28,7 +28,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "")
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """A text on one line of at most so many characters."""
+    """A text on one line; `most`: its characters at most."""
     text = " ".join(_ACTS.sub("\ufffd", text).split())
     return text if len(text) <= most else text[: most - 1] + "…"
 

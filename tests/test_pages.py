@@ -143,6 +143,28 @@ def test_such_a_phrase_would_be_found(text: str) -> None:
     assert len(list(words.wrong(f"A line.\n\n{text}\n"))) == 1
 
 
+def test_no_code_has_a_phrase_that_reviews_refused() -> None:
+    found = [(path.name, hit) for path in words.sources() for hit in words.wrong_in_code(path.read_text("utf-8"))]
+    assert len(words.sources()) > 300 and found == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Keeps\nso many rows."""',
+        'raise Error(f"{name} is none"\n            f" of {names}")',
+        "#: Rows, of which so\n#: many are kept.\nROWS = 3",
+        "rows = 3  # made anew",
+    ],
+)
+def test_such_a_phrase_would_be_found_in_strings_and_comments(source: str) -> None:
+    assert len(list(words.wrong_in_code(f"import os\n\n{source}\n"))) == 1
+
+
+def test_names_and_quotations_of_code_are_left_alone() -> None:
+    assert list(words.wrong_in_code('anew = 1\ndef so(many):\n    """Not `asked anew`, nor "anew"."""\n')) == []
+
+
 @pytest.mark.parametrize("text", ['"asked anew"', "`--perturb degradation`", "```\nanew\n```", "renewed"])
 def test_quotations_and_code_are_left_alone(text: str) -> None:
     assert list(words.wrong(text)) == []

@@ -6,8 +6,8 @@ Random splits of benchmark sets by whole documents: the labels of one part calib
 published metric column, as `compile` does (map and errors cross-fitted by document); the rest is new. No model is
 called. "covered": share of the new rows whose human score lies in its interval, each document counting alike, mean over
 the splits (sd over splits: one set of labels may promise a little too much). "width": mean, as a share of the scale.
-"infinite": share of splits whose labels have too few documents to promise so much. "error": mean distance from people's
-scores, of all new rows and of those that are left when the 10 % with the largest expected errors go to a person, and
+"infinite": share of splits whose labels have too few documents to promise so much. "error": mean distance from human
+ratings, of all new rows and of those that are left when the 10 % with the largest expected errors go to a person, and
 the same for Pearson's r.
 """
 

@@ -23,8 +23,8 @@ VERDICTS = ("verdict.score", "judge_score")
 
 @dataclass
 class Known:
-    """Rows of one file. judges: scores by name, NaN where there is none. human: human ratings, NaN where nobody gave
-    one. aspect: what they are of. seen: places of the rows that the judge was compiled from."""
+    """Rows of one file. judges: scores by name, NaN where there is none. human: human ratings, NaN where there is
+    none. aspect: what they are of. seen: places of the rows that the judge was compiled from."""
 
     origin: str
     rows: list[Row]

@@ -21,9 +21,8 @@ class SharedFile:
     """Base of what is kept on disk. A subclass names its tables and says what it is and how a user does without.
 
     path: the file; its folder is made. It holds texts and answers: only its owner may read it, whatever the umask
-    allows, or an earlier version did. Raises OptionError where it cannot be opened. A file that fails in mid-run (full
-    disk, damage) costs what is in it, with one warning, but not the run.
-    """
+    allows, or an earlier version did. Raises OptionError where it cannot be opened. A file that fails during a run
+    (full disk, damage) costs what is in it, with one warning, but not the run."""
 
     what: ClassVar[str]
     tables: ClassVar[tuple[str, ...]]

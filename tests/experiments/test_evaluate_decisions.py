@@ -98,4 +98,4 @@ def test_scores_off_the_scale_are_cut_by_rank_and_that_is_said() -> None:
     human = np.array([1.0, 1, 2, 2, 3, 3] * 3)
     found = meta_evaluate({"judge": human * 10}, human, coefficients=["kappa"], rounds=0)
     assert found.cell("judge", "overall", "pooled", "kappa")["value"] == 1.0
-    assert any("as many rows fall into each category" in note for note in found.notes)
+    assert any("each category has as many rows" in note for note in found.notes)

@@ -60,8 +60,8 @@ def test_aspects_of_form_need_no_source_and_those_of_content_do() -> None:
 def test_bad_things_are_marked_and_say_what_a_score_means() -> None:
     bad = {a.name for t in aspects().tasks.values() for a in t.aspects.values() if a.negative}
     assert bad == {"hallucination", "redundancy"}
-    assert "Turn round" in aspects().find("hallucination").scoring
-    assert "Turn round" not in aspects().find("consistency").scoring
+    assert "Reverse human scores" in aspects().find("hallucination").scoring
+    assert "Reverse human scores" not in aspects().find("consistency").scoring
 
 
 def test_the_benchmarks_names_of_aspects_are_found() -> None:

@@ -110,7 +110,7 @@ def _places(judge: str, x: Vector, people: Codes, levels: Sequence[float], notes
     if levels[0] <= x.min() and x.max() <= levels[-1]:
         return nearest_places(x, levels)
     notes.append(
-        f"{judge} has no categories and is not on the human ratings' scale: its scores are cut so that each category has as many "
-        "rows as in the human ratings, which flatters it a little (kappa, balanced accuracy)"
+        f"{judge} has no categories and is not on the human ratings' scale: its scores are cut so that each category "
+        "has as many rows as in the human ratings, which flatters it a little (kappa, balanced accuracy)"
     )
     return places_by_rank(x, people, len(levels))

@@ -31,7 +31,7 @@ FLAGS = {"as": "library_aspect", "json": "as_json"}
 
 class SettingsCommand(TyperCommand):
     """A command with `--set`: an option that it does not list is a setting by its own name (`--variant fine` is `--set
-    variant=fine`), and so is a line of its --config file that is none of its options."""
+    variant=fine`), and so is any other line of its --config file."""
 
     catalogue: ClassVar[Callable[[Mapping[str, Any]], Catalogue]]
     #: Whether its --config file is read here, and not by the command itself.
