@@ -252,7 +252,7 @@ def _told_scale(
     if reversed_scale(column):
         raise LabelsError(
             f"{origin}, column {column!r}: its name says that the lowest score is the best, but higher scores must be "
-            "better; turn them round and rename the column"
+            "better; reverse them and rename the column"
         )
     if pairs:
         return (0.0, 1.0), "the share of comparisons won"
@@ -556,7 +556,7 @@ def _encoding(path: Path, notes: list[str]) -> str | None:
     codec, name = found
     shown = next((word for word in content.decode(codec).split() if not word.isascii()), "")[:40]
     notes.append(
-        f"{path.name}: it is no UTF-8 and was read as {name} ({shown!r}); if letters are wrong, save it as UTF-8"
+        f"{path.name}: it is not UTF-8 and was read as {name} ({shown!r}); if letters are wrong, save it as UTF-8"
     )
     return codec
 
@@ -584,7 +584,7 @@ def _csv_records(path: Path, delimiter: str, encoding: str | None) -> Iterator[R
                     header = [unguarded(name) for name in header]
                 twice = next((name for name in header if name and header.count(name) > 1), None)
                 if twice is not None:
-                    raise LabelsError(f"{path.name}: column {twice!r} stands twice in the header; rename one of them")
+                    raise LabelsError(f"{path.name}: column {twice!r} appears twice in the header; rename one of them")
                 continue
             row += 1
             if len(cells) > len(header) and not any(cells[len(header) :]):
@@ -643,7 +643,7 @@ def _parquet_records(path: Path) -> Iterator[Record]:
             for batch in file.iter_batches(batch_size=1024):
                 yield from batch.to_pylist()
     except pa.ArrowException as error:
-        raise LabelsError(f"{path.name}: no readable Parquet file ({error}); write it again") from None
+        raise LabelsError(f"{path.name}: not a readable Parquet file ({error}); write it again") from None
 
 
 def _table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:

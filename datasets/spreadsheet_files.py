@@ -38,7 +38,7 @@ def sheet_records(path: Path, notes: list[str]) -> Iterator[dict[str, Any]]:
         with CalamineWorkbook.from_path(str(path)) as book:
             sheets = {name: book.get_sheet_by_name(name).to_python(skip_empty_area=True) for name in book.sheet_names}
     except (CalamineError, OSError, ValueError) as error:
-        raise LabelsError(f"{path.name}: no readable spreadsheet ({error}); save it again, or as CSV") from None
+        raise LabelsError(f"{path.name}: not a readable spreadsheet ({error}); save it again, or as CSV") from None
     filled = {name: rows for name, rows in sheets.items() if any(_filled(row) >= 2 for row in rows)}
     if not filled:
         return
@@ -56,7 +56,7 @@ def _rows(path: Path, top: list[Any], rows: list[list[Any]]) -> Iterator[dict[st
     header = [str(cell).strip() for cell in top]
     twice = next((name for name in header if name and header.count(name) > 1), None)
     if twice is not None:
-        raise LabelsError(f"{path.name}: column {twice!r} stands twice in the header; rename one of them")
+        raise LabelsError(f"{path.name}: column {twice!r} appears twice in the header; rename one of them")
     for cells in rows:
         yield {name: _cell(cell) for name, cell in zip(header, cells, strict=False) if name}
 

@@ -143,7 +143,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes | str]]:
 
 def _json(line: bytes) -> Any:
     def refuse(name: str) -> float:
-        raise ValueError(f"{name} is no JSON number")
+        raise ValueError(f"{name} is not a JSON number")
 
     def finite(digits: str) -> float:
         value = float(digits)

@@ -50,7 +50,7 @@ class RunOptions(JudgeInWords, CompileOptions):
     mlflow: str | None = option(
         None,
         "Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs locally. "
-        "Should that fail after compiling, the judge is saved all the same; the exit code is then 1.",
+        "If that fails after compiling, the judge is saved nevertheless, with exit code 1.",
     )
     plots: Path | None = option(
         None, "optuna: draw the history of the study and what mattered in it (SVG) into this folder."

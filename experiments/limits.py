@@ -33,7 +33,7 @@ class LimitOptions(Options):
     max_failed: str | None = option(
         None, "Stop when more rows than this have no score: a number, or a share of those judged in this run (5%)."
     )
-    dry_run: bool = option(False, "Say what it would take, spend nothing.")
+    dry_run: bool = option(False, "Show what the run would take, spend nothing.")
 
     def limits(self) -> Limits:
         """Raises OptionError for a `max_failed` that is neither."""

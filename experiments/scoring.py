@@ -166,7 +166,7 @@ class JsonlSink:
                 try:
                     record = json.loads(line)
                 except ValueError as error:
-                    record, why = None, f"no JSON ({getattr(error, 'msg', error)})"
+                    record, why = None, f"not JSON ({getattr(error, 'msg', error)})"
                 else:
                     why = "no JSON object"
                 if not isinstance(record, dict):
@@ -344,7 +344,7 @@ def _sink(path: Path, *, append: bool) -> Sink:
     kinds: dict[str, type[JsonlSink] | type[CsvSink]] = {".jsonl": JsonlSink, ".csv": CsvSink}
     kind = kinds.get(path.suffix.lower())
     if kind is None:
-        raise OptionError(f"{path.name}: scores are written as .jsonl or .csv; name the output so")
+        raise OptionError(f"{path.name}: scores are written as .jsonl or .csv; name such an output")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return kind(path, append=append)

@@ -207,7 +207,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise OptionError(f"--config {path}: {getattr(error, 'strerror', None) or error}") from None
     except (yaml.YAMLError, RecursionError) as error:
-        raise OptionError(f"--config {path} is no YAML: {' '.join(str(error).split())}") from None
+        raise OptionError(f"--config {path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(data, dict):
         raise OptionError(f"--config {path}: expected lines of the form `option: value`")
     return {str(key).replace("-", "_"): value for key, value in data.items()}

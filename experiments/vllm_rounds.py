@@ -51,7 +51,7 @@ class Rounds:
 
     async def send(self, request: Request) -> Reply:
         if request.schema is not None:
-            raise Unanswered("vLLM inside Ray is asked for no JSON schema", again=False)
+            raise Unanswered("vLLM inside Ray takes no JSON schema", again=False)
         key = _key(request)
         found = self._known.get(key)
         if found is None:

@@ -90,16 +90,16 @@ class CompileOptions(Options):
     refine: bool = option(
         True,
         "Go beyond method and search where the judge then agrees better: leave an inferred task out, fit weights of "
-        "criteria, levels or annotators. no keeps to the papers.",
+        "criteria, levels or annotators. no: as in the papers.",
     )
     batches: int = option(25, "Mini-batches that task inference reads at most.", ge=1)
     batch_size: int = option(5, "Labelled rows in a mini-batch of task inference.", ge=1)
     keep: int = option(5, "Task descriptions to merge at most.", ge=1)
     max_calls: int | None = option(
-        None, "Calls at most, repeats after a failed request left aside; the best so far is kept.", ge=1
+        None, "Calls at most, not counting repeats after a failed request; the best so far is kept.", ge=1
     )
     max_cost: float | None = option(None, "Dollars at most.", gt=0)
-    seed: int = option(0, "Decides splits and candidates.")
+    seed: int = option(0, "Seed of splits and candidates.")
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -73,7 +73,7 @@ def suggest(
     rows = len(columns[0])
     scores = np.full(rows, np.nan) if human is None else vector(human, "human", missing=True)
     if len(scores) != rows:
-        raise OptionError(f"human ratings: {len(scores)} for {rows} rows; give one a row, NaN where there is none")
+        raise OptionError(f"human ratings: {len(scores)} for {rows} rows; give one per row, NaN where there is none")
     doc = np.arange(rows) if documents is None else id_codes(documents, rows, "documents")
     sys = np.zeros(rows, dtype=np.intp) if systems is None else id_codes(systems, rows, "systems")
     ranks = _ranks(columns, scores)

@@ -156,7 +156,7 @@ def aspects(path: str | PathLike[str] | None = None) -> AspectLibrary:
     except FileNotFoundError:
         raise OptionError(f"{file}: there is no such file; check the path") from None
     except (OSError, UnicodeDecodeError) as error:
-        why = "it is no UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
+        why = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else error.strerror
         raise OptionError(f"{file}: cannot be read ({why})") from None
     base = {name: _as_data(task) for name, task in _packaged().tasks.items()}
     return AspectLibrary(_tasks(_overlaid(base, _parsed(text, file.name), file.name), file.name))

@@ -234,7 +234,7 @@ class RewriteByRules(Perturbation):
         parts = several_sentences(text, material, 2 if degree == "major" else 1)
         places = [i for i, part in enumerate(parts) if len(WORD.findall(part)) >= 3 or len(letters(part)) >= 8]
         if len(places) < (2 if degree == "major" else 1):
-            raise Unperturbable("its sentences are too short to be said again")
+            raise Unperturbable("its sentences are too short to be paraphrased")
         rng.shuffle(places)
         for i in sorted(places[: 1 if degree == "minor" else 3], reverse=True):
             parts = inserted(parts, i, _again(split_space(parts[i])[0]))

@@ -36,7 +36,7 @@ class DiscernOptions(LimitOptions):
         "How many characters and words: relative (shares of the text), or the paper's numbers for summarization, "
         "scientific, story, answer or translation.",
     )
-    language: str = option("en", "Of the texts, as en, de or zh; for sentences and rules.")
+    language: str = option("en", "Language of the texts, as en, de or zh; for sentences and rules.")
     writer: str | None = option(
         None, "A language model that makes the paper's LM-made perturbations (entities-lm, grammar-lm, rewrite-lm)."
     )
@@ -61,10 +61,10 @@ class DiscernOptions(LimitOptions):
     plot_judges: Path | None = option(None, "Figure of D_avg and D_min, judge by judge (.png, .svg, .pdf).")
     form: Form = option(
         "normalised",
-        "How several metrics' p are combined: each weighs 1/M, or as the paper prints it, M times too eager.",
+        "How several metrics' p are combined: each weighs 1/M, or as the paper prints it, M times too small.",
     )
-    rounds: int = option(1000, "Of the bootstrap; 0 for no intervals.", ge=0)
-    seed: int = option(0, "Decides texts, perturbations and resamples.")
+    rounds: int = option(1000, "Resamples of the bootstrap; 0: no intervals.", ge=0)
+    seed: int = option(0, "Seed of texts, perturbations and resamples.")
 
     def task(self, told: str = "") -> str:
         """The paper's task: that of `amount`, or else what texts of this task are. Raises OptionError."""

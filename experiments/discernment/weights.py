@@ -161,7 +161,7 @@ class _File:
         try:
             data = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise self._wrong(f"no JSON ({error})") from None
+            raise self._wrong(f"not JSON ({error})") from None
         if not isinstance(data, dict) or not all(isinstance(row, dict) for row in data.values()):
             raise self._wrong("expected {perturbation: {metric: weight}}")
         for name, row in data.items():
@@ -171,7 +171,7 @@ class _File:
         lines = csv.reader(io.StringIO(text))
         head = [name.strip() for name in next(lines, [])]
         if len(set(head)) < len(head):
-            raise self._wrong(f"a column stands twice ({', '.join(head)})", "line 1")
+            raise self._wrong(f"a column appears twice ({', '.join(head)})", "line 1")
         long = {"metric", "weight"} <= set(head)
         for cells in lines:
             where = f"line {lines.line_num}"

@@ -29,7 +29,7 @@ class EvaluateOptions(LimitOptions, EvaluationOptions):
         (), 'More judges: lines {"id", "metrics": {name: value}}; SET.metrics.jsonl beside SET.jsonl is found.'
     )
     without_system: tuple[str, ...] = option((), "Leave these systems' rows out (a human reference, say).")
-    absolute: bool = option(False, "Report |r| and friends, for metrics of which lower is better.")
+    absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
     alt_test: bool = option(
         False,
         "May the judge take a rater's place? The alternative annotator test (Calderon et al. 2025), where rows have "

@@ -161,7 +161,7 @@ def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
                         raise LabelsError(f"{path.name}, line {number}: a JSON object is needed")
                     yield number, record
     except (ValueError, RecursionError) as error:
-        raise LabelsError(f"{path.name}: no JSON lines ({error}); correct the file") from None
+        raise LabelsError(f"{path.name}: not JSON lines ({error}); correct the file") from None
     except OSError as error:
         raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
 

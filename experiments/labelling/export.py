@@ -26,7 +26,7 @@ def check_export(path: Path, task: Task) -> None:
     """Raises OptionError for a name from which no format follows."""
     suffix = path.suffix.lower()
     if suffix not in FORMATS:
-        raise OptionError(f"--export {path}: labels are written as .jsonl or .csv; name it so")
+        raise OptionError(f"--export {path}: labels are written as .jsonl or .csv; name such a file")
     if suffix == ".csv" and task.kind == "spans":
         raise OptionError(f"--export {path}: error spans do not fit into a table; name it .jsonl")
 

@@ -167,7 +167,7 @@ def _study(path: Path, name: str) -> StudyFolder:
             try:
                 record = json.loads(line)
             except ValueError:
-                raise OptionError(f"line {number} is no JSON") from None
+                raise OptionError(f"line {number} is not JSON") from None
             if not isinstance(record, Mapping) or record.get("status") != "done":
                 failed += 1
                 continue

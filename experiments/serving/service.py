@@ -170,7 +170,9 @@ class Service:
         if self.waiting + rows > self.bounds.queue:
             # By Little's law, what waits now is done after about one latency.
             after = min(60, max(1, math.ceil(self._latency)))
-            raise Refused(429, "busy", f"{self.waiting} rows wait, of at most {self.bounds.queue}; come again", after)
+            raise Refused(
+                429, "busy", f"{self.waiting} rows wait, of at most {self.bounds.queue}; try again later", after
+            )
         self.waiting += rows
         self.metrics.queue.set(self.waiting)
 

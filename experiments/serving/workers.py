@@ -147,7 +147,7 @@ class Workers:
             if self.stopping is None:
                 if not worker.started.is_set():
                     raise OptionError(f"a process of the server ended at its start (exit {worker.process.exitcode})")
-                err.print(f"note: a process ended (exit {worker.process.exitcode}); another takes its place")
+                err.print(f"note: a process ended (exit {worker.process.exitcode}); another replaces it")
                 self.running.append(_Worker(self.order, self.listening))
         if self.stopping is not None and time.monotonic() > self.stopping + self.order.bounds.grace + PATIENCE:
             for worker in self.running:

@@ -63,8 +63,8 @@ class StudyOptions(Options):
     """Options of `judgesmith study` beside those of `judgesmith compile`."""
 
     baseline: str = option("", "The arm to compare with; none: the first.")
-    method: str = option(METHOD, "How the arms judge that name no method.")
-    optimizer: str = option(OPTIMIZER, "How the arms are compiled that name no optimizer.")
+    method: str = option(METHOD, "Method of the arms that name none.")
+    optimizer: str = option(OPTIMIZER, "Optimizer of the arms that name none.")
     library_aspect: str | None = option(None, "[TASK/]ASPECT: the aspect of the library that the score stands for.")
 
 

@@ -178,9 +178,11 @@ def estimate(
 def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector]:
     f, y = vector(judge, "judge", missing=True), vector(human, "human", missing=True)
     if len(f) != len(y):
-        raise LabelsError(f"the judge has {len(f)} scores and people {len(y)}; give one a row, NaN where there is none")
+        raise LabelsError(
+            f"the judge has {len(f)} scores and people {len(y)}; give one per row, NaN where there is none"
+        )
     if np.isnan(y).all():
-        raise LabelsError("no row has a human score; without any, nothing says how far the judge can be trusted")
+        raise LabelsError("no row has a human score; without any, the judge cannot be checked")
     if np.isnan(f).all():
         raise LabelsError("no row has a judge's score")
     return f, y

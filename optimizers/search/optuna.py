@@ -79,7 +79,7 @@ class OptunaSearch(DemonstrationSearch):
         )
         storage: Path | None = option(
             None,
-            "SQLite file that keeps the study, for Optuna's own dashboard, and from which a killed run goes on.",
+            "SQLite file that keeps the study, for Optuna's own dashboard, and from which a killed run resumes.",
         )
 
         @field_validator("variants", "temperatures")
@@ -292,7 +292,7 @@ def _study_file(path: Path) -> Path:
     except OSError as error:
         raise OptionError(f"the study in {path} cannot be used: {error.strerror or error}") from None
     if start and start != SQLITE:
-        raise OptionError(f"the study in {path} cannot be used: this is no SQLite file; name another, it is made")
+        raise OptionError(f"the study in {path} cannot be used: this is not an SQLite file; name a new one")
     return path
 
 

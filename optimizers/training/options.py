@@ -42,7 +42,7 @@ class TrainOptions(Options):
     )
     stop_share: float = option(
         0.2,
-        "Share of the labels (whole documents) by which the best epoch is chosen; these are trained on no more. 0: the "
+        "Share of the labels (whole documents) by which the best epoch is chosen; these are not trained on. 0: the "
         "last epoch is taken.",
         ge=0,
         lt=0.9,

@@ -342,7 +342,9 @@ class TestFileProblems:
             "a.csv.gz: the compressed file is damaged"
         )
         assert "damaged" in message(from_text(tmp_path, "b.jsonl.gz", whole[:-20]))
-        assert message(from_text(tmp_path, "c.parquet", "no parquet")).startswith("c.parquet: no readable Parquet file")
+        assert message(from_text(tmp_path, "c.parquet", "no parquet")).startswith(
+            "c.parquet: not a readable Parquet file"
+        )
 
     def test_a_frame_with_two_columns_of_one_name(self) -> None:
         assert message(pd.DataFrame([[1, 2]], columns=["a", "a"])).startswith("<table>: two columns have the same name")

@@ -100,7 +100,7 @@ class EvaluationOptions(Options):
         None,
         "Also precision, recall and kappa of accepting outputs with at least this score, on the human ratings' scale.",
     )
-    rounds: int = option(1000, "Of bootstrap and permutation; 0 for values alone.", ge=0)
+    rounds: int = option(1000, "Rounds of bootstrap and permutation; 0: values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
     seed: int = option(0, "Decides the resamples.")
     interval: Method = option("fisher", "How limits come from the resamples.")

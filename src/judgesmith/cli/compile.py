@@ -76,9 +76,9 @@ def compile(
     config: Config = None,
     max_calls: Annotated[
         int | None,
-        typer.Option(help="Calls at most, repeats after a failed request left aside; the best so far is kept."),
+        typer.Option(help="Calls at most, not counting repeats after a failed request; the best so far is kept."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, spend nothing.")] = False,
     register: Annotated[
         str | None,
         typer.Option(

@@ -74,7 +74,7 @@ def check_output(run: CompileRun) -> None:
     check_writable(run.output, run.labels, run.heldout_file, *run.files())
     plots = run.run.plots
     if plots is not None and plots.exists() and not plots.is_dir():
-        raise OptionError(f"--plots {plots} is not a folder; name one, it is made where it is missing")
+        raise OptionError(f"--plots {plots} is not a folder; name one; it is created if it is missing")
 
 
 def draw_study(report: CompileReport, folder: Path | None) -> list[str]:

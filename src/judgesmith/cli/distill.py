@@ -62,11 +62,11 @@ def distill(
     settings: Settings = None,
     preset: Presets = None,
     config: Config = None,
-    seed: Annotated[int, typer.Option(help="Decides splits, batches and first weights.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of splits, batches and first weights.")] = 0,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Start over instead of resuming from a checkpoint.")
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, train nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, train nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Train a small model to judge, from human ratings and synthetic examples.

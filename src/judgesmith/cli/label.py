@@ -43,7 +43,7 @@ _Order = Annotated[
 _Repeats = Annotated[
     float | None,
     typer.Option(
-        help="Share of rows that each rater is shown twice, to see whose answers hold.",
+        help="Share of rows that each rater is shown twice, to measure consistency.",
         metavar="SHARE",
         rich_help_panel="Rows",
     ),

@@ -103,5 +103,5 @@ MaxFailed = Annotated[
     ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.", rich_help_panel="Limits")
+    bool, typer.Option("--dry-run", help="Show what the run would take, spend nothing.", rich_help_panel="Limits")
 ]

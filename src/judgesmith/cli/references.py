@@ -164,7 +164,8 @@ def _build(scorer: PairwiseDirectScorer, lm: LanguageModel, documents: list[Item
 
 def show(
     document: Annotated[
-        str | None, typer.Option(metavar="HASH", help="Show the references of the documents whose hash begins so.")
+        str | None,
+        typer.Option(metavar="HASH", help="Show the references of the documents whose hash begins with this."),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -49,7 +49,7 @@ Defer = Annotated[
     typer.Option(
         metavar="SHARE",
         help='Mark this share of the rows ("defer": true) to leave to a person: those whose scores are least sure, and '
-        "rows without a score. `evaluate` and `report` then tell the agreement on the rest.",
+        "rows without a score. `evaluate` and `report` then show the agreement on the rest.",
         min=0,
         max=1,
     ),

@@ -41,7 +41,7 @@ def serve(
     ] = 30.0,
     jobs: Annotated[
         Path | None,
-        typer.Option(help="Folder of batch jobs, which go on after a restart; without it they end with the server."),
+        typer.Option(help="Folder of batch jobs, which resume after a restart; without it they end with the server."),
     ] = None,
     max_jobs: Annotated[
         int, typer.Option(help="Jobs kept at once, done ones too; then 429.", min=1, rich_help_panel="Bounds")
@@ -53,7 +53,9 @@ def serve(
     quiet_log: Annotated[bool, typer.Option("--no-log", help="No line of JSON on stderr for each request.")] = False,
     otel: Annotated[
         bool,
-        typer.Option("--otel", help="Send OpenTelemetry spans by OTLP over HTTP, where the OTEL_… variables say."),
+        typer.Option(
+            "--otel", help="Send OpenTelemetry spans by OTLP over HTTP, to the address in the OTEL_… variables."
+        ),
     ] = False,
     lm: LM = None,
     api_base: ApiBases = None,

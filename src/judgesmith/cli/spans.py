@@ -27,7 +27,7 @@ def spans(
         bool,
         typer.Option("--ungrounded-against", help="Errors that were not found in the text count against precision."),
     ] = False,
-    rounds: Annotated[int, typer.Option(help="Of the bootstrap; 0 for values alone.", min=0)] = 1000,
+    rounds: Annotated[int, typer.Option(help="Resamples of the bootstrap; 0: values alone.", min=0)] = 1000,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
     seed: Annotated[int, typer.Option(help="Decides the resamples.")] = 0,
     as_json: Json = False,

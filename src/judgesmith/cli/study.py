@@ -63,7 +63,7 @@ def study(
         Path | None, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet")
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="All that comes of it; default study-KIND.")
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Folder of the results; default study-KIND.")
     ] = None,
     lm: Annotated[
         list[str] | None,
@@ -93,7 +93,7 @@ def study(
     max_calls: Annotated[
         int | None, typer.Option(help="Calls at most to fit one cell; held-out rows are not counted.", min=1)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, spend nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folder over.")] = False,
     aspect: Annotated[
         str | None, typer.Option(help="Which score, where rows have several; mean:A,B,… is their mean.")

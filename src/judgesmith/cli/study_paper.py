@@ -51,7 +51,7 @@ def paper(
     max_calls: Annotated[
         int | None, typer.Option(help="Calls at most to fit one cell; to judge a column of subsets or spans.", min=1)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what it would take, spend nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, spend nothing.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folders over.")] = False,
     settings: Annotated[
         list[str] | None,

@@ -31,7 +31,7 @@ def readings(
     library_aspect: Annotated[
         str | None, typer.Option("--as", metavar="[TASK/]ASPECT", help="As in `judgesmith compile`.")
     ] = None,
-    reader: Annotated[str, typer.Option(help="A local model that reads in the place of --lm.")] = "",
+    reader: Annotated[str, typer.Option(help="A local model that reads instead of --lm.")] = "",
     instruction: Annotated[str, typer.Option(help="What the judged systems were asked to do.")] = "",
     size: Annotated[list[int] | None, typer.Option(help="Numbers of labels. Repeatable. Default: 20, 40, 80.")] = None,
     draws: Annotated[int, typer.Option(help="Draws of labels for each number.", min=1)] = 50,

@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 
 def suggest(
-    rows: Annotated[str, typer.Argument(help="Rows to choose from; best an output of `score`.")],
+    rows: Annotated[str, typer.Argument(help="Rows to choose from; ideally an output of `score`.")],
     labels: Annotated[
         list[str] | None,
         typer.Option(help="A file with the labels that are there, joined by id. Repeatable.", metavar="FILE"),

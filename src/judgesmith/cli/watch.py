@@ -44,7 +44,7 @@ def watch(
     ] = 3,
     alpha: Annotated[float, typer.Option(help="Chance of any false alarm in --looks runs.", min=0, max=1)] = 0.05,
     looks: Annotated[int, typer.Option(help="Runs that --alpha is for.", min=1)] = 365,
-    rebase: Annotated[bool, typer.Option("--rebase", help="Begin a new baseline: what changed is accepted.")] = False,
+    rebase: Annotated[bool, typer.Option("--rebase", help="Start a new baseline, accepting what changed.")] = False,
     columns: Columns = None,
     lm: LM = None,
     api_base: ApiBases = None,

@@ -116,7 +116,7 @@ def test_what_an_expert_saves_in_the_page_is_read_back(browser: Browser, tmp_pat
         ("w.csv", "perturbation,accuracy,fluency\ntypos,maybe,\n", "column 'accuracy': 'maybe' is not a weight"),
         ("w.csv", "perturbation,accuracy,fluency\ntypos,nan,1\n", "line 2, column 'accuracy': 'nan' is not a weight"),
         ("w.csv", "perturbation,accuracy,fluency\ntypos,1,2,3\n", "line 2: 4 cells under 3 columns"),
-        ("w.csv", "perturbation,accuracy,accuracy\ntypos,1,2\n", "line 1: a column stands twice"),
+        ("w.csv", "perturbation,accuracy,accuracy\ntypos,1,2\n", "line 1: a column appears twice"),
         ("w.csv", "perturbation,metric,weight\ntypos,accuracy,0\n", "no metric is marked for 'typos'"),
         ("w.json", '{"typos:minor": {"accuracy": -1}}', "'typos:minor', column 'accuracy': -1 is not a weight"),
         ("w.json", '{"typos": {"accuracy": null}}', "column 'accuracy': None is not a weight"),
