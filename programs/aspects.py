@@ -189,7 +189,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc,unused-ignore]
         for key, _ in node.value:
             name = key.value if isinstance(key.value, str) else None
             if name is not None and name in seen:
-                raise yaml.constructor.ConstructorError(None, None, f"{name!r} stands twice", key.start_mark)
+                raise yaml.constructor.ConstructorError(None, None, f"{name!r} appears twice", key.start_mark)
             seen.add(name)
         return dict(super().construct_mapping(node, deep=deep))
 

@@ -304,7 +304,7 @@ class TestFileProblems:
             ("l.json", " ", "l.json: there are no rows in it, at least 8 are needed"),
             ("l.json", "[]", "l.json: there are no rows in it, at least 8 are needed"),
             ("l.csv", "output,score\n", "l.csv: there are no rows in it, at least 8 are needed"),
-            ("l.csv", "output,score,score\n", "l.csv: column 'score' stands twice in the header; rename one of them"),
+            ("l.csv", "output,score,score\n", "l.csv: column 'score' appears twice in the header; rename one of them"),
             ("l.csv", "output,score\na,1\n\na,b,2\n",
              "l.csv, row 2 (line 4): 3 cells, but the header has 2;"
              " put texts with ',' or a line break in double quotes"),

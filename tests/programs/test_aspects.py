@@ -227,7 +227,7 @@ def test_an_empty_file_changes_nothing(overlay) -> None:
         ("task: {}", "unknown key 'task'; did you mean 'tasks'"),
         ("just words", "must have keys with values, not str"),
         ("tasks: {dialogue: {aspects: {1: {low: x}}}}", "the key 1 must be a text"),
-        ("tasks: {a: 1, a: 2}", "'a' stands twice"),
+        ("tasks: {a: 1, a: 2}", "'a' appears twice"),
         ("tasks: {a: [b: c", "line 1: no YAML"),
         ("tasks:\n  ? [a]\n  : 1", "no YAML that can be read"),
         ("tasks: !!python/object/apply:os.getcwd []", "no YAML that can be read"),
