@@ -223,7 +223,7 @@ class TestCells:
 
     def test_a_decimal_comma_where_the_file_has_them(self) -> None:
         assert read_ratings("4,5", decimal_comma=True) == (4.5,)
-        with pytest.raises(ValueError, match="no number"):
+        with pytest.raises(ValueError, match="not a number"):
             read_ratings("1.234,5", decimal_comma=True)
 
 

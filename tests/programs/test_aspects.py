@@ -261,5 +261,5 @@ def test_a_file_that_cannot_be_read_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="cannot be read"):
         aspects(tmp_path)
     (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe\xfa")
-    with pytest.raises(OptionError, match="no UTF-8"):
+    with pytest.raises(OptionError, match="not UTF-8"):
         aspects(tmp_path / "bytes.yaml")

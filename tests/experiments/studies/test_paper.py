@@ -125,7 +125,7 @@ def test_our_rows_stand_below_the_published_ones(cli: Any, server: Any, fake: An
     published, ours = done.json["rows"][:2]
     assert published["values"]["SFRES"] == [0.2322, 0.1712, 0.1328]
     assert ours["model"] == "openai/fake" and len(ours["values"]["SFRES"]) == 3
-    assert "openai/fake in place of Orca2-13B; 16 held-out rows, 1 seed" in ours["differs"]
+    assert "openai/fake instead of Orca2-13B; 16 held-out rows, 1 seed" in ours["differs"]
     assert any("columns not run: SummEval, OpenMEVA" in note for note in done.json["notes"])
     records = [json.loads(line) for line in (tmp_path / "out/sfres/results.jsonl").read_text().splitlines()]
     assert [r["arm"] for r in records] == ["vanilla", "coarse", "fine"]
