@@ -331,9 +331,9 @@ class Findings:
             )
         if found.low <= self.objective.chance:
             notes.append(
-                f"the interval of the held-out agreement reaches {self.objective.chance:g}: this judge cannot be told "
-                "from one that guesses; do not rely on it (a stronger model, your own --task and --criteria, or more "
-                "labels may help)"
+                f"the interval of the held-out agreement reaches {self.objective.chance:g}: this judge cannot be "
+                "distinguished from one that guesses; do not rely on it (a stronger model, your own --task and "
+                "--criteria, or more labels may help)"
             )
         if surface.value >= found.value and not surface.reason:
             notes.append(

@@ -132,7 +132,7 @@ class Synonyms(_Invariance):
 @perturbations.register
 class Longer(_Invariance):
     name: ClassVar[str] = "longer"
-    about: ClassVar[str] = "the same said in more words, from a small list of English phrases"
+    about: ClassVar[str] = "the same in more words, from a small list of English phrases"
     level: ClassVar[Level] = "word"
     needs: ClassVar[tuple[Need, ...]] = ("english",)
 

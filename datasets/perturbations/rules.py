@@ -226,7 +226,7 @@ class RewriteByRules(Perturbation):
     clauses swapped where a comma allows, since rules cannot rephrase."""
 
     name: ClassVar[str] = "rewrite-rules"
-    about: ClassVar[str] = "sentences said a second time: one (minor), up to three (major)"
+    about: ClassVar[str] = "repeated sentences: one (minor), up to three (major)"
     level: ClassVar[Level] = "sentence"
     stands_for: ClassVar[str] = "rewrite-lm"
 

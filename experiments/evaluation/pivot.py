@@ -207,7 +207,7 @@ def _surely(row: Mapping[str, Any]) -> str:
     chance = 0.5 if row["coefficient"] in ("auc", "balanced-accuracy", "pairwise") else 0.0
     if math.isnan(row["low"]) or row["coefficient"].startswith("accuracy"):
         return ""
-    return "" if row["low"] > chance else "; that cannot be told from chance"
+    return "" if row["low"] > chance else "; that cannot be distinguished from chance"
 
 
 def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, Any], aspects: Sequence[str]) -> str:

@@ -112,7 +112,7 @@ def order_effect(
     if systems is not None:
         sys = id_codes(systems, len(there), "systems")[there]
         if len(np.unique(sys)) > 1 and len(np.unique(sys)) == len(set(zip(sys.tolist(), place.tolist(), strict=True))):
-            why = "every system keeps one position, so favour for a position cannot be told from favour for a system"
+            why = "every system keeps one position: favour for a position and for a system cannot be separated"
             return OrderEffect(effects, np.nan, len(x), failed, why)
     p = _permuted(gap, block, at, rounds, seed) if rounds else np.nan
     return OrderEffect(effects, p, len(x), failed)

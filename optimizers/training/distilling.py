@@ -380,8 +380,8 @@ def _worth(contenders: Sequence[Contender]) -> list[str]:
     student, found = contenders[0].agreement, []
     if student.low <= 0:
         found.append(
-            "the interval of the student's agreement reaches 0: it cannot be told from a judge that guesses; do not "
-            "use it"
+            "the interval of the student's agreement reaches 0: it cannot be distinguished from a judge that guesses; "
+            "do not use it"
         )
     for other in contenders[1:]:
         gap = other.against

@@ -62,8 +62,8 @@ class ActiveCritic(Judge):
         )
         reading: Literal[Reading, "auto"] = option(
             "auto",
-            "The number said (0-100), or the expected digit under the model's probabilities; auto measures both on the "
-            "labels, and without labels takes the expectation where the model gives log-probabilities.",
+            "The stated number (0-100), or the expected digit under the model's probabilities; auto measures both on "
+            "the labels, and without labels takes the expectation where the model gives log-probabilities.",
         )
         use_task: bool = option(True, "The prompt has the description of the task; no is an ablation.")
         use_criteria: bool = option(True, "The prompt has the criteria; no is an ablation.")

@@ -269,7 +269,7 @@ class ComparisonLayout(Layout):
         if said is None:
             return Read({}, problem=f"no {', '.join(self.words)} in the answer: {' '.join(text.split())[:120]!r}")
         odds = tuple(float(i == said[0]) for i in range(len(self.words)))
-        notes = () if self.sampled else ("no log-probabilities at the answer; the word said was taken",)
+        notes = () if self.sampled else ("no log-probabilities at the answer; the stated word was taken",)
         return Read({"comparison": _comparison(odds, math.nan, answers=1)}, repaired=not strict, notes=notes)
 
 

@@ -165,7 +165,7 @@ class AnnotationLayout(Layout):
         if self.reading == "expected":
             place, mass = share_of_words(reply, found.label_start, self.labels)
             if math.isnan(place):
-                notes.append("no log-probabilities of labels at the label's place; the label said was taken")
+                notes.append("no log-probabilities of labels at the label's place; the stated label was taken")
             else:
                 percent = self.percent(place)
                 if mass < 0.5:

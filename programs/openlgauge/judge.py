@@ -116,7 +116,7 @@ class OpeNLGauge(OneAspectJudge):
         )
         reading: Literal[Reading, "auto"] = option(
             "auto",
-            "The label said, or its expectation under the model's probabilities, which tells equal labels apart; auto "
+            "The stated label, or its expectation under the model's probabilities, which separates equal labels; auto "
             "takes the expectation where the models give log-probabilities.",
         )
         overall: Overall = option("labels", "The overall judgement: labels, or integers (the paper's ablations, §7.3).")

@@ -36,7 +36,7 @@ class DirectScorer(OneAspectJudge):
     class Options(OneAspectJudge.Options):
         reading: Literal[Reading, "auto"] = option(
             "auto",
-            "The number said (0-100), or the expected digit 1-5 under the model's probabilities; auto takes the "
+            "The stated number (0-100), or the expected digit 1-5 under the model's probabilities; auto takes the "
             "expectation where the model gives log-probabilities.",
         )
 

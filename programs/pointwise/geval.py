@@ -63,7 +63,7 @@ def numbered(text: str) -> str:
 
 
 class StepsScoreLayout(OverallLayout):
-    """A digit after the evaluation steps; with `sampled`, the digit said counts."""
+    """A digit after the evaluation steps; with `sampled`, the stated digit counts."""
 
     def __init__(self, steps: str = "", *, sampled: bool = False) -> None:
         super().__init__("none", "expected")

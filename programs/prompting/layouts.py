@@ -392,7 +392,7 @@ class OverallLayout(Layout):
                 if found.mass < 0.5:
                     notes.append(f"only {found.mass:.0%} of the probability was on the scale's digits")
             else:
-                notes.append("no log-probabilities at the score; the number said was taken")
+                notes.append("no log-probabilities at the score; the stated number was taken")
         wanted = self.explain == "before" or (self.explain == "after" and not self.brief)
         explanation = found.explanation if self.explain != "none" else ""
         if explanation and self.explain == "after" and not self.brief and reply.finish == "length":

@@ -178,7 +178,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         self, adapter: dspy.Adapter, lm: LanguageModel, inputs: Mapping[str, Any], group: str | None
     ) -> Answer:
         """Through an adapter of DSPy's own: it lays out the fields and parses the answer, which is then read as ours
-        are. The number said counts: where in its form the score's log-probabilities stand, only the adapter knows."""
+        are. The stated number counts: where in its form the score's log-probabilities stand, only the adapter knows."""
         await lm.capabilities()
         used: list[Usage] = []
         raw: list[str] = []

@@ -75,7 +75,7 @@ def test_the_sentence_says_best_next_certainty_and_ceiling(several: MetaEvaluati
     assert told.startswith("Of 3 judges, close_judge agrees best with the human ratings: Spearman ρ 0.9")
     assert "on average over 6 aspects (pooled, 80 rows)" in told
     assert "the lead is beyond chance on every aspect" in told
-    assert "the human ceiling of 0." in told and "cannot be told from chance" not in told
+    assert "the human ceiling of 0." in told and "cannot be distinguished from chance" not in told
 
 
 def test_a_judge_that_knows_nothing_is_said_to_be_chance() -> None:
@@ -83,7 +83,7 @@ def test_a_judge_that_knows_nothing_is_said_to_be_chance() -> None:
     found = meta_evaluate({"coin": rng.normal(size=40)}, rng.normal(size=40), rounds=200)
     told = headline(found, LEVELS)
     assert told.startswith("coin agrees with the human ratings at Spearman ρ ")
-    assert "; that cannot be told from chance." in told
+    assert "; that cannot be distinguished from chance." in told
 
 
 def test_a_constant_judge_has_no_agreement() -> None:

@@ -208,7 +208,7 @@ def test_log_probabilities_missing_at_the_score_alone_are_noted(
         logprobs=True,
     )
     judge = critic(lm=lm, reading="expected")
-    assert judge.score("s", "o").notes == ("no log-probabilities at the score; the number said was taken",)
+    assert judge.score("s", "o").notes == ("no log-probabilities at the score; the stated number was taken",)
     assert judge.score("s", "o").notes == ("only 30% of the probability was on the scale's digits",)
 
 

@@ -264,7 +264,7 @@ def test_log_probabilities_that_are_missing_at_the_answer_are_said(scripted: Mak
     lm, _ = scripted(lambda _: "Worse", logprobs=True)
     found = compare(PairwiseComparer(), lm)
     assert found.comparison.worse == 1.0
-    assert found.notes == ("no log-probabilities at the answer; the word said was taken",)
+    assert found.notes == ("no log-probabilities at the answer; the stated word was taken",)
 
 
 @pytest.mark.parametrize("options", [{"form": "maybe"}, {"order": "random"}, {"samples": -1}, {"samples": 1001}])

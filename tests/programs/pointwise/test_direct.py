@@ -52,7 +52,7 @@ def test_an_expectation_that_the_model_cannot_give_is_said(scripted: MakeScripte
     lm, _ = scripted([(is_score, "Score: 4")])
     verdict = DirectScorer("fluency", reading="expected", lm=lm).score("s", "o")
     assert verdict.percent == 75.0
-    assert verdict.notes == ("no log-probabilities at the score; the number said was taken",)
+    assert verdict.notes == ("no log-probabilities at the score; the stated number was taken",)
 
 
 def test_what_the_prompt_says(scripted: MakeScripted) -> None:
