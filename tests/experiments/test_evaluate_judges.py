@@ -247,7 +247,7 @@ def test_another_scale_and_another_aspect_are_said(evaluate: Any, people: Any, s
     judge = saved("judge.json", scale=(1, 5), aspect="fluency")
     notes = evaluate(rows, "--judge", judge, "--scale", "0", "100", "--json").json["notes"]
     assert any("judge scores on 1..5, human overall on 0..100" in note for note in notes)
-    assert "judge was compiled for 'fluency' and is compared with human ratings of overall" in notes
+    assert "judge was compiled for 'fluency'; it is compared with human ratings of overall here" in notes
     notes = evaluate(rows, "--judge", saved("same.json"), "--scale", "0", "100", "--json").json["notes"]
     assert not any("scores on" in note or "compiled" in note for note in notes)
 
