@@ -229,7 +229,6 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]
     ) -> list[Message]:
         fields = _inputs(signature)
-        fields = tuple(signature.input_fields)  # built again at each access
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
             if name in fields and inputs.get(name):
