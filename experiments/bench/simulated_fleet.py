@@ -182,7 +182,8 @@ def main() -> None:
             told.append([rows, in_flight, parts, one["idle"], one["seconds_by_bound"]])
         columns = {"rows": "{:,}", "calls of a worker": "{}", "parts at once": "{}", "idle": "{:.1%}",
                    "time by the bound": "{:.3f}"}  # fmt: skip
-        save(folder, "simulated-fleet", columns, told, seed=0)
+        this = "python experiments/bench/simulated_fleet.py --save"
+        save(folder, "simulated-fleet", columns, told, commands=[this], seed=0)
         return
     found = measure(rows, Plan(**given), lambda line: print(line, file=sys.stderr))
     print(json.dumps(found) if as_json else "\n".join(f"{name:18} {value}" for name, value in found.items()))
