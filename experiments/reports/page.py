@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,6 +32,25 @@ def environment(**options: Any) -> jinja2.Environment:
 def _clean(value: Any) -> Any:
     """Every text that goes into the page, but for finished figures."""
     return clean(value) if type(value) is str else value
+
+
+def stylesheet() -> str:
+    """The one stylesheet of all pages, for those that a server sends."""
+    return environment().get_template("page.css.j2").render()
+
+
+def number(value: float) -> str:
+    """A score as people write it: without zeros at its end."""
+    return "–" if math.isnan(value) else f"{round(value, 3):g}" if abs(value) < 1e6 else f"{value:.4g}"
+
+
+def moment(time: str) -> str:
+    """A time as files have it, in minutes; what is none stays as it is."""
+    try:
+        read = datetime.fromisoformat(time)
+    except ValueError:
+        return time
+    return f"{read:%Y-%m-%d %H:%M}" + (" UTC" if read.utcoffset() == timedelta(0) else f"{read:%z}")
 
 
 #: Colours that people who cannot tell red from green tell apart, also in grey; `--judge1` to `--judge6` of the page.

@@ -163,6 +163,8 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
         if human is not None:
             value, there = _human(path.name, row, record, human)
             given[human.removeprefix("scores.")], named = value, named or there
+            if human == "score" and given.get(OVERALL) == value:  # the same column under its other name
+                del given[OVERALL]
         shown.append(_shown(row, record, verdict, given, _anchor(row.id, anchors)))
     if not verdicts:
         raise LabelsError(f"{path.name}: no row has a verdict; give a file that `judgesmith score` wrote")

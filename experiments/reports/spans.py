@@ -1,19 +1,20 @@
 """A scored file as one HTML page: every row with its errors marked in the text. No network; every text escaped.
 
-A row is made into HTML here, once. The first rows stand in the page as they are; all rows are in it as JSON, from which
-the page's script shows those that are asked for.
+A row is made into HTML here, once. The first rows stand in the page as they are; all rows are in it as compressed JSON,
+from which the page's script shows those that are asked for.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import itertools
 import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -24,10 +25,10 @@ from ...datasets.records import infer_scale
 from ...optimizers.agreement.correlation import Vector
 from ..evaluation.pivot import plain_number
 from ..plain import clean
-from .page import environment
+from .page import environment, number
 from .rows import GROUNDED, Found, Mean, Piece, Scored, Shown, Side, mean_of, pieces, summarise
 
-PAGE = 25  # rows on a page, and rows that are there without scripts
+PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
 _NAMED = 3  # numbers of errors at one piece of text
 _HEADING = 60  # characters of an id that may be a heading
 _QUOTED = 160  # characters of a quotation beside the text
@@ -60,10 +61,9 @@ def render(data: Scored, title: str = "") -> str:
     axis = _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
     shown = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
     start = next((k for k, side in enumerate(data.sides) if not np.isnan(side.gap).all()), 0)
-    order = _worst_first(data.sides[start].gap)[:PAGE]
+    order = _worst_first(data.sides[start].gap)[:STILL]
     first = [Markup(card.render(row=shown[i], inline=True)) for i in order]  # noqa: S704  # from a template that escapes
-    signs = dict(zip(_SIGNS, (*PIECES, str(escape(clean(f"{data.origin}, line ")))), strict=False))
-    html = [_shortened(card.render(row=row, inline=False), signs) for row in shown]
+    html = [card.render(row=row, inline=False) for row in shown]
     return pages.get_template("spans.html.j2").render(
         title=title or f"Judged texts: {data.origin}",
         origin=data.origin,
@@ -86,7 +86,7 @@ def render(data: Scored, title: str = "") -> str:
         systems=_systems(data.rows),
         first=first,
         page_size=PAGE,
-        data=Markup(as_script(_columns(data, html, list(texts), signs))),  # noqa: S704  # as_script escapes
+        data=packed(_columns(data, html, list(texts))),
         script=Markup(script),  # noqa: S704  # our own script
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         version=__version__,
@@ -99,36 +99,11 @@ def _worst_first(gap: Vector) -> list[int]:
     return [int(i) for i in np.argsort(-np.nan_to_num(gap, nan=-1.0), kind="stable")]
 
 
-#: Pieces of markup that every row repeats; in the page's data a control character, of which `clean` leaves none in any
-#: text, stands for each. The page's script puts them back.
-PIECES = (
-    '<article class="row" tabindex="-1">\n<h3><a><bdi>', '</bdi></a></h3>\n<p class="facts">score <strong>',
-    '</p>\n<div class="cols">\n<div class="text output" dir="auto" tabindex="0" role="group" aria-label="Judged text">',
-    '</div>\n</div>\n<div class="text why" dir="auto">', '</div>\n</div>\n', '<details data-t="', '"><summary>',
-    '</summary><div class="text" dir="auto"></div></details>\n', '</article>', '</strong> <span class="ci">',
-    '</strong>', '<strong>', '</bdi> · ', '<bdi>', '</bdi>', ' <span class="track free" aria-hidden="true">',
-    '<b style="left:', '%;width:', '%"></b>', '<u class="hollow" style="left:', '%"></u><u style="left:',
-    '%"></u></span>', ' places of 100 apart', '</span>', '<span class="', '<mark class="g', '" tabindex="0" data-e="',
-    '</mark>', '<li class="g', ' · system ',
-)  # fmt: skip
-#: U+0085 ends a line for some readers.
-_SIGNS = [chr(k) for k in range(0x80, 0xA0) if k != 0x85]
-
-
-def _shortened(html: str, pieces: Mapping[str, str]) -> str:
-    for sign, piece in pieces.items():
-        html = html.replace(piece, sign)
-    return html
-
-
-def number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{round(value, 3):g}" if abs(value) < 1e6 else f"{value:.4g}"
-
-
-def as_script(data: Any) -> str:
-    """JSON that no HTML parser takes for the end of its script, for a comment or for a line's end."""
-    found = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return found.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+def packed(data: Any) -> str:
+    """JSON as gzip in base64, of which nothing is markup: rows repeat their markup, and panels their words."""
+    words = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    made = gzip.compress(words.encode("utf-8", "backslashreplace"), 9, mtime=0)
+    return base64.b64encode(made).decode("ascii")
 
 
 def _short(words: str) -> str:
@@ -163,8 +138,23 @@ def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Spa
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
         "pieces": [_piece(piece) for piece in pieces(row.row.output, row.errors)],
         "groups": [group for group in _groups(row.errors) if group[2]],
+        "views": _views(row),
         "folded": folded,
     }
+
+
+def _views(row: Shown) -> list[dict[str, Any]]:
+    """What each annotator said. numbers: of the row's errors that it found as they are; errors: its others."""
+    numbers = {_same(error): n for n, error in reversed(list(enumerate(row.errors, 1)))}
+    return [
+        {"it": view, "numbers": sorted({numbers[_same(error)] for error in view.errors if _same(error) in numbers}),
+         "errors": [error for error in view.errors if _same(error) not in numbers]}
+        for view in row.views
+    ]  # fmt: skip
+
+
+def _same(error: Found) -> tuple[Any, ...]:
+    return error.text, error.explanation, error.start, error.end, error.grade, error.place
 
 
 _HASH = re.compile(r"[0-9a-f]{12,}")
@@ -240,7 +230,7 @@ def _systems(rows: Sequence[Shown]) -> list[str]:
     return sorted({row.row.system for row in rows if row.row.system})
 
 
-def _columns(data: Scored, html: list[str], texts: list[str], signs: Mapping[str, str]) -> dict[str, Any]:
+def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
     """What the page's script filters and sorts by, a list of one value a row each."""
     systems = _systems(data.rows)
     places = {name: k for k, name in enumerate(systems)}
@@ -249,7 +239,6 @@ def _columns(data: Scored, html: list[str], texts: list[str], signs: Mapping[str
         "texts": [clean(words) for words in texts],
         # Mostly "row-" and the id: then nothing.
         "anchor": ["" if row.anchor == f"row-{row.row.id}" else clean(row.anchor) for row in data.rows],
-        "pieces": signs,
         "id": [clean(row.row.id) for row in data.rows],
         "system": [places.get(row.row.system or "", -1) for row in data.rows],
         "errors": [len(row.errors) for row in data.rows],

@@ -1,0 +1,184 @@
+"""How large the pages are, and how soon they show a row: `python experiments/bench/pages.py [--json] [--rows 1600]`.
+
+Rows as SummEval's (16 outputs of some 340 characters to a source of 2,200) and five judges: `report` shows them as the
+annotators of one panel, each with an explanation and an error; `evaluate` compares their scores of four aspects;
+`browse` shows a folder with five saved judges and what each of them scored. Then Chromium (tests/support/browser.py)
+opens each page from the disk, `--times` times without a cache: milliseconds from the start of the navigation to the
+frame in which the first row stands, and to the end of loading. No model is called.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import json
+import random
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from judgesmith.experiments.evaluation.options import PAPER_NAMES
+from judgesmith.experiments.evaluation.sources import Judged, read_file
+from judgesmith.experiments.reports import browse, evaluation, folder, spans
+from judgesmith.experiments.reports.rows import read_scored
+from judgesmith.optimizers.agreement.meta.evaluation import meta_evaluate
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.signatures.values import Scale
+
+ASPECTS = ("coherence", "consistency", "fluency", "relevance")
+JUDGES = ("compiled", "zero-shot", "G-Eval", "panel", "length")
+SUPPORT = Path(__file__).parents[2] / "tests" / "support"
+#: Consonants with a vowel, of which words are made: texts are no easier to compress than a language is.
+SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
+PHRASES = (
+    "The source does not say", "It keeps to the source, but for", "It reads well, except", "What matters is left out:",
+    "It contradicts the source in", "It is true that", "Nothing supports", "It repeats",
+)  # fmt: skip
+#: Notes the time of the first frame after the one in which the row has its place.
+WATCH = """{ const look = () => { const row = document.querySelector(%s);
+  if (row && row.getBoundingClientRect().height) requestAnimationFrame(() => { window.firstRow = performance.now(); });
+  else requestAnimationFrame(look); }; requestAnimationFrame(look); }"""
+
+
+class Writer:
+    """Texts of made-up words, rare and frequent ones as in a language (Zipf)."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.words = ["".join(self.chance.choices(SYLLABLES, k=1 + k % 4)) for k in range(5000)]
+        self.weights = list(itertools.accumulate(1 / (k + 2) for k in range(5000)))
+
+    def text(self, characters: int) -> str:
+        made = self.chance.choices(self.words, cum_weights=self.weights, k=characters // 3)
+        return " ".join(made)[:characters]
+
+    def output(self, source: str, characters: int) -> str:
+        """As summaries are: half of it is the source's words, half its own."""
+        start = self.chance.randrange(len(source) - characters // 2)
+        return f"{source[start : start + characters // 2]} {self.text(characters // 2 - 1)}"
+
+    def reason(self, output: str, characters: int) -> str:
+        """As judges write: a phrase, a quotation, and half of its own words."""
+        start = self.chance.randrange(len(output) - 30)
+        said = f"{self.chance.choice(PHRASES)} “{output[start : start + 30]}”: "
+        return said + self.text(max(10, characters - len(said)))
+
+
+def records(rows: int, seed: int = 0) -> list[dict[str, Any]]:
+    """Rows that a panel of the judges scored."""
+    writer, made = Writer(seed), list[dict[str, Any]]()
+    for k in range(rows):
+        if k % 16 == 0:
+            source, reference = writer.text(2200), writer.text(300)
+        output, human = writer.output(source, 340), {name: writer.chance.randint(1, 5) for name in ASPECTS}
+        opinions: dict[str, Any] = {
+            name: {"percent": writer.chance.randint(0, 100), "explanation": writer.reason(output, 120), "failure": None,
+                   "errors": [error(output, 20 * i, 20 * i + 15, writer.text(40), name)]}
+            for i, name in enumerate(JUDGES)
+        }  # fmt: skip
+        found = [one["errors"][0] for one in opinions.values()]
+        verdict = {"score": writer.chance.randint(1, 5), "explanation": writer.reason(output, 120), "failure": None,
+                   "errors": found, "opinions": opinions}  # fmt: skip
+        made.append(
+            {"id": f"dm-test-{k:040x}", "doc_id": f"d{k // 16}", "system": f"M{k % 16}", "source": source,
+             "reference": reference, "output": output, "scores": human, "score": human["coherence"], "verdict": verdict}
+        )  # fmt: skip
+    return made
+
+
+def error(output: str, start: int, end: int, words: str, annotator: str) -> dict[str, Any]:
+    return {"text": output[start:end], "explanation": words, "severity": 1 + start // 20, "start": start, "end": end,
+            "how": "exact", "annotators": [annotator], "notes": []}  # fmt: skip
+
+
+def write(path: Path, lines: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def report_page(place: Path, rows: int) -> str:
+    return spans.render(read_scored(write(place / "rows.scored.jsonl", records(rows))))
+
+
+def evaluation_page(place: Path, rows: int) -> str:
+    rng = np.random.default_rng(0)
+    read = read_file(str(write(place / "rows.jsonl", records(rows))), {}, None).rows
+    human = {name: np.array([row.scores[name] for row in read]) for name in ASPECTS}
+    judges = {
+        judge: {name: np.clip(y + rng.normal(0, 1 + k / 2, rows), 1, 5) for name, y in human.items()}
+        for k, judge in enumerate(JUDGES)
+    }
+    words = {judge: [f"{judge} says of row {k} why it is so" for k in range(rows)] for judge in JUDGES}
+    data = Judged("rows.jsonl", read, human, judges, explanations=words)
+    scale = dict.fromkeys(ASPECTS, (1.0, 5.0))
+    found = meta_evaluate(
+        judges, human, documents=data.documents, systems=data.systems, scale=scale, rounds=50, lengths=data.lengths
+    )
+    return evaluation.render(data, found, [], next(iter(PAPER_NAMES.values())))
+
+
+def browse_page(place: Path, rows: int) -> str:
+    made = records(rows)
+    for k, name in enumerate(JUDGES):
+        judge = DirectScorer(scale=Scale(1, 5), task=f"Summarise, {k}.", lm="openai/gpt-4o-mini")
+        judge.provenance = {"heldout": {"value": 1.2, "low": 0.9, "high": 1.5}, "labels": {"fingerprint": "f"}}
+        judge.save(str(place / f"{name}.json"))
+        write(place / f"{name}.scored.jsonl", made)
+    return browse.render(folder.browse(place), place / "browse.html")
+
+
+#: How a page is made, and its first row.
+PAGES = {
+    "report": (report_page, ".row .output"), "evaluate": (evaluation_page, "tbody tr"),
+    "browse": (browse_page, "tbody tr"),
+}  # fmt: skip
+
+
+def opened(browser: Any, page: Path, first: str) -> tuple[float, float]:
+    """Milliseconds to the first row, and to the end of loading."""
+    context = browser.call("Target.createBrowserContext")["browserContextId"]
+    tab = browser.tab("about:blank", context=context)
+    tab.look(width=1280)
+    tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH % json.dumps(first))
+    tab.call("Page.navigate", url=page.as_uri())
+    tab.until("window.firstRow > 0 && performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
+    times = tab.js("[window.firstRow, performance.getEntriesByType('navigation')[0].loadEventEnd]")
+    browser.call("Target.disposeBrowserContext", browserContextId=context)
+    return times[0], times[1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=1600)
+    parser.add_argument("--times", type=int, default=9)
+    parser.add_argument("--json", action="store_true")
+    asked = parser.parse_args()
+    sys.path.insert(0, str(SUPPORT))
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        browser = importlib.import_module("browser").Browser(Path(name) / "profile")
+        for page, (make, first) in PAGES.items():
+            place, path = Path(name) / page, Path(name) / f"{page}.html"
+            place.mkdir()
+            path.write_text(make(place, asked.rows), encoding="utf-8")
+            times = [opened(browser, path, first) for _ in range(asked.times)]
+            found[page] = {
+                "bytes": path.stat().st_size, "first_row_ms": round(statistics.median(one for one, _ in times)),
+                "first_row_ms_most": round(max(one for one, _ in times)),
+                "loaded_ms": round(statistics.median(one for _, one in times)),
+            }  # fmt: skip
+        browser.close()
+    if asked.json:
+        print(json.dumps(found, indent=2))
+        return
+    for page, values in found.items():
+        print(f"{page:9}", *(f"{name} {value:,.0f}" for name, value in values.items()))
+
+
+if __name__ == "__main__":
+    main()
