@@ -13,7 +13,7 @@ from ..drift.history import Run
 from ..drift.watching import Look, summary
 from ..evaluation.pivot import plain_number
 from ..evaluation.tables import p_value
-from .page import INK, JUDGE, LINE, PEOPLE, environment, inline_svg, own_ids
+from .page import INK, JUDGE, LINE, PEOPLE, environment, inline_svg, moment, own_ids
 
 #: Runs that the page shows, the newest ones.
 MOST_RUNS = 400
@@ -35,7 +35,8 @@ def render(look: Look, judge: str) -> str:
         environment()
         .get_template("drift.html.j2")
         .render(
-            judge=judge, run=look.run, summary=summary(look), notes=look.notes, options=look.options,
+            judge=judge, run=look.run, time=moment(look.run.time), summary=summary(look), notes=look.notes,
+            options=look.options,
             findings=[
                 {"name": one.name, "before": _number(one.before), "now": _number(one.now), "n": one.n,
                  "p": "–" if one.p is None else p_value(one.p), "alarm": one.alarm}
@@ -56,7 +57,7 @@ def _line(run: Run) -> dict[str, Any]:
     known = [score for score in run.scores if score is not None]
     agreed = run.agreement
     return {
-        "time": run.time, "judge": run.judge, "model": run.model, "rows": len(run.ids),
+        "time": moment(run.time), "judge": run.judge, "model": run.model, "rows": len(run.ids),
         "mean": _number(float(np.mean(known))) if known else "–", "failed": len(run.ids) - len(known),
         "words": _number(float(np.mean(run.words))) if run.words else "–",
         "agreement": "–" if agreed is None else

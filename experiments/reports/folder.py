@@ -1,4 +1,5 @@
-"""What `judgesmith browse` finds in a folder: saved judges, scored files, studies, and files that cannot be read."""
+"""What `judgesmith browse` finds in a folder: saved judges, histories of watched ones, scored files, studies, and files
+that cannot be read."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +20,7 @@ import scipy
 from ...errors import JudgesmithError, OptionError
 from ...programs import artifact
 from ...programs.versions import Version
+from ..drift import history
 from ..drift.judges import JudgeDiff, compare_judges
 from .rows import Scored, read_scored, summarise
 
@@ -25,6 +28,9 @@ from .rows import Scored, read_scored, summarise
 MOST_FILES, PEEKED = 20_000, 65_536
 #: Pairs of judges whose differences are shown.
 MOST_DIFFS = 30
+#: How a history of `judgesmith watch` begins; what its page says of the run that it shows: judge, rows and time.
+WATCHED = '{"format": "judgesmith.watch/'
+WATCH_PAGE = re.compile(r'<meta name="judgesmith-watch" content="(\S{1,80}) (\S{1,80}) (\S{1,80})">')
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +62,11 @@ class SavedJudge:
 
 @dataclass(frozen=True, slots=True)
 class ScoredFile:
-    """A scored file. judges: fingerprints of those that judged its rows. spearman: with human ratings over `both`
-    rows, NaN where there are none or they do not vary."""
+    """A scored file. page: its report, if it stands beside it. judges: fingerprints of those that judged its rows.
+    spearman: with human ratings over `both` rows, NaN where there are none or they do not vary."""
 
     path: str
+    page: str | None
     judges: tuple[str, ...]
     summary: Mapping[str, Any]
     spearman: float
@@ -76,14 +83,33 @@ class StudyFolder:
     failed: int
 
 
+@dataclass(frozen=True, slots=True)
+class WatchedJudge:
+    """A history that `judgesmith watch` keeps; the judge is that of the newest run."""
+
+    path: str
+    runs: tuple[history.Run, ...]
+
+    @property
+    def last(self) -> history.Run:
+        return self.runs[-1]
+
+    @property
+    def state(self) -> str:
+        return "alarm" if self.last.alarms else "baseline" if self.last.baseline else "quiet"
+
+
 @dataclass(slots=True)
 class Browsed:
-    """What is in a folder, by path. damaged: path and reason. notes: what was left out."""
+    """What is in a folder, by path. damaged: path and reason. notes: what was left out. watch_pages: by judge and
+    sentinel rows the time of the newest run that a page shows, and the page."""
 
     folder: Path
     judges: list[SavedJudge] = field(default_factory=list)
     scored: list[ScoredFile] = field(default_factory=list)
     studies: list[StudyFolder] = field(default_factory=list)
+    watched: list[WatchedJudge] = field(default_factory=list)
+    watch_pages: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     damaged: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -106,7 +132,9 @@ def browse(folder: Path) -> Browsed:
     """Everything in a folder and the folders in it but hidden ones; links to folders are not followed. Nothing is run,
     and no model is called. Raises OptionError for what is not a folder."""
     if not folder.is_dir():
-        raise OptionError(f"{folder} is not a folder; name one with saved judges, scored files or studies")
+        raise OptionError(
+            f"{folder} is not a folder; name one with saved judges, histories of watched ones, scored files or studies"
+        )
     found = Browsed(folder)
     for number, path in enumerate(_files(folder)):
         if number >= MOST_FILES:
@@ -128,16 +156,24 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _take(found: Browsed, path: Path, name: str) -> None:
     kind = path.suffix.lower()
-    if kind not in (".json", ".jsonl", ".csv") or not path.is_file():
+    if kind not in (".json", ".jsonl", ".csv", ".html", ".htm") or not path.is_file():
         return
     start = _start(path)
+    if kind in (".html", ".htm"):
+        if said := WATCH_PAGE.search(start):
+            judge, rows, time = said.groups()
+            found.watch_pages[judge, rows] = max(found.watch_pages.get((judge, rows), ("", "")), (time, name))
+        return
     if kind == ".json" and "judgesmith.judge" in start:
         read = artifact.read(path)
         found.judges.append(SavedJudge(name, read, Version.of(read), read.model_dump(mode="json")))
     elif path.name == "results.jsonl" and (path.parent / "config.yaml").exists():
         found.studies.append(_study(path, name))
+    elif kind == ".jsonl" and start.startswith(WATCHED):
+        if runs := history.read(path):
+            found.watched.append(WatchedJudge(name, tuple(runs)))
     elif (kind == ".jsonl" and '"verdict"' in start) or (kind == ".csv" and _scored_csv(start)):
-        found.scored.append(_scored(read_scored(path), name))
+        found.scored.append(_scored(read_scored(path), path, name))
 
 
 def _start(path: Path) -> str:
@@ -149,14 +185,15 @@ def _scored_csv(start: str) -> bool:
     return "judge_score" in next(csv.reader(start.splitlines()[:1]), [])
 
 
-def _scored(data: Scored, name: str) -> ScoredFile:
+def _scored(data: Scored, path: Path, name: str) -> ScoredFile:
     side = data.sides[0]
     both = ~(np.isnan(side.score) | np.isnan(side.human))
     x, y = side.score[both], side.human[both]
     varies = len(x) > 3 and np.ptp(x) > 0 and np.ptp(y) > 0
     spearman = float(scipy.stats.spearmanr(x, y).statistic) if varies else math.nan
     judges = tuple(dict.fromkeys(row.judge for row in data.rows if row.judge))
-    return ScoredFile(name, judges, summarise(data), spearman, int(both.sum()))
+    page = Path(name).with_suffix(".html").as_posix() if path.with_suffix(".html").exists() else None
+    return ScoredFile(name, page, judges, summarise(data), spearman, int(both.sum()))
 
 
 def _study(path: Path, name: str) -> StudyFolder:

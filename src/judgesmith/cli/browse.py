@@ -26,7 +26,7 @@ def browse(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Saved judges, scored files and studies of a folder on one page: agreement, cost, lineage, what changed.
+    """Judges, watched judges, scored files and studies of a folder on one page: agreement, cost, lineage, changes.
 
     Calls no model and runs nothing that a file says. Files that cannot be read are listed with the reason.
     """
@@ -47,6 +47,7 @@ def browse(
     except OSError as error:
         raise OptionError(f"{target} cannot be written: {error.strerror or error}") from None
     counts = {"judges": len(found.judges), "scored": len(found.scored), "studies": len(found.studies)}
+    counts |= {"watched": len(found.watched)}
     if as_json:
         damaged = [{"file": path, "reason": reason} for path, reason in found.damaged]
         print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": found.notes})
@@ -55,5 +56,5 @@ def browse(
         err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
     if len(found.damaged) > 10:
         err.print(f"… and {len(found.damaged) - 10} more; the page lists them", style="yellow")
-    told = f"judges: {counts['judges']}, scored files: {counts['scored']}, studies: {counts['studies']}"
+    told = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
     out.print(f"Wrote {clean(str(target))}; {told}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)

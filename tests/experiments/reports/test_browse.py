@@ -15,7 +15,10 @@ from typer.testing import CliRunner
 
 from judgesmith.cli.browse import register
 from judgesmith.errors import OptionError
+from judgesmith.experiments.drift import history
+from judgesmith.experiments.drift.watching import Look, WatchOptions
 from judgesmith.experiments.reports.browse import render
+from judgesmith.experiments.reports.drift import render as drift_page
 from judgesmith.experiments.reports.folder import browse
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale
@@ -110,7 +113,7 @@ def test_the_command_writes_one_file_and_names_the_damage(run: Run, folder: Path
     told: Any = json.loads(run(folder, "-o", target, "--json").stdout)
     assert (told["judges"], told["scored"], told["studies"], len(told["damaged"])) == (2, 1, 1, 2)
     assert target.read_text().startswith("<!doctype html>")
-    assert "judges: 2, scored files: 1, studies: 1, damaged: 2" in run(folder).stdout
+    assert "judges: 2, scored files: 1, studies: 1, watched: 0, damaged: 2" in run(folder).stdout
     assert (folder / "browse.html").exists()
 
 
@@ -121,3 +124,68 @@ def test_what_is_no_folder_and_what_is_no_page_are_refused(run: Run, folder: Pat
 
 def test_an_empty_folder_says_so(tmp_path: Path) -> None:
     assert "There is no saved judge" in render(browse(tmp_path), tmp_path / "x.html")
+
+
+# Watched judges ------------------------------------------------------------------------------------------------------
+
+
+def watched(path: Path, judge: str, *states: str) -> None:
+    """A history of four rows: "baseline", "quiet" or "alarm" runs, one a day."""
+    for day, state in enumerate(states, 1):
+        test = history.Found(name="sentinels: scores moved", p=0.5, n=4, before=3, now=2, alarm=state == "alarm")
+        run = history.Run(
+            time=f"2026-11-{day:02}T06:00:00+00:00", judge=judge, model=HOSTILE, rows="a" * 12, ids=list("abcd"),
+            scores=[1, 2, 3, None], words=[1, 1, 1, 1], baseline=state == "baseline",
+            found=[] if state == "baseline" else [test], agreement=history.Agreement(
+                aspect="score", value=0.6, low=0.1, high=0.9, n=3),
+        )  # fmt: skip
+        history.append(path, run)
+
+
+def cells(page: str, anchor: str) -> list[str]:
+    (row,) = re.findall(rf'<tr id="{anchor}">(.*?)</tr>', page)
+    return [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
+
+
+def test_watched_judges_stand_beside_the_judges_they_are(folder: Path, tmp_path: Path) -> None:
+    mark = browse(folder).judges[0].version.fingerprint
+    watched(folder / "rows.watch.jsonl", mark, "baseline", "alarm", "quiet", "alarm")
+    watched(folder / "study" / "other.jsonl", "b" * 12, "baseline", "quiet")
+    found = browse(folder)
+    assert [(one.path, one.state) for one in found.watched] == [
+        ("rows.watch.jsonl", "alarm"), ("study/other.jsonl", "quiet"),
+    ]  # fmt: skip
+    assert len(found.scored) == 1 and len(found.damaged) == 2
+    page = render(found, tmp_path / "page.html")
+    assert "<img" not in page
+    first = cells(page, "watched-1")
+    assert first[2:] == ["alarm: sentinels: scores moved", "2026-11-04 06:00 UTC", "3 of 4", "0.60[0.10, 0.90]", "4",
+                         "2"]  # fmt: skip
+    assert 'href="#judge-1"' in page and 'href="#watched-1">watched: alarm, 2026-11-04 06:00 UTC<' in page
+    assert cells(page, "watched-2")[2] == "quiet" and 'href="#watched-2"' not in page  # its judge is not in the folder
+
+
+def test_the_newest_page_of_a_watched_judge_is_linked(folder: Path, tmp_path: Path) -> None:
+    watched(folder / "h.jsonl", "c" * 12, "baseline", "quiet", "alarm")
+    runs = history.read(folder / "h.jsonl")
+    for name, last in (("a new one", 3), ("b old", 2)):
+        text = drift_page(Look(runs[:last], 1, WatchOptions()), "judge.json")
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    (folder / "another.html").write_text("<!doctype html><title>x</title>")
+    page = render(browse(folder), tmp_path / "page.html")
+    assert 'href="runs/a%20new%20one.html">page of 2026-11-03 06:00 UTC<' in page and "b%20old" not in page
+
+
+def test_a_broken_history_is_damaged_and_half_a_line_is_left_out(folder: Path) -> None:
+    watched(folder / "h.jsonl", "c" * 12, "baseline", "quiet")
+    with (folder / "h.jsonl").open("a") as file:
+        file.write('{"format": "judgesmith.wat')
+    (folder / "other.jsonl").write_text('{"format": "judgesmith.watch/9", "time": 3}\n')
+    found = browse(folder)
+    assert [len(one.runs) for one in found.watched] == [2]
+    assert [path for path, _ in found.damaged][-1] == "other.jsonl"
+
+
+def test_a_report_beside_its_rows_is_linked(folder: Path, tmp_path: Path) -> None:
+    (folder / "rows.html").write_text("x")
+    assert 'href="runs/rows.html">rows.jsonl</a>' in render(browse(folder), tmp_path / "page.html")
