@@ -14,7 +14,7 @@ _ACTS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u206
 def facts(rows: Iterable[tuple[str, Any]]) -> str:
     """Names beside values as an HTML table; values are escaped texts."""
     cells = "".join(f'<tr><th style="text-align:left">{_told(name)}</th>{_cell(value)}</tr>' for name, value in rows)
-    return f"<table>{cells}</table>"
+    return _boxed(f"<table>{cells}</table>")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "") -> str:
@@ -24,7 +24,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]], caption: str = "")
     body = "".join(
         f'<tr><th style="text-align:left">{_told(row[0])}</th>{"".join(map(_cell, row[1:]))}</tr>' for row in rows
     )
-    return f"<table>{above}<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    return _boxed(f"<table>{above}<thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>")
 
 
 def shortened(text: str, most: int = 60) -> str:
@@ -35,6 +35,11 @@ def shortened(text: str, most: int = 60) -> str:
 
 def _told(value: Any) -> str:
     return html.escape(_ACTS.sub("\ufffd", str(value)))
+
+
+def _boxed(table: str) -> str:
+    """A wide table scrolls by itself, not with the page around it."""
+    return f'<div style="overflow-x:auto" tabindex="0">{table}</div>'
 
 
 def _cell(value: Any) -> str:

@@ -62,7 +62,7 @@ INSIDE = {
         "drift": {"", "evaluation", "reports"},
         "reports": {"", "evaluation", "discernment", "drift"},
         "labelling": {"", "evaluation", "reports"},
-        "serving": {""},
+        "serving": {"", "reports"},
         "presets": {""},
         "studies": {"", "evaluation", "presets", "reports"},
     },

@@ -232,7 +232,7 @@ def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, 
     leads = [row for row in found if (row["a"] == best["judge"]) == (row["difference"] > 0)]
     ahead_on = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
     if not ahead_on:
-        return f"{told}, which may be chance: on none of the aspects is the lead significant."
+        return f"{told}, which may be chance: the lead is significant on no aspect."
     rest = (
         "on every aspect"
         if len(ahead_on) == len(found)

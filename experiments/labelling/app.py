@@ -19,6 +19,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ...datasets.spans import SEVERITIES
 from ..plain import clean, finite
+from ..reports.page import stylesheet
 from .agreement import Said, summary
 from .order import sequence
 from .store import Answered, Given, Store
@@ -179,6 +180,7 @@ def application(desk: Desk, port: int) -> App:
 
     for path, (name, kind) in OPEN.items():
         text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+        text = f"{stylesheet()}\n{text}" if kind == "text/css" else text
         app.add_api_route(path, _file(text, kind), methods=["GET"])
 
     @app.get("/api/task")

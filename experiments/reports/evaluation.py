@@ -17,7 +17,7 @@ from ..evaluation.pivot import BEHIND_MEANS, TITLES, Entry, Pivot, count, headli
 from ..evaluation.sources import Judged
 from ..evaluation.tables import cell_text, order_lines, p_value, table_rows
 from .charts import Axis, Point, Series, plot
-from .page import environment
+from .page import environment, number
 
 FIGURES = 24  # of a kind in one report
 CASES = 12
@@ -441,7 +441,7 @@ def _cases(data: Judged) -> list[dict[str, Any]]:
             i = int(rows[k])
             said = [(name, data.explanations[name][i]) for name in (judge, *others) if name in data.explanations]
             scores = [
-                (name, plain_number(float(data.judges[name][aspect][i])))
+                (name, number(float(data.judges[name][aspect][i])))
                 for name in others[:4]
                 if aspect in data.judges[name]
             ]
@@ -451,8 +451,8 @@ def _cases(data: Judged) -> list[dict[str, Any]]:
                     "aspect": aspect,
                     "id": data.ids[i],
                     "system": data.systems[i] if data.systems else "",
-                    "human": plain_number(float(y[k])),
-                    "predicted": plain_number(float(x[k])),
+                    "human": number(float(y[k])),
+                    "predicted": number(float(x[k])),
                     "others": scores,
                     "human_place": f"{places[1][k]:.0f}",
                     "predicted_place": f"{places[0][k]:.0f}",

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 
 from ... import __version__
 from ...signatures.values import Verdict
+from ..reports.page import stylesheet
 from .forms import NDJSON, JudgeOut, RowIn, ScoreIn, many_body, read_many, unreadable
 from .jobs import Jobs
 from .service import Refused, Served, Service
@@ -87,9 +88,11 @@ def application(service: Service, jobs: Jobs, *, keys: tuple[str, ...] = (), log
 
 
 def _routes_of_state(app: FastAPI, service: Service) -> None:
+    text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
+    text = text.replace("/* the stylesheet of all pages */", stylesheet())
+
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        text = files(__package__).joinpath("page.html").read_text(encoding="utf-8")
         rule = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'"
         return Response(text, media_type="text/html", headers={"Content-Security-Policy": rule})
 

@@ -79,6 +79,10 @@ class Browser:
         told = said.get("params", {})
         if said.get("method") == "Runtime.exceptionThrown":
             self.errors.append(json.dumps(told["exceptionDetails"])[:500])
+        elif said.get("method") == "Log.entryAdded" and told["entry"]["level"] == "error":  # only where it is asked for
+            self.errors.append(json.dumps(told["entry"])[:500])
+        elif said.get("method") == "Runtime.consoleAPICalled" and told["type"] == "error":
+            self.errors.append(json.dumps(told["args"])[:500])
         elif said.get("method") == "Page.javascriptDialogOpening":
             self.errors.append(f"a dialog: {told['message']}")
 
@@ -152,9 +156,16 @@ class Tab:
         self.call("Emulation.setEmulatedMedia", features=features)
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
 
-    def screenshot(self, path: Path) -> None:
+    def screenshot(self, path: Path, *, whole: bool = False) -> None:
+        """whole: all of the page, not what is in the window."""
         self.call("Page.bringToFront")
-        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
+        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        path.write_bytes(base64.b64decode(taken["data"]))
+
+    def print(self, path: Path) -> None:
+        """The page as a PDF of A4."""
+        taken = self.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)
+        path.write_bytes(base64.b64decode(taken["data"]))
 
     def names(self) -> list[tuple[str, str]]:
         """(role, name) of everything that a screen reader is told of."""
