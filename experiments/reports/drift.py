@@ -61,7 +61,7 @@ def _line(run: Run) -> dict[str, Any]:
         "mean": _number(float(np.mean(known))) if known else "–", "failed": len(run.ids) - len(known),
         "words": _number(float(np.mean(run.words))) if run.words else "–",
         "agreement": "–" if agreed is None else
-        f"{_number(agreed.value)} [{_number(agreed.low)}, {_number(agreed.high)}]",
+        "{} [{}, {}]".format(*(plain_number(v, 2) for v in (agreed.value, agreed.low, agreed.high))),
         "new": run.traffic.rows if run.traffic else "", "alarms": "; ".join(run.alarms),
         "role": "baseline" if run.baseline else "alarm" if run.alarms else "quiet" if run.found else "",
     }  # fmt: skip

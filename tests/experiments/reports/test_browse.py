@@ -168,12 +168,12 @@ def test_watched_judges_stand_beside_the_judges_they_are(folder: Path, tmp_path:
 def test_the_newest_page_of_a_watched_judge_is_linked(folder: Path, tmp_path: Path) -> None:
     watched(folder / "h.jsonl", "c" * 12, "baseline", "quiet", "alarm")
     runs = history.read(folder / "h.jsonl")
-    for name, last in (("a new one", 3), ("b old", 2)):
+    for name, last in (("b old", 1), ("a new one", 2)):
         text = drift_page(Look(runs[:last], 1, WatchOptions()), "judge.json")
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     (folder / "another.html").write_text("<!doctype html><title>x</title>")
     page = render(browse(folder), tmp_path / "page.html")
-    assert 'href="runs/a%20new%20one.html">page of 2026-11-03 06:00 UTC<' in page and "b%20old" not in page
+    assert 'href="runs/a%20new%20one.html">page of 2026-11-02 06:00 UTC<' in page and "b%20old" not in page
 
 
 def test_a_broken_history_is_damaged_and_half_a_line_is_left_out(folder: Path) -> None:
