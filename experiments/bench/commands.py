@@ -46,7 +46,9 @@ def discerned(words: Sequence[str], found: Found) -> Rows:
     rows: list[list[Any]] = []
     for judge in found["judges"]:
         for origin, told in ORIGINS.items():
-            lines = [x for x in judge["perturbations"] if (x["kind"], x["origin"]) == ("damage", origin) and x["n"]]
+            lines = [
+                x for x in judge["perturbations"] if (x["kind"], x["origin"]) == ("degradation", origin) and x["n"]
+            ]
             by_form = judge if origin == "paper" else judge["stand_ins" if origin == "stand-in" else "ours"]
             there = len(by_form["rests_on"])
             if not lines:

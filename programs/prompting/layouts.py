@@ -125,16 +125,15 @@ class Read:
 
 
 @lru_cache(maxsize=64)
-def described(signature: type[dspy.Signature]) -> Mapping[str, str]:
-    """What a signature says of its output fields, by name; "" where it says nothing."""
+def _fields(signature: Any) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """The names of its input fields, and `described`: DSPy puts fields together at each access."""
     said = {name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()}
-    return {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
+    return tuple(signature.input_fields), {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
 
 
-@lru_cache(maxsize=64)
-def _inputs(signature: type[dspy.Signature]) -> tuple[str, ...]:
-    """The names of its input fields, which DSPy puts together at each access."""
-    return tuple(signature.input_fields)
+def described(signature: Any) -> Mapping[str, str]:
+    """What a signature says of its output fields, by name; "" where it says nothing."""
+    return _fields(signature)[1]
 
 
 _MARKED = re.compile(r"\[\[ ## (\w+) ## \]\]\s*")
@@ -228,7 +227,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     def format(
         self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]
     ) -> list[Message]:
-        fields = _inputs(signature)
+        fields, _ = _fields(signature)
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
             if name in fields and inputs.get(name):
