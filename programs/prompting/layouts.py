@@ -131,6 +131,10 @@ def _fields(signature: Any) -> tuple[tuple[str, ...], Mapping[str, str]]:
     return tuple(signature.input_fields), {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
 
 
+def _inputs(signature: Any) -> tuple[str, ...]:
+    return _fields(signature)[0]
+
+
 def described(signature: Any) -> Mapping[str, str]:
     """What a signature says of its output fields, by name; "" where it says nothing."""
     return _fields(signature)[1]
@@ -227,7 +231,7 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
     def format(
         self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]
     ) -> list[Message]:
-        fields, _ = _fields(signature)
+        fields = _inputs(signature)
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
             if name in fields and inputs.get(name):
