@@ -416,8 +416,8 @@ def test_weights_are_read(tmp_path: Path, name: str, text: str) -> None:
     ("name", "text", "said"),
     [
         ("w.json", "[1]", "expected"),
-        ("w.json", "{", "no JSON"),
-        ("w.json", '{"typos": {"fluency": true}}', "no weight"),
+        ("w.json", "{", "not JSON"),
+        ("w.json", '{"typos": {"fluency": true}}', "not a weight"),
         ("w.csv", "perturbation,fluency\ntypos,-1\n", "line 2"),
         ("w.csv", "perturbation,fluency\ntypos,many\n", "'many'"),
         ("w.csv", "", "no weight in it"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import gzip
 import html.parser
 import json
 import math
@@ -22,6 +21,7 @@ import typer
 from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from packed import unpacked
 from typer.testing import CliRunner
 
 from judgesmith.cli.report import register
@@ -127,11 +127,6 @@ class Page(html.parser.HTMLParser):
             if self._in_mark:
                 numbers, words = self.marks[self._row][-1]
                 self.marks[self._row][-1] = (numbers, words + data)
-
-
-def unpacked(words: str) -> Any:
-    """The data of a page."""
-    return json.loads(gzip.decompress(base64.b64decode(words)))
 
 
 def marked(marks: list[Any], number: int) -> str:
