@@ -1,6 +1,7 @@
 """A long run before a model's server that misbehaves: is every row accounted for, do memory and open files grow?
 
     python experiments/bench/soak.py [--json] [--minutes 5] [--rate 50] [--through serve|score] [--deaths 2]
+                                     [--save]
 
 The model's server gives 429, 500, resets, answers that are cut off, that are no JSON or that have no score, and answers
 that never come, each to the share of requests in FAULTS; `--deaths` times in the first half it is killed, and is there
@@ -39,7 +40,7 @@ import aiohttp
 import orjson
 from aiohttp import web
 
-from judgesmith.experiments.bench.figures import show
+from judgesmith.experiments.bench.figures import add_save, save, show
 from judgesmith.experiments.bench.loopback import PLAIN, Endpoint, completion, serve
 from judgesmith.experiments.bench.scoring import judge_at, rows
 from judgesmith.experiments.bench.serve import ready
@@ -245,6 +246,19 @@ def own_environment(folder: Path) -> dict[str, str]:
     return os.environ | {"OPENAI_API_KEY": "none", "JUDGESMITH_CACHE": str(folder / "calls.sqlite")}
 
 
+def keep(found: dict[str, Any], deaths: int, folder: Path | None, **about: Any) -> None:
+    """The table of one run."""
+    columns = {
+        "through": "", "rows": "{:,}", "rows/s": "{:.0f}", "deaths": "{}", "with a score": "{:,}",
+        "without, with a reason": "{:,}", "lost": "{}", "twice": "{}", "MB, middle and end": "{:.0f} → {:.0f}",
+        "open files": "{:.0f} → {:.0f}",
+    }  # fmt: skip
+    rate = found["rows"] / found["seconds"]
+    counts = [found[name] for name in ("answered", "failed", "lost", "doubled")]
+    row = [found["through"], found["rows"], rate, deaths, *counts, found["mb"], found["files"]]
+    save(folder, f"soak-{found['through']}", columns, [row], **about)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true")
@@ -254,6 +268,7 @@ def main() -> None:
     parser.add_argument("--deaths", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--through", choices=("serve", "score"), default="serve")
+    add_save(parser)
     parser.add_argument("--model", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--port", type=int, default=0, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -276,6 +291,7 @@ def main() -> None:
         endpoint.close()
     found = {"through": given.through, "seconds": round(time.monotonic() - started), **seen.told(count)}
     show(found, as_json=given.json)
+    keep(found, given.deaths, given.save, seed=given.seed)
 
 
 if __name__ == "__main__":
