@@ -1,7 +1,7 @@
 """What a server of judges costs against calling the model's server directly, and whether a burst loses a row.
 
     python experiments/bench/serve.py [--json] [--requests 3000] [--in-flight 64] [--latency-ms 50] [--burst 2000]
-                                      [--workers 1]
+                                      [--workers 2]
 
 In one run, interleaved: aiohttp posts the judge's own requests to an OpenAI-style server on loopback, and posts the
 same rows to `judgesmith serve` before that server, both with as many in flight; the median of the repetitions, no cache
@@ -178,7 +178,7 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=64)
     parser.add_argument("--latency-ms", type=float, default=50.0)
     parser.add_argument("--burst", type=int, default=2000)
-    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes; default one a core")
     given = parser.parse_args()
     many_files()
     with tempfile.TemporaryDirectory() as folder, loopback(latency_ms=given.latency_ms) as base:
