@@ -1,5 +1,5 @@
-"""What `judgesmith browse` finds in a folder: saved judges, histories of watched ones, scored files, studies, and files
-that cannot be read."""
+"""What `judgesmith browse` finds in a folder: saved judges, watch histories, scored files, studies, and files that
+cannot be read."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def browse(folder: Path) -> Browsed:
     and no model is called. Raises OptionError for what is not a folder."""
     if not folder.is_dir():
         raise OptionError(
-            f"{folder} is not a folder; name one with saved judges, histories of watched ones, scored files or studies"
+            f"{folder} is not a folder; name one with saved judges, watch histories, scored files or studies"
         )
     found = Browsed(folder)
     for number, path in enumerate(_files(folder)):
