@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-train lint docs tutorials bench clean
+.PHONY: demo test test-all test-train lint docs tutorials bench clean
 
 $(BIN)/judgesmith: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -17,16 +17,22 @@ demo: $(BIN)/judgesmith
 
 # Tests of one group (a wheel that several look into) stay together; the others go to whichever process is free. Tests
 # start many processes: compiled modules are kept, whatever the shell says, and each process computes on one core.
-test: lint
-	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
+PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n auto --dist loadgroup
 
-# What trains needs torch (about 1 GB), which `test` does without. Tests of training stand in these folders.
+# What to run while working: everything but the tests that start processes, wait or train.
+test: lint
+	$(PYTEST) -m "not slow"
+
+test-all: test
+	$(PYTEST) -m slow
+
+# Training needs torch (about 1 GB), which the other tests do without. These folders hold its tests.
 test-train: $(BIN)/judgesmith
 	$(BIN)/python -m pip install --quiet -e '.[local,train,dev]'
-	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/optimizers/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/training tests/programs/readings/test_torch_reader.py tests/programs/baselines
 
-# mypy cannot see the editable install's mapping of rooms to packages, so it is shown a tree of links. Its cache stands
-# outside of that tree, which is made anew each time.
+# mypy cannot see the editable install's mapping of rooms to packages, so it reads a tree of links, which is made for
+# each run; its cache is kept elsewhere. The size of the house is printed last.
 lint: $(BIN)/judgesmith
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -37,6 +43,7 @@ lint: $(BIN)/judgesmith
 	@for room in signatures programs optimizers datasets experiments; do ln -s "$(CURDIR)/$$room" $(VENV)/typing/judgesmith/; done
 	@ln -s "$(CURDIR)"/src/judgesmith/* $(VENV)/typing/judgesmith/
 	cd $(VENV)/typing && MYPYPATH=. "$(abspath $(BIN))/mypy" --cache-dir "$(CURDIR)/.mypy_cache" --config-file "$(CURDIR)/pyproject.toml" -p judgesmith
+	$(BIN)/python docs/house.py
 
 # The site, into build/site; a link that leads nowhere is an error.
 docs: $(BIN)/judgesmith
@@ -49,7 +56,6 @@ tutorials: $(BIN)/judgesmith
 
 bench: $(BIN)/judgesmith
 	$(BIN)/python experiments/bench/scoring.py
-	$(BIN)/python experiments/bench/pairwise.py
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

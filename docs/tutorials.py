@@ -101,8 +101,8 @@ def rate(server: Any) -> None:
 def person(words: list[str]) -> list[str]:
     """Somebody answers every row of `judgesmith label …`, whose page needs a browser. Returns the command that exports
     the answers."""
-    from judgesmith.experiments.labelling.app import Desk, Event
-    from judgesmith.experiments.labelling.run import Wanted, open_store
+    from judgesmith.labelling.app import Desk, Event
+    from judgesmith.labelling.run import Wanted, open_store
 
     rows, *options = words[2:]
     given = dict(zip(options[::2], options[1::2], strict=True))

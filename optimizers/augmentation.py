@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from ..agreement.discernment import OUR_WEIGHTS
+from ..agreement.objectives import Objective, Q
 from ..datasets.duplicates import shared
 from ..datasets.perturbations.registry import PERTURBATIONS, Amounts, Degree, Pair, Perturbation, Text, pairs_of
 from ..datasets.records import Labels, Row
@@ -23,8 +25,6 @@ from ..errors import LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..programs.progress import Progress, Silent
 from ..signatures.values import Scale
-from .agreement.discernment import OUR_WEIGHTS
-from .agreement.objectives import Objective, Q
 from .examples import Scored, clearly, difference, examples_of, score_rows
 from .search.base import SearchRecord
 

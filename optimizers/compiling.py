@@ -15,6 +15,8 @@ import dspy
 import numpy as np
 from pydantic import AfterValidator
 
+from ..agreement.correlation import Level
+from ..agreement.objectives import Objective, chosen_objective, objectives
 from ..datasets.records import Labels
 from ..datasets.splits import Split, assert_disjoint, group_folds, holdout_split
 from ..errors import BudgetError, LabelsError, OptionError
@@ -29,8 +31,6 @@ from ..programs.models.transport import Reply
 from ..programs.progress import Progress, Silent
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
-from .agreement.correlation import Level
-from .agreement.objectives import Objective, chosen_objective, objectives
 from .augmentation import people_only, try_augmentation, with_copies
 from .budget import BudgetShare
 from .examples import agreement, examples_of, score_rows

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agreement.conformal import coverage_of
+from ..agreement.decisions import auc, balanced_accuracy, interval, pairwise_accuracy, weighted_kappa
+from ..agreement.objectives import Objective
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..programs.sureness import COVERAGE, Sureness
 from ..signatures.values import Scale, ScoreInterval, Usage, Verdict
-from .agreement.conformal import coverage_of
-from .agreement.decisions import auc, balanced_accuracy, interval, pairwise_accuracy, weighted_kappa
-from .agreement.objectives import Objective
 from .examples import Agreement, Scored, Vector, agreement, difference, examples_of
 from .fitting.decision import places_of
 from .fitting.readings import surface_percents

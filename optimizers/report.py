@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..agreement.objectives import Objective
 from ..errors import OptionError
 from ..programs.active_critic.task import Inference
 from ..programs.judge import Form, Judge
 from ..signatures.notebook import facts, table
 from ..signatures.values import Usage
-from .agreement.objectives import Objective
 from .augmentation import AugmentationTrial
 from .examples import Agreement, Vector
 from .fitting.refinement import Refinement

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from ..agreement.correlation import Codes, Vector, id_codes, vector
 from ..errors import OptionError
-from .agreement.correlation import Codes, Vector, id_codes, vector
 
 __all__ = ["Suggestion", "suggest"]
 

@@ -23,11 +23,11 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from .. import parts
 from ..errors import ArtifactError, JudgesmithError, OptionError
+from ..mlflow.store import fetched, stored
 from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
 from .calibration import Calibration
 from .decision import Decision
-from .mlflow_store import fetched, stored
 from .models.lm import Connection, LanguageModel, Sampling, language_model
 from .models.names import ShownName, check_chosen, check_listed, recorded
 from .preference import BradleyTerry
@@ -358,6 +358,11 @@ def _dump_scoring(judge: Judge) -> dict[str, Any]:
 
 def _method(judge: Judge) -> dict[str, Any]:
     found, left_out = predictors(judge), judge.chosen.left_out()
+    for name, predictor in judge.named_predictors():
+        if name not in found and predictor.demos:
+            raise ArtifactError(
+                f"{name} is a plain dspy.Predict, whose demonstrations a saved judge cannot hold; use a JudgePredict"
+            )
     options = {name: value for name, value in judge.options().items() if name not in left_out}
     return {
         "program": {"kind": judge.kind, "options": options},

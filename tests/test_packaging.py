@@ -15,8 +15,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 ROOMS = ("signatures", "programs", "optimizers", "datasets", "experiments")
-#: Sub-packages that stand in src/judgesmith.
-WITHIN = ("judgesmith.cli", "judgesmith.testing")
 #: Run from a checkout, so not in the wheel.
 NOT_SHIPPED = ("bench", "papers", "peers")
 #: One process builds the wheel for all of these tests.
@@ -103,12 +101,11 @@ def test_the_list_of_packages_is_complete() -> None:
     """No wheel needed: every folder with Python files is listed, and nothing else."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     folders = {path.parent.relative_to(ROOT) for room in ROOMS for path in shipped(room)}
-    listed = {"judgesmith." + ".".join(folder.parts) for folder in folders} | {"judgesmith", *WITHIN}
+    within = {path.parent.relative_to(ROOT / "src") for path in (ROOT / "src").rglob("__init__.py")}
+    listed = {"judgesmith." + ".".join(folder.parts) for folder in folders} | {".".join(f.parts) for f in within}
     assert set(settings["packages"]) == listed
     mapped = {name: Path(folder) for name, folder in settings["package-dir"].items()}
     assert mapped.pop("judgesmith") == Path("src/judgesmith")
-    for name in WITHIN:
-        assert mapped.pop(name) == Path("src") / name.replace(".", "/")
     assert mapped == {"judgesmith." + ".".join(folder.parts): folder for folder in folders}
 
 
@@ -125,9 +122,9 @@ def test_the_wheel_holds_what_it_must_and_nothing_else(wheel: Path) -> None:
     data = {path.name for path in (ROOT / "datasets/demo").iterdir() if path.suffix in (".jsonl", ".md")}
     assert {"labels.jsonl", "new_outputs.jsonl", "CARD.md"} <= data
     assert {f"judgesmith/datasets/demo/{name}" for name in data} <= held
-    presets = {path.relative_to(ROOT).as_posix() for path in (ROOT / "experiments/presets").rglob("*.yaml")}
+    presets = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src/judgesmith/presets").rglob("*.yaml")}
     assert len(presets) > 20
-    assert {f"judgesmith/{name}" for name in presets} <= held
+    assert presets <= held
     assert {"judgesmith/py.typed", "judgesmith/__init__.pyi"} <= held
     assert not [name for name in held if re.fullmatch(r"(.*/)?(test_[^/]*|[^/]*_test\.py|conftest\.py)", name)]
     assert "\nLicense-Expression: Apache-2.0\n" in about
@@ -158,7 +155,7 @@ print(json.dumps({{"from": judgesmith.__file__, "count": len(public), "datasets"
 
 def test_what_compile_needs_is_imported_without_scipys_statistics(installed: Path, tmp_path: Path) -> None:
     """They take longer to import than everything else here, and most commands never use them."""
-    code = "import sys\nimport judgesmith.experiments.compile_run\nassert 'scipy.stats' not in sys.modules"
+    code = "import sys\nimport judgesmith.compiling.run\nassert 'scipy.stats' not in sys.modules"
     done = run(code, installed, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
 

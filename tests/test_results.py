@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scripts import script
 
+from judgesmith.agreement.significance import Difference
 from judgesmith.experiments.bench import commands
 from judgesmith.experiments.bench.figures import command, save
 from judgesmith.experiments.studies.analysis import Gap, Line
-from judgesmith.optimizers.agreement.significance import Difference
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "experiments/results").glob("*.md"))

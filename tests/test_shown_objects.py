@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.objectives import Q, Reached
 from judgesmith.experiments.studies.analysis import Analysis, Line
-from judgesmith.optimizers.agreement.correlation import CorrelationSum
-from judgesmith.optimizers.agreement.meta.evaluation import meta_evaluate
-from judgesmith.optimizers.agreement.objectives import Q, Reached
 from judgesmith.optimizers.examples import Agreement
 from judgesmith.optimizers.report import CompileReport
 from judgesmith.programs.pointwise.direct import DirectScorer

@@ -16,9 +16,9 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from judgesmith.agreement.correlation import PARTS
 from judgesmith.experiments.bench.figures import add_save, command, save
 from judgesmith.experiments.studies.paper import SIGNS, read
-from judgesmith.optimizers.agreement.correlation import PARTS
 
 Rows = tuple[dict[str, str], list[list[Any]]]
 Found = Mapping[str, Any]

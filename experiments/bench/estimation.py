@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from judgesmith.agreement.correlation import Vector
+from judgesmith.agreement.estimation import estimate
 from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.tables import read_table
-from judgesmith.optimizers.agreement.correlation import Vector
-from judgesmith.optimizers.agreement.estimation import estimate
 
 #: set, aspect, judge's metric, whether systems without it are left out
 SETS = (

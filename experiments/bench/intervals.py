@@ -20,9 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.agreement.conformal import deferred
 from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.tables import Vector, read_table
-from judgesmith.optimizers.agreement.conformal import deferred
 from judgesmith.optimizers.fitting.sureness import COVERAGES, calibrated_without, fit_sureness
 from judgesmith.programs.calibration import Calibration
 from judgesmith.signatures.values import Scale

@@ -20,10 +20,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from judgesmith.optimizers.agreement.correlation import PARTS, Coefficient, Level
-from judgesmith.optimizers.agreement.meta.evaluation import meta_evaluate
-from judgesmith.optimizers.agreement.resampling import Measure, bootstrap_q
-from judgesmith.optimizers.agreement.significance import permutation_test
+from judgesmith.agreement.correlation import PARTS, Coefficient, Level
+from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.resampling import Measure, bootstrap_q
+from judgesmith.agreement.significance import permutation_test
 
 SYSTEMS, DOCUMENTS, ASPECTS = 16, 100, 4
 THEIR_LEVELS = {"sample": "input", "system": "system", "pooled": "global"}

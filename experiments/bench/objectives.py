@@ -26,9 +26,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from judgesmith.agreement.decisions import auc, balanced_accuracy, weighted_kappa
+from judgesmith.agreement.objectives import AUC, BalancedAccuracy, Kappa, Objective, Q, Rows
 from judgesmith.experiments.bench.figures import add_save, save
-from judgesmith.optimizers.agreement.decisions import auc, balanced_accuracy, weighted_kappa
-from judgesmith.optimizers.agreement.objectives import AUC, BalancedAccuracy, Kappa, Objective, Q, Rows
 from judgesmith.optimizers.examples import folds_of
 from judgesmith.optimizers.fitting.decision import fitted_cuts
 

@@ -22,12 +22,12 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.experiments.evaluation.options import PAPER_NAMES
-from judgesmith.experiments.evaluation.sources import Judged, read_file
-from judgesmith.experiments.reports import browse, evaluation, folder, spans
-from judgesmith.experiments.reports.rows import read_scored
-from judgesmith.optimizers.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.evaluating.options import PAPER_NAMES
+from judgesmith.evaluating.sources import Judged, read_file
 from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.reports import browse, evaluation, folder, spans
+from judgesmith.reports.rows import read_scored
 from judgesmith.signatures.values import Scale
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")

@@ -17,8 +17,8 @@ from typing import Any
 import dspy
 import numpy as np
 
+from judgesmith.agreement.objectives import Q
 from judgesmith.experiments.bench.figures import add_save, save
-from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, Vector
 from judgesmith.optimizers.search.racing import Racing, race, value_of
 from judgesmith.signatures.values import Verdict

@@ -17,9 +17,9 @@ from typing import Any
 import dspy
 import numpy as np
 
+from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.objectives import Q
 from judgesmith.experiments.bench.figures import add_save, save
-from judgesmith.optimizers.agreement.correlation import CorrelationSum
-from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, Vector, agreement
 from judgesmith.optimizers.fitting.combiner import choose
 from judgesmith.optimizers.fitting.ensemble import form_ensemble

@@ -20,9 +20,9 @@ from typing import Any
 import dspy
 import numpy as np
 
+from judgesmith.agreement.objectives import Q
 from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.racing import qualities, true_q
-from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Vector
 from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.selection import MORE, ROUNDS, Contest, Entrant, corrected

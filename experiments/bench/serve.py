@@ -33,7 +33,7 @@ import orjson
 from judgesmith.experiments.bench.figures import show
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.experiments.bench.scoring import judge_at, raw_bodies, rows
-from judgesmith.experiments.serving.run import many_files
+from judgesmith.serving.run import many_files
 
 
 @contextmanager

@@ -44,7 +44,7 @@ from judgesmith.experiments.bench.figures import add_save, save, show
 from judgesmith.experiments.bench.loopback import PLAIN, Endpoint, completion, serve
 from judgesmith.experiments.bench.scoring import judge_at, rows
 from judgesmith.experiments.bench.serve import ready
-from judgesmith.experiments.serving.run import many_files
+from judgesmith.serving.run import many_files
 
 #: Share of requests. A hanging answer takes longer than the judge waits.
 FAULTS = {"busy": 0.03, "error": 0.01, "reset": 0.01, "cut": 0.01, "garbage": 0.01, "no score": 0.01, "hang": 0.002}

@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.agreement.objectives import Q
+from judgesmith.agreement.significance import Difference
 from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.racing import rows, scores, true_q
-from judgesmith.optimizers.agreement.objectives import Q
-from judgesmith.optimizers.agreement.significance import Difference
 from judgesmith.optimizers.examples import clearly, difference
 from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.selection import Contest

@@ -16,9 +16,9 @@ from typing import Any
 
 from judgesmith.datasets.benchmarks.catalog import list_benchmarks, load_benchmark
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Pair, pairs_of
+from judgesmith.discerning.pairs import read_texts
 from judgesmith.errors import JudgesmithError
 from judgesmith.experiments.bench.figures import add_save, save
-from judgesmith.experiments.discernment.pairs import read_texts
 from judgesmith.programs.prompting.suspicion import suspicion
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from judgesmith.datasets.benchmarks import catalog
 from judgesmith.datasets.loading import iter_rows
-from judgesmith.experiments.evaluation.sources import json_lines
+from judgesmith.evaluating.sources import json_lines
 
 Vector = NDArray[np.float64]
 

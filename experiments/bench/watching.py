@@ -22,8 +22,8 @@ import pandas as pd
 import scipy
 
 from judgesmith.experiments.bench.figures import add_save, save
-from judgesmith.experiments.drift.history import Run, Traffic
-from judgesmith.experiments.drift.watching import WatchOptions, compared
+from judgesmith.watching.history import Run, Traffic
+from judgesmith.watching.watching import WatchOptions, compared
 
 MOST_RUNS = 20
 Values = Any

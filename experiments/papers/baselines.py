@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
+from ...agreement.correlation import correlate
+from ...agreement.resampling import Measure, bootstrap_q
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
-from ...optimizers.agreement.correlation import correlate
-from ...optimizers.agreement.resampling import Measure, bootstrap_q
 from ...optimizers.examples import documents, examples_of, humans
 from ...programs.metrics import PREFIX, reference_metric
 from ...programs.pointwise.direct import DirectScorer
-from ..opening import open_model, quiet
+from ...running.opening import open_model, quiet
 from .pairwise import draw
 
 METRICS = ("rougeL", "meteor", "meteor:source", "bertscore-lm:{lm}", "bertscore-lm:{lm},against=source",

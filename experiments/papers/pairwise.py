@@ -23,11 +23,11 @@ from typing import Any
 
 import numpy as np
 
+from ...agreement.correlation import correlate
+from ...agreement.resampling import Measure, bootstrap_q
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import CallError
-from ...optimizers.agreement.correlation import correlate
-from ...optimizers.agreement.resampling import Measure, bootstrap_q
 from ...optimizers.examples import documents, examples_of, humans, item_of, score_rows
 from ...programs.comparing.pairs import PairS
 from ...programs.comparing.pairwise import PairwiseDirectScorer
@@ -39,9 +39,9 @@ from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
 from ...programs.pointwise.direct import DirectScorer
 from ...programs.pointwise.geval import GEval
+from ...running.console import Watch
+from ...running.opening import open_model, quiet
 from ...signatures.values import Item
-from ..console import Watch
-from ..opening import open_model, quiet
 
 
 def arms(

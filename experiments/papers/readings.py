@@ -25,6 +25,7 @@ import numpy as np
 from ...errors import OptionError
 from ...optimizers.examples import examples_of, groups, humans, item_of
 from ...programs.models.files import file_sha256
+from ...programs.readings.bindings.torch_reader import TorchReader
 from ...programs.readings.forms import DIGITS, FORMS
 from ...programs.readings.head import Readings, Vector
 from ...programs.readings.judge import ReadingsJudge, table_of
@@ -33,7 +34,6 @@ from ...programs.readings.panel import Panel
 from ...programs.readings.passages import Message, Question, rendered
 from ...programs.readings.reader import Reader
 from ...programs.readings.store import KeptReader, default_store_path
-from ...programs.readings.torch_reader import TorchReader
 from ...signatures.values import Item
 from ..studies.readings import Draws, Found, Known, SetFound, gather, study_table
 

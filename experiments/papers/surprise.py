@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ...agreement.decisions import auc
 from ...datasets.loading import iter_rows
 from ...datasets.spans import read_spans
 from ...errors import OptionError
-from ...optimizers.agreement.decisions import auc
 from ...programs.models.lm import language_model
 from ...programs.readings.forms import INSTRUCTIONS, Text, passage
 from ...programs.readings.opening import open_reader

@@ -1,4 +1,4 @@
-"""The peers, their pinned requirements, and an environment for each, made once."""
+"""The peers, their pinned requirements, and an environment for each, created once."""
 
 from __future__ import annotations
 
@@ -11,38 +11,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from ...errors import JudgesmithError
 
 HERE = Path(__file__).resolve().parent
 
 
 class PeerFailed(JudgesmithError):
-    """A peer could not be installed or run; the message is what the results say of it.
+    """A peer could not be installed or run; the message goes into the results.
 
-    told: what its worker said of versions and settings before it failed.
+    about: the versions and settings that its worker reported before it failed.
     """
 
-    def __init__(self, message: str, told: dict[str, Any] | None = None) -> None:
+    def __init__(self, message: str, about: dict[str, Any] | None = None) -> None:
         super().__init__(message)
-        self.told = told or {}
+        self.about = about or {}
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A runner and what it needs. Without `requirements` it runs where judgesmith does.
-
-    alone: requirements installed without what they declare, where that is not needed and large.
-    variant: which way of the runner. reported: packages whose versions go into the results.
-    """
+    """A runner and what it needs. Without `requirements` it runs where judgesmith does."""
 
     file: Path
     environment: str | None = None
     requirements: tuple[str, ...] = ()
     alone: tuple[str, ...] = ()
+    """Requirements that are installed without their own, where those are large and not needed."""
     variant: str = ""
     reported: tuple[str, ...] = ()
+    """Packages whose versions go into the results."""
 
 
 _MLFLOW = ("mlflow[genai]==3.17.2", "dspy==3.4.1", "gepa==0.1.4", "litellm==1.106.2")
@@ -73,38 +69,29 @@ PEERS: dict[str, Peer] = {
 
 
 def interpreter(peer: Peer, folder: Path, say: Callable[[str], None] = lambda text: None) -> Path:
-    """The Python of a peer's environment below `folder`, made if it is not there or holds other versions.
+    """The Python of a peer's environment below `folder`, created where it is missing or has other versions.
 
-    Raises: PeerFailed with what pip said last.
+    Raises: PeerFailed with pip's last message.
     """
     if peer.environment is None:
         return Path(sys.executable)
-    folder = folder.absolute()  # the peer runs elsewhere
-    home = folder / peer.environment
-    marker, wanted = home / "judgesmith-peer.json", {"requirements": [*peer.requirements], "alone": [*peer.alone]}
+    home = folder.absolute() / peer.environment  # the peer runs in another working directory
+    marker, wanted = home / "judgesmith-peer.json", json.dumps([*peer.requirements, "alone", *peer.alone])
     python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with FileLock(folder / f"{peer.environment}.lock"):
-            if python.exists() and marker.exists() and _read(marker) == wanted:
-                return python
-            say(f"making an environment with {', '.join([*peer.requirements[:1], *peer.alone])}")
-            shutil.rmtree(home, ignore_errors=True)
-            _run([sys.executable, "-m", "venv", str(home)])
-            for extra, names in (([], peer.requirements), (["--no-deps"], peer.alone)):
-                if names:
-                    _run([str(python), "-m", "pip", "install", "--quiet", "--no-input", *extra, *names])
-            marker.write_text(json.dumps(wanted), encoding="utf-8")
+        if python.exists() and marker.exists() and marker.read_text(encoding="utf-8") == wanted:
+            return python
+        say(f"making an environment with {', '.join([*peer.requirements[:1], *peer.alone])}")
+        shutil.rmtree(home, ignore_errors=True)
+        home.parent.mkdir(parents=True, exist_ok=True)
+        _run([sys.executable, "-m", "venv", str(home)])
+        for extra, names in (([], peer.requirements), (["--no-deps"], peer.alone)):
+            if names:
+                _run([str(python), "-m", "pip", "install", "--quiet", "--no-input", *extra, *names])
+        marker.write_text(wanted, encoding="utf-8")
     except OSError as error:
         raise PeerFailed(f"does not install here: {home}: {error.strerror or error}; pass another --envs") from error
     return python
-
-
-def _read(marker: Path) -> object:
-    try:
-        return json.loads(marker.read_text(encoding="utf-8"))
-    except ValueError:
-        return None
 
 
 def _run(command: list[str]) -> None:
@@ -113,6 +100,6 @@ def _run(command: list[str]) -> None:
     except subprocess.TimeoutExpired:
         raise PeerFailed("does not install here: not done after an hour") from None
     if done.returncode:
-        said = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
-        errors = [line for line in said if line.startswith("ERROR")] or said[-1:]
-        raise PeerFailed("does not install here: " + (" ".join(errors)[-400:] or "pip said nothing"))
+        lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("ERROR")] or lines[-1:]
+        raise PeerFailed("does not install here: " + (" ".join(errors)[-400:] or "pip printed nothing"))

@@ -1,15 +1,11 @@
-"""Another project's judge on the rows, the model and the number of calls that judgesmith's are measured with.
+"""Another project's judge on the rows, the model and the number of calls of a study, beside the study's own arms.
 
-    JUDGESMITH_DATA=… python -m judgesmith.experiments.peers.run wiki_da meaning local/qwen2.5-0.5b \
-        --peer dspy --train 40 --heldout 60 --seeds 3 --max-calls 400 -o results.jsonl
+    python -m judgesmith.experiments.peers.run FOLDER_OF_THE_STUDY --peer deepeval [--peer mlflow …]
 
-    python -m judgesmith.experiments.peers.run --study FOLDER --peer deepeval
-
-The rows are those of `study_active_critic`; with --study those of a `judgesmith study`, whose tables then have the
-peers beside its own arms (run the study's command once more). A peer runs in an environment of its own, with a home
-folder of its own and none of this machine's keys; it gets training rows with scores and held-out rows without, asks
-the model through a counting proxy on loopback, and gives scores back. Their agreement with people is computed here. One
-line a seed is appended, also when the peer failed, and a second run leaves out what the file already has.
+A peer runs in an environment of its own, with a home folder of its own and none of this machine's keys. It gets
+training rows with scores and held-out rows without, asks the model through a counting proxy on loopback, and returns
+scores, whose agreement with people is computed here. A failure is a result too. Each result is appended to the study's
+journal, and a second run leaves out what is in it; the study's command then shows the peers in its tables.
 """
 
 from __future__ import annotations
@@ -35,21 +31,19 @@ from typing import Any
 import dspy
 import numpy as np
 
-from ...datasets.loading import read_labels
+from ...agreement.objectives import Q
 from ...datasets.records import Labels
-from ...errors import JudgesmithError, LabelsError, OptionError
-from ...optimizers.agreement.objectives import Q
+from ...errors import JudgesmithError, OptionError
 from ...optimizers.examples import agreement, examples_of
 from ...programs.models.lm import is_local
-from ..alone import alone
-from ..papers.active_critic import draw
-from ..settings import read_yaml
+from ...running.alone import alone
+from ...running.settings import read_yaml
 from ..studies.config import Given
 from ..studies.run import PEER, Cell, Journal, Study
 from .environments import HERE, PEERS, Peer, PeerFailed, interpreter
 from .proxy import CountingProxy, Upstream
 
-#: Calls that one held-out row may cost a peer: what it asks again after an answer that it cannot read is counted, too.
+#: Calls that one held-out row may cost a peer, retries after an unreadable answer included.
 CALLS_A_ROW = 4
 #: What a run writes into its folder.
 FILES = ("job.json", "result.json", "log.txt")
@@ -59,16 +53,17 @@ PASSED_ON = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "OMP_NUM_THREADS")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """max_calls: of the search. longest_answer: tokens. timeout: seconds for a whole run."""
-
     max_calls: int
+    """Calls of the search."""
     longest_answer: int = 512
+    """Tokens of an answer."""
     timeout: float = 7200.0
+    """Seconds for a whole run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What a peer is to learn and to judge, under a seed."""
+    """What a peer learns and judges, under a seed."""
 
     aspect: str
     train: Sequence[dspy.Example]
@@ -76,11 +71,8 @@ class Task:
     seed: int = 0
 
 
-# --- rows in, scores out ----------------------------------------------------------------------------------------------
-
-
 def given(example: dspy.Example) -> dict[str, Any]:
-    """A row as a peer sees it: `input` is the source with what else there is to know, `output` is what is judged."""
+    """A row as a peer sees it: `input` is the source with context and reference, `output` is what is judged."""
     parts = [example.source or ""]
     parts += [f"Context: {example.context}"] if example.context else []
     parts += [f"Reference: {example.reference}"] if example.reference else []
@@ -88,7 +80,7 @@ def given(example: dspy.Example) -> dict[str, Any]:
 
 
 def job_for(peer: Peer, task: Task, *, max_calls: int, folder: Path, base: str, key: str) -> dict[str, Any]:
-    """What a worker is given. Training rows have `percent`, the human rating from 0 to 100; held-out rows have none."""
+    """The input of a worker. Training rows have `percent`, the human rating from 0 to 100; held-out rows do not."""
     return {
         "peer_file": str(peer.file),
         "variant": peer.variant,
@@ -105,10 +97,10 @@ def job_for(peer: Peer, task: Task, *, max_calls: int, folder: Path, base: str, 
 
 
 def work(python: Path, job: dict[str, Any], timeout: float) -> dict[str, Any]:
-    """A worker's result. Raises PeerFailed when it crashes, hangs, fails, or answers something else than scores."""
+    """A worker's result. Raises PeerFailed when it crashes, hangs, fails, or returns something other than scores."""
     folder = Path(job["folder"])
-    paths = [folder / name for name in FILES]
-    paths[0].write_text(json.dumps(job), encoding="utf-8")
+    job_file, result_file, log = (folder / name for name in FILES)
+    job_file.write_text(json.dumps(job), encoding="utf-8")
     environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | {
         "HOME": str(folder), "USERPROFILE": str(folder), "TMPDIR": str(folder), "PYTHONUTF8": "1",
         "OPENAI_API_KEY": job["key"], "OPENAI_BASE_URL": job["base"], "OPENAI_API_BASE": job["base"],
@@ -116,11 +108,11 @@ def work(python: Path, job: dict[str, Any], timeout: float) -> dict[str, Any]:
         "DO_NOT_TRACK": "1", "MLFLOW_DISABLE_TELEMETRY": "true", "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
         "MLFLOW_ENABLE_ASYNC_TRACE_LOGGING": "false", "NO_PROXY": "127.0.0.1,localhost",
     }  # fmt: skip
-    command = [str(python), "-P", str(HERE / "worker.py"), str(paths[0]), str(paths[1])]
-    with paths[2].open("wb") as log:
+    command = [str(python), "-P", str(HERE / "worker.py"), str(job_file), str(result_file)]
+    with log.open("wb") as stream:
         try:
             process = subprocess.Popen(
-                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream,
                 start_new_session=True,
             )  # fmt: skip
         except OSError as error:
@@ -132,14 +124,14 @@ def work(python: Path, job: dict[str, Any], timeout: float) -> dict[str, Any]:
         finally:
             _end(process)
     try:
-        result = json.loads(paths[1].read_text(encoding="utf-8"))
+        result = json.loads(result_file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        raise PeerFailed(f"ended with code {code} and no result; it said last: {_last_words(paths[2])}") from None
+        raise PeerFailed(f"ended with code {code} and no result; its last output was: {_last_lines(log)}") from None
     return _checked(result, len(job["heldout"]))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The worker, and whatever it started and left behind."""
+    """End the worker and every process that it started."""
     if hasattr(os, "killpg"):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
@@ -148,14 +140,14 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _last_words(log: Path) -> str:
+def _last_lines(log: Path) -> str:
     lines = [line.strip() for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
     return " | ".join(lines[-2:])[-400:] or "nothing"
 
 
 def _checked(result: Any, rows: int) -> dict[str, Any]:
     if not isinstance(result, dict):
-        raise PeerFailed("its result is no JSON object")
+        raise PeerFailed("its result is not a JSON object")
     if result.get("error"):
         raise PeerFailed(str(result["error"])[:400], result)
     scores, reasons = result.get("scores"), result.get("reasons")
@@ -166,21 +158,11 @@ def _checked(result: Any, rows: int) -> dict[str, Any]:
     return result
 
 
-# --- one run ----------------------------------------------------------------------------------------------------------
-
-
 def run_once(
-    peer: Peer,
-    python: Path,
-    upstream: Upstream,
-    task: Task,
-    *,
-    limits: Limits,
-    folder: Path,
+    peer: Peer, python: Path, upstream: Upstream, task: Task, *, limits: Limits, folder: Path
 ) -> dict[str, Any]:
     """One peer and seed: `status` "ok" with the agreement, or "failed" with the `reason`; calls and tokens always."""
     started = time.monotonic()
-    found: dict[str, Any] = {}
     with CountingProxy(
         upstream,
         max_calls=limits.max_calls,
@@ -190,20 +172,12 @@ def run_once(
         job = job_for(peer, task, max_calls=limits.max_calls, folder=folder, base=proxy.base, key=proxy.key)
         try:
             result = work(python, job, limits.timeout)
-            percents = np.array([math.nan if s is None else s for s in result["scores"]], dtype=float)
-            # Short: what follows is often the model's answer, another one for each row.
-            reasons = Counter(str(r)[:120] for r in result["reasons"] if r is not None)
-            if np.isnan(percents).all():
-                raise PeerFailed(f"no held-out row has a score: {reasons.most_common(1)[0][0]}")
-            found = {"status": "ok", **agreement(percents, task.heldout, objective=Q(), seed=task.seed).to_dict()}
-            found["failures"] = dict(reasons.most_common(3))
-            found["scores"] = [None if math.isnan(p) else round(float(p), 4) for p in percents]
+            outcome = _agreed(result, task)
         except PeerFailed as error:
-            result = error.told
-            found = {"status": "failed", "reason": str(error)}
+            result, outcome = error.about, {"status": "failed", "reason": str(error)}
     search, judging = proxy.counted["search"], proxy.counted["judging"]
     return {
-        **found,
+        **outcome,
         "calls": search.calls + judging.calls,
         "tokens": sum(c.prompt_tokens + c.completion_tokens for c in (search, judging)),
         "search": search.to_dict(),
@@ -215,8 +189,23 @@ def run_once(
     }
 
 
+def _agreed(result: Mapping[str, Any], task: Task) -> dict[str, Any]:
+    """The agreement of a peer's scores with people. Raises PeerFailed where no row has a score."""
+    percents = np.array([math.nan if s is None else s for s in result["scores"]], dtype=float)
+    # Shortened: the rest is often the model's answer, which differs from row to row.
+    reasons = Counter(str(r)[:120] for r in result["reasons"] if r is not None)
+    if np.isnan(percents).all():
+        raise PeerFailed(f"no held-out row has a score: {reasons.most_common(1)[0][0]}")
+    return {
+        "status": "ok",
+        **agreement(percents, task.heldout, objective=Q(), seed=task.seed).to_dict(),
+        "failures": dict(reasons.most_common(3)),
+        "scores": [None if math.isnan(p) else round(float(p), 4) for p in percents],
+    }
+
+
 def upstream_of(model: str, api_base: str | None) -> Upstream:
-    """Where the model answers. Raises OptionError for a name that is neither local nor given an address."""
+    """Where the model answers. Raises OptionError for a model that is not local and has no address."""
     if is_local(model):
         from ...programs.models.local import embedded
 
@@ -227,115 +216,33 @@ def upstream_of(model: str, api_base: str | None) -> Upstream:
     return Upstream(api_base.rstrip("/"), model.partition("/")[2] or model, os.environ.get("OPENAI_API_KEY"))
 
 
-# --- the results file -------------------------------------------------------------------------------------------------
-
-KEY = ("set", "aspect", "model", "peer", "seed", "asked_train", "asked_heldout", "max_calls")
-
-
-def read_results(path: Path) -> list[dict[str, Any]]:
-    """The lines of a results file, the latest of each run. A line that a stopped run left half written is left out."""
-    if not path.exists():
-        return []
-    latest: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict) and all(name in row for name in KEY):
-            latest[tuple(row[name] for name in KEY)] = row
-    return list(latest.values())
-
-
-def append(path: Path, row: dict[str, Any]) -> None:
-    whole = not path.exists() or path.stat().st_size == 0 or path.read_bytes().endswith(b"\n")
-    with path.open("a", encoding="utf-8") as file:
-        file.write(("" if whole else "\n") + json.dumps(row) + "\n")
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
-
-
-def arguments_of(arguments: list[str] | None) -> argparse.Namespace:
+def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("set", nargs="?")
-    parser.add_argument("aspect", nargs="?")
-    parser.add_argument("model", nargs="?")
-    parser.add_argument("--study", type=Path, metavar="FOLDER", help="rows, model and journal of this study")
+    parser.add_argument("study", type=Path, metavar="FOLDER", help="the study whose rows, model and journal are used")
     parser.add_argument("--peer", choices=sorted(PEERS), action="append", required=True, help="several: repeat it")
-    parser.add_argument("--train", type=int, default=40)
-    parser.add_argument("--heldout", type=int, default=60)
-    parser.add_argument("--seeds", type=int, help="number of seeds; default 3, with --study all of its own")
+    parser.add_argument("--seeds", type=int, help="number of seeds; default: all of the study's")
     parser.add_argument("--max-calls", type=int, default=400, help="calls of the search; held-out rows come on top")
-    parser.add_argument("--longest-answer", type=int, default=512, help="tokens; also for answers left open")
+    parser.add_argument("--longest-answer", type=int, default=512, help="tokens; also where a peer sets no limit")
     parser.add_argument("--timeout", type=float, default=7200.0, help="seconds for one peer and seed")
     parser.add_argument("--api-base", help="address of the model's server, for models that are not local/…")
     parser.add_argument("--envs", type=Path, default=Path.home() / ".cache" / "judgesmith" / "peers")
-    parser.add_argument("--keep", type=Path, help="a folder in which each run's job, result and log stay")
+    parser.add_argument("--keep", type=Path, help="a folder in which each run's job, result and log are kept")
     parser.add_argument("--retry-failed", action="store_true")
-    parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args(arguments)
-    if options.study is None and (options.model is None or options.output is None):
-        parser.error("give SET ASPECT MODEL and -o FILE, or --study FOLDER")
-    if options.study is not None and (options.set is not None or options.output is not None):
-        parser.error("--study says the rows, the model and where results go; leave SET ASPECT MODEL and -o out")
-    if options.seeds is None and options.study is None:
-        options.seeds = 3
-    numbers = (options.train, options.heldout, options.seeds, options.max_calls, options.longest_answer)
-    if min(n for n in numbers if n is not None) < 1:
-        parser.error("rows, seeds, calls and tokens are positive numbers")
-    return options
-
-
-def main(arguments: list[str] | None = None) -> None:
-    options = arguments_of(arguments)
+    if min(n for n in (options.seeds, options.max_calls, options.longest_answer) if n is not None) < 1:
+        parser.error("seeds, calls and tokens are positive numbers")
     try:
-        (compare if options.study is None else join)(options)
+        join(options)
     except (JudgesmithError, OSError) as error:
         sys.exit(f"Error: {error}")
-
-
-def compare(options: argparse.Namespace) -> None:
-    """Every peer and seed that the results file does not have yet."""
-    if "JUDGESMITH_DATA" not in os.environ:
-        raise LabelsError("JUDGESMITH_DATA is not set; it names the folder of the benchmark sets")
-    labels = read_labels(Path(os.environ["JUDGESMITH_DATA"]) / f"{options.set}.jsonl", aspect=options.aspect)
-    done = {
-        tuple(row[name] for name in KEY)
-        for row in read_results(options.output)
-        if row.get("status") == "ok" or not options.retry_failed
-    }
-    upstream: Upstream | None = None
-    limits = Limits(options.max_calls, options.longest_answer, options.timeout)
-    for name in options.peer:
-        for seed in range(options.seeds):
-            asked = {
-                "set": options.set, "aspect": options.aspect, "model": options.model, "peer": name, "seed": seed,
-                "asked_train": options.train, "asked_heldout": options.heldout, "max_calls": options.max_calls,
-            }  # fmt: skip
-            if tuple(asked[key] for key in KEY) in done:
-                continue
-            train, heldout = (examples_of(side) for side in draw(labels, options.train, options.heldout, seed))
-            try:
-                python = interpreter(PEERS[name], options.envs, lambda text: print(text, file=sys.stderr, flush=True))
-            except PeerFailed as error:
-                row = {"status": "failed", "reason": str(error)}
-            else:
-                upstream = upstream or upstream_of(options.model, options.api_base)
-                with _folder(options.keep, f"{name}-{options.set}-{options.aspect}-{seed}") as folder:
-                    task = Task(options.aspect, train, heldout, seed)
-                    row = run_once(PEERS[name], python, upstream, task, limits=limits, folder=folder)
-            append(options.output, {**asked, "train": len(train), "heldout": len(heldout), **row})
-            said = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
-            print(f"{name:14} seed {seed}  {said}  {row.get('calls', 0)} calls  {row.get('seconds', 0)} s", flush=True)
 
 
 def join(options: argparse.Namespace) -> None:
     """Every peer, number of labels and seed that the study's journal does not have yet."""
     data = read_yaml(options.study / "config.yaml")
-    given = Given(data.get("study"), data, origin=str(options.study / "config.yaml"))  # type: ignore[arg-type]
+    config_given = Given(data.get("study"), data, origin=str(options.study / "config.yaml"))  # type: ignore[arg-type]
     with alone(options.study, folder=True):
-        study = Study.prepare(given)
+        study = Study.prepare(config_given)
         journal = Journal.open(options.study, study, overwrite=False)
         config = study.config
         limits = Limits(config.max_calls or options.max_calls, options.longest_answer, options.timeout)
@@ -347,13 +254,17 @@ def join(options: argparse.Namespace) -> None:
                     continue
                 part = study.parts[seed]
                 train, heldout = examples_of(part.train(size)), examples_of(part.heldout)
-                python = interpreter(PEERS[name], options.envs, lambda text: print(text, file=sys.stderr, flush=True))
-                with _folder(options.keep, f"{name}-{size}-{seed}") as folder:
-                    task = Task(config.aspect or "", train, heldout, seed)
-                    row = run_once(PEERS[name], python, upstream, task, limits=limits, folder=folder)
+                task = Task(config.aspect or "", train, heldout, seed)
+                try:
+                    python = interpreter(PEERS[name], options.envs, lambda text: print(text, file=sys.stderr))
+                except PeerFailed as error:
+                    row: dict[str, Any] = {"status": "failed", "reason": str(error)}
+                else:
+                    with _folder(options.keep, f"{name}-{size}-{seed}") as folder:
+                        row = run_once(PEERS[name], python, upstream, task, limits=limits, folder=folder)
                 journal.add(cell, *recorded(row, len(train), part.heldout))
-                said = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
-                print(f"{cell}  {said}  {row['calls']} calls  {row['seconds']} s", flush=True)
+                outcome = row["signature"] if row["status"] == "ok" else f"failed: {row['reason']}"
+                print(f"{cell}  {outcome}  {row.get('calls', 0)} calls  {row.get('seconds', 0)} s", flush=True)
 
 
 def recorded(row: Mapping[str, Any], labels: int, heldout: Labels) -> tuple[dict[str, Any], list[dict[str, Any]]]:

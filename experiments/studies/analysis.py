@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ...optimizers.agreement.correlation import Vector
-from ...optimizers.agreement.resampling import Agreement, Measure
-from ...optimizers.agreement.significance import Difference, difference_of, holm
+from ...agreement.correlation import Vector
+from ...agreement.resampling import Agreement, Measure
+from ...agreement.significance import Difference, difference_of, holm
 from ...optimizers.report import json_number
 from ...signatures.notebook import facts, table
 from .config import Size, StudyConfig

@@ -12,19 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from ... import presets
+from ...agreement.correlation import correlate
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import OptionError
-from ...optimizers.agreement.correlation import correlate
+from ...evaluating.spans import evaluate_spans
 from ...programs.atomic import write_whole
 from ...programs.models.lm import Connection
 from ...programs.openlgauge.judge import OpeNLGauge
+from ...running.console import Watch
+from ...running.opening import open_model, open_others, rows_file
+from ...scoring.scoring import score_file
 from ...signatures.values import Scale
-from .. import presets
-from ..console import Watch
-from ..evaluation.spans import evaluate_spans
-from ..opening import open_model, open_others, rows_file
-from ..scoring import score_file
 from .paper import Joined, PaperRow, PaperTable, published_row, slug
 
 __all__ = ["Asked", "annotate", "joined"]

@@ -13,16 +13,16 @@ from typing import Annotated, Any, Literal
 import yaml  # type: ignore[import-untyped,unused-ignore]
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
+from ...agreement.correlation import Level
+from ...compiling.run import METHOD, OPTIMIZER, Setup, every_part
 from ...errors import OptionError
-from ...optimizers.agreement.correlation import Level
 from ...optimizers.registry import optimizers
 from ...parts import Options, option
+from ...presets import layered
 from ...programs.models.lm import Connection
 from ...programs.registry import judges
-from ..compile_run import METHOD, OPTIMIZER, Setup, every_part
-from ..opening import connection_of
-from ..presets import layered
-from ..settings import ALIASES, WITHOUT, Catalogue, ModelOptions, Owner, ReachOptions, choices_of, read_yaml
+from ...running.opening import connection_of
+from ...running.settings import ALIASES, WITHOUT, Catalogue, ModelOptions, Owner, ReachOptions, choices_of, read_yaml
 
 Kind = Literal["optimizers", "ablation", "labels", "models"]
 Size = int | Literal["all"]

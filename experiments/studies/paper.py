@@ -16,15 +16,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ...agreement.correlation import Coefficient, Level, correlate
 from ...datasets.loading import iter_rows
 from ...errors import LabelsError, OptionError
-from ...optimizers.agreement.correlation import Coefficient, Level, correlate
 from ...optimizers.report import json_number
 from ...programs.aspects import aspects
 from ...programs.atomic import write_whole
-from ..opening import benchmark_scale, rows_file
-from ..plain import clean
-from ..settings import Shelf, read_yaml
+from ...running.opening import benchmark_scale, rows_file
+from ...running.plain import clean
+from ...running.settings import Shelf, read_yaml
 from .analysis import Analysis
 from .config import Given
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agreement.resampling import Measure
+from ...agreement.significance import Difference, holm, paired_bootstrap
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import OptionError
-from ...optimizers.agreement.resampling import Measure
-from ...optimizers.agreement.significance import Difference, holm, paired_bootstrap
 from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
 from ...optimizers.fitting.readings import FEWEST_GROUPS, weigh
 from ...optimizers.fitting.validation import agreement, nested
@@ -309,7 +309,7 @@ def _short(value: float) -> float | None:
 def _draw(sets: Sequence[SetFound], path: Path) -> None:
     from matplotlib.figure import Figure
 
-    from ..reports.page import plot_style, write_figure
+    from ...reports.page import plot_style, write_figure
     from .tables import literal
 
     shown = [(one, main) for one in sets if (main := one.at(40) or (one.draws[-1] if one.draws else None))]

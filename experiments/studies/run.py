@@ -18,12 +18,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from ...agreement.correlation import Level
+from ...agreement.objectives import Q
+from ...compiling.run import CompileRun
 from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...datasets.splits import assert_disjoint, holdout_split
 from ...errors import BudgetError, JudgesmithError, ModelError, OptionError
-from ...optimizers.agreement.correlation import Level
-from ...optimizers.agreement.objectives import Q
 from ...optimizers.compiling import Compiler
 from ...optimizers.examples import agreement, examples_of, score_rows
 from ...optimizers.report import Plan, json_number
@@ -33,9 +34,8 @@ from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import Connection, LanguageModel, Sampling
 from ...programs.progress import Progress
-from ..compile_run import CompileRun
-from ..opening import column_roles, open_model, open_others
-from ..settings import read_yaml
+from ...running.opening import column_roles, open_model, open_others
+from ...running.settings import read_yaml
 from .config import Given, Size, StudyConfig, changes
 
 #: What a study leaves in its folder.

@@ -11,12 +11,12 @@ from rich import box
 from rich.table import Table
 
 from ...errors import OptionError
+from ...evaluating.pivot import plain_number
+from ...evaluating.tables import escape, p_value, tex
 from ...programs.atomic import write_whole
-from ..console import duration
-from ..console import wide as table_console
-from ..evaluation.pivot import plain_number
-from ..evaluation.tables import escape, p_value, tex
-from ..plain import clean
+from ...running.console import duration
+from ...running.console import wide as table_console
+from ...running.plain import clean
 from .analysis import Analysis, Gap, Line
 from .config import Size
 
@@ -253,7 +253,7 @@ def _signs(cell: str) -> str:
 
 def write(found: Analysis, folder: Path) -> list[Path]:
     """study.html, tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
-    from ..reports.study import render
+    from ...reports.study import render
 
     made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
     texts = (render(found, heading(found), WHAT[found.config.study]), markdown(found), latex(found))
@@ -272,7 +272,7 @@ def write(found: Analysis, folder: Path) -> list[Path]:
 
 def draw(found: Analysis, folder: Path) -> list[Path]:
     """A curve over the number of labels with its bands; Q against calls for optimizers; else Q of each line."""
-    from ..reports.page import plot_style, write_figure
+    from ...reports.page import plot_style, write_figure
 
     with plot_style():
         figure = _figure(found)

@@ -16,13 +16,13 @@ import dspy
 import orjson
 from dspy.dsp.utils.settings import main_thread_config
 
+from ...agreement.surrogate import RankSurrogate
 from ...errors import BudgetError, CallError
 from ...programs.judge import Judge, as_prediction
 from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...signatures.values import Item, Verdict
-from ..agreement.surrogate import RankSurrogate
 from .model import PromptModel, Resampled
 
 #: Pseudo-rows that draw the mean gain of a program towards none: a lucky few rows are no evidence.

@@ -17,9 +17,9 @@ from typing import Any
 
 import dspy
 
+from ...agreement.surrogate import RankSurrogate
 from ...programs.models import engine
 from ...signatures.values import Item, Verdict
-from ..agreement.surrogate import RankSurrogate
 from ..examples import Scored, percents_of
 from ..search.base import DemoKind, DemonstrationSearch, Proposal, SearchContext, Trial
 from .desk import Desk, JudgeProgram, Proposed, Tuned, item_in

@@ -17,8 +17,8 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 
+from ...agreement.objectives import Objective, Q
 from ...signatures.values import Verdict
-from ..agreement.objectives import Objective, Q
 from ..examples import Agreement, Vector, agreement, clearly, difference, told_of
 
 Matrix = NDArray[np.float64]

@@ -18,9 +18,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...agreement.objectives import Objective, Q, Rows
 from ...programs.active_critic.combination import Combination
 from ...signatures.values import Verdict
-from ..agreement.objectives import Objective, Q, Rows
 from ..examples import (
     Agreement,
     Vector,

@@ -7,10 +7,10 @@ import itertools
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...agreement.decisions import balanced_accuracy, nearest_places, weighted_kappa
 from ...datasets.records import Labels
 from ...programs.decision import Decision
 from ...signatures.values import Scale
-from ..agreement.decisions import balanced_accuracy, nearest_places, weighted_kappa
 
 Vector = NDArray[np.float64]
 #: With more different scores than these, cuts are tried at as many quantiles.

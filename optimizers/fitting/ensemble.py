@@ -16,10 +16,10 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agreement.objectives import Objective, Q
 from ...errors import OptionError
 from ...programs.ensemble import FEWEST, LEAST_SD, MOST, Ensemble, Norm
 from ...programs.judge import Judge
-from ..agreement.objectives import Objective, Q
 from ..examples import Agreement, Scored, Vector, agreement, clearly, difference, folds_of, groups
 from ..search.base import DemonstrationSearch, SearchRecord, Trial
 from .annotators import weighted_mean

@@ -18,9 +18,9 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from ...agreement.objectives import Objective, Q
 from ...programs.comparing.pairwise import level_percent, vectors
 from ...signatures.values import Verdict
-from ..agreement.objectives import Objective, Q
 from ..examples import Agreement, Vector, agreement, clearly, difference, documents, folds_of, groups, humans
 
 Matrix = NDArray[np.float64]

@@ -14,9 +14,9 @@ from typing import Any
 import dspy
 import numpy as np
 
+from ...agreement.objectives import Objective
 from ...programs.judge import Judge
 from ...programs.progress import Progress, Silent
-from ..agreement.objectives import Objective
 from ..examples import Vector
 from ..search.base import SearchRecord
 from .annotators import opinion_matrix, weigh, weighted_mean

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from ...agreement.conformal import conformal_quantile
 from ...errors import OptionError
 from ...programs.calibration import Calibration
 from ...programs.sureness import Sureness
 from ...signatures.values import Scale
-from ..agreement.conformal import conformal_quantile
 from ..examples import Vector
 from .heads import folds
 

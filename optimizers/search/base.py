@@ -19,6 +19,8 @@ import dspy
 import numpy as np
 from pydantic import AfterValidator
 
+from ...agreement.correlation import Level
+from ...agreement.objectives import Objective, Q, objectives
 from ...errors import BudgetError
 from ...parts import Options, option, read_options
 from ...programs.calibration import Calibration
@@ -26,8 +28,6 @@ from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
-from ..agreement.correlation import Level
-from ..agreement.objectives import Objective, Q, objectives
 from ..examples import (
     Agreement,
     Scored,

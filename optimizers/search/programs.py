@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 import dspy
 import numpy as np
 
+from ...agreement.fields import Field, number, text_of
 from ...datasets.duplicates import merge
 from ...datasets.records import Row
 from ...errors import CallError, JudgesmithError, OptionError
@@ -24,7 +25,6 @@ from ...programs.models.lm import language_model
 from ...programs.models.transport import Message
 from ...programs.progress import counting
 from ...signatures.values import Item, Verdict
-from ..agreement.fields import Field, number, text_of
 
 #: Where a demonstration's group stands while a search runs: no field of a signature can have this name.
 GROUP = "group of the row"
@@ -96,7 +96,7 @@ class ProgramJudge(Judge):
     def set_lm(self, lm: Any) -> None:
         self.program.set_lm(language_model(lm).dspy)
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
         return {}
 
     # -- running

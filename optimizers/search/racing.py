@@ -15,9 +15,9 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
+from ...agreement.objectives import Objective, Q
 from ...errors import BudgetError, OptionError
 from ...signatures.values import Verdict
-from ..agreement.objectives import Objective, Q
 from ..examples import Scored, Vector, groups, humans, percents_of, told_of
 
 Rows = NDArray[np.intp]

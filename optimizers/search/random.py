@@ -18,11 +18,11 @@ import dspy
 import numpy as np
 from dspy.teleprompt import BootstrapFewShotWithRandomSearch
 
+from ...agreement.fields import Field
 from ...errors import BudgetError, OptionError
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...signatures.values import Verdict
-from ..agreement.fields import Field
 from ..registry import optimizers
 from .base import (
     BootstrapOptions,

@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..agreement.objectives import Objective, Q
+from ...agreement.objectives import Objective, Q
 from ..examples import Vector, told_of
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.

@@ -15,12 +15,12 @@ from ..models.files import file_sha256
 from ..models.lm import LanguageModel, is_local
 from ..models.local import model_file, thread_count
 from ..models.ollama import is_ollama, ollama_weights
-from .embedded_reader import EmbeddedReader
+from .bindings.embedded_reader import EmbeddedReader
+from .bindings.served_reader import ServedReader
+from .bindings.torch_reader import TorchReader
 from .passages import Passage, Piece
 from .reader import Reader
-from .served_reader import ServedReader
 from .store import KeptReader, default_store_path
-from .torch_reader import TorchReader
 
 __all__ = ["Opened", "open_reader", "readable"]
 

@@ -211,7 +211,7 @@ def _lowest(items: Sequence[Item], verdicts: Sequence[Verdict]) -> Iterator[str]
 
 def _line(words: str) -> str:
     """A text of unknown origin on one line of bounded length."""
-    from .experiments.plain import one_line
+    from .running.plain import one_line
 
     line = words[: len(words) - len(words.lstrip())] + one_line(words)
     return line if len(line) <= 4 * WIDTH else line[: 4 * WIDTH] + " …"

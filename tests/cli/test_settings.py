@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from judgesmith.cli.settings import complete
+from judgesmith.compiling.run import METHOD, OPTIMIZER, CompileRun, RunOptions, Setup
 from judgesmith.datasets.perturbations.registry import perturbations
+from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import OptionError
-from judgesmith.experiments.compile_run import METHOD, OPTIMIZER, CompileRun, RunOptions, Setup
-from judgesmith.experiments.discernment.options import DiscernOptions
-from judgesmith.experiments.evaluation.options import EvaluateOptions
-from judgesmith.experiments.settings import ModelOptions, choices_of
+from judgesmith.evaluating.options import EvaluateOptions
 from judgesmith.experiments.studies.config import StudyOptions
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import Options
 from judgesmith.programs.registry import judges, metrics
+from judgesmith.running.settings import ModelOptions, choices_of
 
 Rows = Callable[..., Path]
 

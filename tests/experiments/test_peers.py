@@ -292,7 +292,7 @@ def try_to(job):
         ("def compile_judge(job):\n    raise RuntimeError('no\\n way')", "RuntimeError: no way"),
         ("import no_such_module", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("def compile_judge(job):\n    import os\n    os._exit(3)", "ended with code 3 and no result"),
-        ("def compile_judge(job):\n    print('almost'); raise SystemExit(2)", "it said last: almost"),
+        ("def compile_judge(job):\n    print('almost'); raise SystemExit(2)", "its last output was: almost"),
         ("def compile_judge(job):\n    return lambda row: float('nan')", "no held-out row has a score: ValueError"),
         ("def compile_judge(job):\n    return lambda row: 'good'", "no held-out row has a score: ValueError"),
         ("def compile_judge(job):\n    job['heldout'] = []\n    return len", "for each of the 12 held-out rows"),
@@ -355,108 +355,17 @@ def compile_judge(job):
     assert Path(environment["HOME"]).is_relative_to(tmp_path)
 
 
-# --- the results file -------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def command(
-    tmp_path: Path, model: Server, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., tuple[list[dict[str, Any]], Path]]:
-    """command(code, …): the program itself with one peer that has this code; its results file read back."""
-    data = tmp_path / "data"
-    data.mkdir()
-    rows = [
-        {"id": r.id, "source": r.source, "output": r.output, "doc_id": r.doc_id, "scores": dict(r.scores)}
-        for r in labels(40).rows
-    ]
-    (data / "own.jsonl").write_text("".join(json.dumps(r) + "\n" for r in rows))
-    monkeypatch.setenv("JUDGESMITH_DATA", str(data))
-    output = tmp_path / "results.jsonl"
-
-    def start(code: str, *more: str) -> tuple[list[dict[str, Any]], Path]:
-        file = tmp_path / "peer_fake.py"
-        file.write_text(code)
-        monkeypatch.setitem(PEERS, "dspy", Peer(file))
-        run.main(
-            [
-                "own", "meaning", "openai/m", "--api-base", model.base, "--peer", "dspy", "--train", "8", "--heldout",
-                "12", "--max-calls", "9", "--timeout", "60", "-o", str(output), *more,
-            ]
-        )  # fmt: skip
-        return run.read_results(output), output
-
-    return start
-
-
-def test_a_second_run_does_only_what_is_missing(
-    command: Callable[..., tuple[list[dict[str, Any]], Path]], model: Server
-) -> None:
-    rows, output = command(PEER, "--seeds", "1")
-    assert [(r["seed"], r["status"], r["train"], r["heldout"]) for r in rows] == [(0, "ok", 8, 12)]
-    asked = len(model.bodies)
-    # A run that was stopped while it wrote leaves half a line.
-    with output.open("a") as file:
-        file.write('{"set": "own", "asp')
-    rows, output = command(PEER, "--seeds", "2")
-    assert [r["seed"] for r in rows] == [0, 1]
-    assert len(model.bodies) == 2 * asked
-    assert len(output.read_text().splitlines()) == 3
-
-
-def test_two_runs_share_no_folder_and_what_is_kept_is_copied(
-    command: Callable[..., tuple[list[dict[str, Any]], Path]], tmp_path: Path
-) -> None:
+def test_two_runs_share_no_folder_and_what_is_kept_is_copied(tmp_path: Path) -> None:
     """A cache that a peer leaves in its folder must not answer for another run."""
-    code = """
-import pathlib
-def compile_judge(job):
-    left = pathlib.Path(job["folder"], "cache")
-    job["settings"] = {"found": left.exists()}
-    left.touch()
-    return lambda row: len(row["output"])
-"""
-    kept = tmp_path / "kept"
-    for train in ("8", "6"):
-        rows, _ = command(code, "--seeds", "1", "--train", train, "--keep", str(kept))
-    assert [r["settings"] for r in rows] == [{"found": False}] * 2
-    assert sorted(p.name for p in (kept / "dspy-own-meaning-0").iterdir()) == ["job.json", "log.txt", "result.json"]
+    for _ in range(2):
+        with run._folder(tmp_path / "kept", "dspy-8-0") as folder:
+            assert list(folder.iterdir()) == []
+            (folder / "cache").touch()
+            (folder / "job.json").touch()
+    assert [path.name for path in (tmp_path / "kept" / "dspy-8-0").iterdir()] == ["job.json"]
 
 
-def test_a_failure_is_kept_and_tried_again_only_when_asked(
-    command: Callable[..., tuple[list[dict[str, Any]], Path]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    broken = "def compile_judge(job):\n    raise RuntimeError('not today')"
-    rows, _ = command(broken, "--seeds", "1")
-    assert [(r["status"], r["reason"]) for r in rows] == [("failed", "RuntimeError: not today")]
-    assert "failed: RuntimeError: not today" in capsys.readouterr().out
-    rows, _ = command(PEER, "--seeds", "1")
-    assert [r["status"] for r in rows] == ["failed"]
-    rows, output = command(PEER, "--seeds", "1", "--retry-failed")
-    assert [r["status"] for r in rows] == ["ok"]
-    assert len(output.read_text().splitlines()) == 2  # both are kept, the latest counts
-
-
-def test_a_peer_that_does_not_install_is_a_result(
-    command: Callable[..., tuple[list[dict[str, Any]], Path]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> Path:
-        raise PeerFailed("does not install here: ERROR: no matching distribution")
-
-    monkeypatch.setattr(run, "interpreter", refuse)
-    rows, _ = command(PEER, "--seeds", "1")
-    assert [(r["status"], r["reason"]) for r in rows] == [
-        ("failed", "does not install here: ERROR: no matching distribution")
-    ]
-
-
-def test_what_cannot_be_run_is_said_without_a_traceback(
-    command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(SystemExit, match="--api-base"):
-        run.main(["own", "meaning", "openai/m", "--peer", "dspy", "-o", "unused.jsonl"])
-    monkeypatch.delenv("JUDGESMITH_DATA")
-    with pytest.raises(SystemExit, match="JUDGESMITH_DATA is not set"):
-        command(PEER)
+def test_a_model_without_an_address_is_an_error() -> None:
     with pytest.raises(OptionError, match="--api-base"):
         run.upstream_of("gpt-x", None)
 

@@ -12,7 +12,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from judgesmith.cli.evaluate import register
+from judgesmith.evaluating.command import register
 
 DATA = os.environ.get("JUDGESMITH_DATA")
 LEVELS = {"pooled": "pooled", "per_doc_mean": "sample", "system": "system"}

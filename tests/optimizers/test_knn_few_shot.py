@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import judgesmith as js
-from judgesmith.optimizers.agreement.correlation import CorrelationSum
+from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.optimizers.examples import examples_of, humans, score_rows
 from judgesmith.optimizers.search import few_shot
 from judgesmith.optimizers.search.few_shot import KnnFewShot
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.progress import Silent
 from judgesmith.programs.prompting.neighbours import Neighbours
@@ -44,9 +45,10 @@ def test_copying_the_nearest_label_is_worth_nothing(
     server.answer = fake.judging(copy_the_nearest)
     if leaky:  # the control: its own document among the rows that an input may choose from
         monkeypatch.setattr(
-            JudgePredict, "demos_for", lambda self, inputs, group: list(self.demos) and self.demos.nearest(
+            JudgePredict, "demos_for", lambda self, inputs: list(self.demos) and self.demos.nearest(
                 inputs, range(len(self.demos)))
         )  # fmt: skip
+        monkeypatch.setattr(row_context, "check", lambda messages: None)
     search = KnnFewShot(max_demos=4)
     search.compile(ActiveCritic("vanilla", explain="before", reading="said", lm=model), trainset=examples_of(train))
     assert search.record is not None
@@ -111,7 +113,7 @@ def test_of_too_many_rows_the_seed_draws_a_pool(
     monkeypatch.setattr(few_shot, "fits_pool", lambda texts: list(range(10)))
     drawn: dict[int, list[str]] = {}
 
-    def remember(self: Any, inputs: Any, group: Any) -> Any:
+    def remember(self: Any, inputs: Any) -> Any:
         drawn[seed] = [d["output"] for d in self.demos] or drawn.get(seed, [])
         return []
 

@@ -30,6 +30,7 @@ from judgesmith.programs.active_critic.critic import ActiveCritic, Variant
 from judgesmith.programs.comparing.pairs import PairS
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.transport import Reply, Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
@@ -288,7 +289,8 @@ def test_what_nearest_demonstrations_are_worth_to_a_model_that_copies(
         assert abs(far) < 3 and copier.leaks == {}
 
 
-def everything_but_its_group(self: Any, inputs: Any, group: str | None) -> Any:
+def everything_but_its_group(self: Any, inputs: Any) -> Any:
+    group = row_context.group()
     allowed = [n for n, demo in enumerate(self.demos) if group is None or demo["group"] != group]
     near = getattr(self.demos, "nearest", None)
     return near(inputs, allowed) if near else [self.demos[n] for n in allowed]

@@ -21,7 +21,7 @@ from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
 from judgesmith.programs.decision import Decision
-from judgesmith.programs.models.as_dspy import REMEMBERED, NamedLM
+from judgesmith.programs.models.as_dspy import REMEMBERED
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Annotator, Focus, Supervisor
 from judgesmith.programs.sureness import Sureness
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale
@@ -309,7 +309,7 @@ def test_a_model_by_name_serves_stock_modules(scripted: MakeScripted) -> None:
     own, transport = scripted(lambda _: "[[ ## answer ## ]]\nBlue.\n\n[[ ## completed ## ]]")
     with dspy.context(lm=own.dspy):
         assert dspy.Predict("question -> answer")(question="Which colour?").answer == "Blue."
-    assert isinstance(own.dspy, NamedLM) and "Which colour?" in transport.requests[0].messages[-1]["content"]
+    assert own.dspy is own and "Which colour?" in transport.requests[0].messages[-1]["content"]
 
 
 # Adapters

@@ -12,24 +12,24 @@ from typing import Any
 
 import numpy as np
 
+from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.agreement.significance import Difference
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.datasets.records import Row
-from judgesmith.experiments.discernment.comparison import compare
-from judgesmith.experiments.discernment.options import DiscernOptions
-from judgesmith.experiments.discernment.pairs import Book, Contender, Texts, asks_of, judge, make_pairs, missing
-from judgesmith.experiments.discernment.run import analyse
-from judgesmith.experiments.discernment.weights import form
-from judgesmith.experiments.drift import history
-from judgesmith.experiments.drift.watching import Look, WatchOptions, compared
-from judgesmith.experiments.evaluation.options import PAPER_NAMES
-from judgesmith.experiments.evaluation.sources import Judged
-from judgesmith.experiments.reports import browse, discernment, drift, evaluation, folder, spans, study
-from judgesmith.experiments.reports.rows import read_scored
+from judgesmith.discerning.comparison import compare
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book, Contender, Texts, asks_of, judge, make_pairs, missing
+from judgesmith.discerning.run import analyse
+from judgesmith.discerning.weights import form
+from judgesmith.evaluating.options import PAPER_NAMES
+from judgesmith.evaluating.sources import Judged
 from judgesmith.experiments.studies.analysis import Analysis, Gap, Line
-from judgesmith.optimizers.agreement.meta.evaluation import meta_evaluate
-from judgesmith.optimizers.agreement.significance import Difference
 from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.reports import browse, discernment, drift, evaluation, folder, spans, study
+from judgesmith.reports.rows import read_scored
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale, ScoreInterval, Verdict
+from judgesmith.watching import history
+from judgesmith.watching.watching import Look, WatchOptions, compared
 
 #: A name that no telephone has room for, without a place to break it.
 LONG = "summarisation_faithfulness_judge_compiled_on_2026-11-23_with_forty_labels"

@@ -31,8 +31,8 @@ def show_aspects(
     as_json: Annotated[bool, typer.Option("--json", help="End with one JSON object on stdout, for machines.")] = False,
 ) -> None:
     """The aspects of quality that a judge can be asked for: by task, or one in full."""
-    from ..experiments.console import print_json
     from ..programs.aspects import aspects
+    from ..running.console import print_json
 
     library = aspects(file)
     task = None if name is None else _task(library, name)
@@ -79,9 +79,9 @@ def _aspect_data(aspect: Aspect) -> dict[str, Any]:
 def _show_tasks(tasks: list[Task]) -> None:
     from rich.table import Table
 
-    from ..experiments.console import out
-    from ..experiments.evaluation.tables import escape
-    from ..experiments.plain import clean
+    from ..evaluating.tables import escape
+    from ..running.console import out
+    from ..running.plain import clean
 
     for task in tasks:
         table = Table(
@@ -102,8 +102,8 @@ def _show_tasks(tasks: list[Task]) -> None:
 def _show_aspect(library: AspectLibrary, aspect: Aspect) -> None:
     from rich.table import Table
 
-    from ..experiments.console import out
-    from ..experiments.evaluation.tables import escape
+    from ..evaluating.tables import escape
+    from ..running.console import out
 
     task = library.tasks[aspect.task]
     table = Table(title=escape(f"{aspect.task}/{aspect.name}"), title_justify="left", show_header=False)

@@ -45,7 +45,7 @@ def list_sets(as_json: Json = False) -> None:
         return
     from rich.table import Table
 
-    from ..experiments.console import out
+    from ..running.console import out
 
     # Without lines and with the task below the name, it fits 80 columns.
     table = Table(title="Benchmark sets", title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -80,7 +80,7 @@ def show_set(name: Annotated[str, typer.Argument(metavar="NAME", help="bench/NAM
     from rich.markup import escape
     from rich.table import Table
 
-    from ..experiments.console import out
+    from ..running.console import out
 
     table = Table(title=f"{card.name}: {escape(card.title)}", title_justify="left", show_header=False)
     table.add_column(style="bold")
@@ -116,7 +116,7 @@ def fetch_sets(
     Exit code 0: they are here; 1: you said no; 2: an error.
     """
     from ..datasets.benchmarks.catalog import benchmark, locate, resolve
-    from ..experiments.console import err, out
+    from ..running.console import err, out
 
     cards = list({card.name: card for card in map(benchmark, names)}.values())
     wanted = [card for card in cards if locate(card.name).path is None]
@@ -162,14 +162,14 @@ def _asks() -> bool:
 def _bar() -> Any:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
-    from ..experiments.console import err
+    from ..running.console import err
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     return Progress(*columns, console=err, disable=not err.is_terminal, transient=True)
 
 
 def _print_json(data: Any) -> None:
-    from ..experiments.console import print_json
+    from ..running.console import print_json
 
     print_json(data)
 

@@ -9,34 +9,28 @@ from typing import Annotated, Any
 
 import typer
 
+from ..compiling import command as compile
+from ..compiling import demo_command as demo
+from ..compiling import new_command as new
+from ..compiling import references_command as references
+from ..discerning import command as discern
 from ..errors import JudgesmithError, LabelsError
-from ..experiments.plain import one_line, shown_streams
-from . import (
-    aspects,
-    browse,
-    compile,
-    data,
-    demo,
-    diff,
-    discern,
-    distill,
-    estimate,
-    evaluate,
-    label,
-    models,
-    new,
-    parts,
-    references,
-    report,
-    score,
-    serve,
-    show,
-    spans,
-    study,
-    suggest,
-    synthesize,
-    watch,
-)
+from ..evaluating import command as evaluate
+from ..evaluating import estimate_command as estimate
+from ..evaluating import spans_command as spans
+from ..evaluating import suggest_command as suggest
+from ..experiments.studies import command as study
+from ..labelling import command as label
+from ..reports import browse_command as browse
+from ..reports import command as report
+from ..running.plain import one_line, shown_streams
+from ..scoring import command as score
+from ..serving import command as serve
+from ..training import command as distill
+from ..training import synthesize_command as synthesize
+from ..watching import command as watch
+from ..watching import diff_command as diff
+from . import aspects, data, models, parts, show
 from .settings import UsageError
 
 app = typer.Typer(

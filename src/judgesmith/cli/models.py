@@ -26,9 +26,9 @@ def list_models(
     """The models that can be used without a key: embedded ones and what Ollama has."""
     from rich.table import Table
 
-    from ..experiments.console import out, print_json
     from ..programs.models import files
     from ..programs.models.ollama import list_ollama
+    from ..running.console import out, print_json
 
     local = [
         {"name": f"local/{m.name}", "size_mb": round(m.bytes / 1e6), "licence": m.licence, "installed": m.installed}
@@ -66,9 +66,9 @@ def pull(
     """Fetch a model, with its licence and checksum."""
     from rich.markup import escape
 
-    from ..experiments.console import out
-    from ..experiments.opening import fetch, fetching
     from ..programs.models.ollama import pull_ollama
+    from ..running.console import out
+    from ..running.opening import fetch, fetching
 
     provider, _, model = name.partition("/")
     if provider in ("ollama", "ollama_chat") and model:

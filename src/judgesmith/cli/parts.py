@@ -11,8 +11,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import OptionError
-from ..experiments.console import err, out, print_json
 from ..parts import Options, Registry, describe
+from ..running.console import err, out, print_json
 from .options import Json
 
 __all__ = ["register"]
@@ -82,7 +82,7 @@ def presets(
     as_json: Json = False,
 ) -> None:
     """The settings of the papers by name: `judgesmith compile --preset NAME`, and `new`, `study` and `discern`."""
-    from ..experiments import presets
+    from .. import presets
 
     if preset is not None and as_json:
         print_json(presets.read(preset))

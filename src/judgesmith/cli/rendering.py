@@ -9,7 +9,7 @@ from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from ..experiments.console import duration, number, out, print_json
+from ..running.console import duration, number, out, print_json
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from ..optimizers.report import CompileReport, Plan
@@ -177,7 +177,7 @@ def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
 
 def objective_label(name: Any) -> str:
     """What an objective is called; a file may name one that is not there."""
-    from ..optimizers.agreement.objectives import objectives
+    from ..agreement.objectives import objectives
 
     return objectives.get(name).label if isinstance(name, str) and name in objectives else "Q"
 

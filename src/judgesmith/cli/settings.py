@@ -10,8 +10,8 @@ import typer
 from typer.core import TyperCommand
 
 from ..errors import OptionError
-from ..experiments.settings import Catalogue, FromFile, choices_of, pairs_of, read_yaml
 from ..parts import nearest
+from ..running.settings import Catalogue, FromFile, choices_of, pairs_of, read_yaml
 
 #: What typer raises for a wrong command line; it has no public name of its own.
 UsageError: Any = typer.BadParameter.__base__
@@ -59,7 +59,7 @@ class SettingsCommand(TyperCommand):
         return known
 
     def _read(self, presets: Sequence[str], config: Sequence[str], ctx: Any) -> None:
-        from ..experiments.presets import layered
+        from ..presets import layered
 
         if not presets and not config:
             return
@@ -97,7 +97,7 @@ def settings_of(ctx: typer.Context, given: Sequence[str] | None) -> tuple[list[t
 
 
 def _presets(incomplete: str) -> list[tuple[str, str]]:
-    from ..experiments import presets
+    from .. import presets
 
     return [(name, presets.about(name)) for name in presets.names() if name.startswith(incomplete)]
 

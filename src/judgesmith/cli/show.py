@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..errors import OptionError
-from ..experiments.console import number, out, print_json
+from ..running.console import number, out, print_json
 from .options import Columns, Json
 from .rendering import objective_label, training_q
 
@@ -39,9 +39,9 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show what a judge learnt: task, criteria, demonstrations, agreement, cost. Calls no model."""
-    from ..experiments.opening import quiet
     from ..programs import artifact
     from ..programs.versions import Version
+    from ..running.opening import quiet
 
     with quiet():
         read = artifact.read(judge)
@@ -70,8 +70,8 @@ def show(
 def _messages(judge: Judge, rows: Path, columns: Sequence[str]) -> Mapping[str, Any]:
     """What the first row would send, by the step that sends it."""
     from ..datasets.loading import iter_rows
-    from ..experiments.opening import column_roles
     from ..programs.prompting.suspicion import guarded
+    from ..running.opening import column_roles
     from ..signatures.values import Item
 
     row, _ = next(iter_rows(rows, columns=column_roles(columns)), (None, None))

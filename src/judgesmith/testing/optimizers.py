@@ -18,8 +18,8 @@ from ..optimizers.search.base import DemonstrationSearch, SearchRecord, better
 from ..programs import artifact
 from ..programs.active_critic.critic import ActiveCritic
 from ..programs.judge import Judge
+from ..programs.models import row_context
 from ..programs.models.lm import Connection, LanguageModel, language_model
-from ..programs.prompting.predict import JudgePredict
 from .server import Ask, Fault, Server, judging, make_labels, own_environment, running_server, sensible
 
 __all__ = ["OptimizerContract"]
@@ -117,7 +117,8 @@ class OptimizerContract:
         labels = make_labels(20, 3, lambda n: level[n // 3] + draw.uniform(-10, 10))
         server.answer = judging(copy_the_document)
         if leaky:  # the control: every demonstration in every prompt
-            monkeypatch.setattr(JudgePredict, "demos_for", lambda self, inputs, group: self.demos)
+            monkeypatch.setattr(row_context, "allowed", lambda demos, item: list(range(len(demos))))
+            monkeypatch.setattr(row_context, "check", lambda messages: None)
         search = make(max_demos=20)
         _, record = run(search, model, labels)
         best = max(c.agreement.q for c in record.candidates if not c.dropped)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from judgesmith import presets
 from judgesmith.errors import OptionError
-from judgesmith.experiments import presets
 from judgesmith.experiments.studies import paper
 from judgesmith.experiments.studies.paper import PaperTable
 

@@ -94,7 +94,7 @@ def test_the_command_ends_with_what_anyone_can_check(tmp_path: Path, monkeypatch
     monkeypatch.setitem(opening._opened, "test/model at None", Opened(PlantedReader(), "a1b2" * 16))
     with scripted_models() as make:
         lm = make(guessing())[0]
-        monkeypatch.setattr("judgesmith.experiments.opening.open_model", lambda *_: lm)
+        monkeypatch.setattr("judgesmith.running.opening.open_model", lambda *_: lm)
         result = CliRunner().invoke(
             app,
             ["study", "readings", str(file), "--lm", "test/model", "--size", "40", "--draws", "4", "--aspect",

@@ -17,19 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from patience import HANG
 
+from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.objectives import Q
+from judgesmith.agreement.resampling import Measure
+from judgesmith.agreement.significance import paired_bootstrap
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import OptionError
-from judgesmith.experiments.alone import alone
 from judgesmith.experiments.peers import run as peers
 from judgesmith.experiments.studies import run as running
 from judgesmith.experiments.studies.analysis import resample, training_leads
 from judgesmith.experiments.studies.config import Arm, Given, changes
 from judgesmith.experiments.studies.run import Cell, Study, draw
-from judgesmith.optimizers.agreement.correlation import CorrelationSum
-from judgesmith.optimizers.agreement.objectives import Q
-from judgesmith.optimizers.agreement.resampling import Measure
-from judgesmith.optimizers.agreement.significance import paired_bootstrap
 from judgesmith.optimizers.examples import agreement
+from judgesmith.running.alone import alone
 
 FAST = ("--candidates", 1, "--explain", "before", "--reading", "said", "--keep", 1, "--demos", 2)
 
@@ -116,7 +116,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
     monkeypatch.setattr(peers, "run_once", once)
     monkeypatch.setattr(peers, "upstream_of", lambda *_: None)
     monkeypatch.setattr(peers, "interpreter", lambda *_: Path("python"))
-    join = ["--study", str(folder), "--peer", "deepeval", "--peer", "autometrics", "--max-calls", "33"]
+    join = [str(folder), "--peer", "deepeval", "--peer", "autometrics", "--max-calls", "33"]
     peers.main(join)
     record = lines(folder / "results.jsonl")[-2]
     assert asked == [("overall", record["labels"], record["heldout"], 33)] * 2

@@ -7,9 +7,9 @@ from typing import Any
 import dspy
 import pytest
 
+from judgesmith.agreement.surrogate import RankSurrogate
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import MissingExtraError, ModelError
-from judgesmith.optimizers.agreement.surrogate import RankSurrogate
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.dspy import model as dspy_model
 from judgesmith.optimizers.dspy import searches as adapters

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
-from judgesmith.optimizers.agreement.correlation import CorrelationSum
-from judgesmith.optimizers.agreement.objectives import Q
+from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.objectives import Q
 from judgesmith.optimizers.fitting import combiner
 from judgesmith.optimizers.fitting.annotators import weighted_mean
 from judgesmith.optimizers.fitting.combiner import choose, criterion_matrix, fit_weights

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from judgesmith.datasets.records import Labels, Row
-from judgesmith.errors import ArtifactError
-from judgesmith.optimizers.agreement.decisions import (
+from judgesmith.agreement.decisions import (
     auc,
     balanced_accuracy,
     interval,
     pairwise_accuracy,
     weighted_kappa,
 )
+from judgesmith.datasets.records import Labels, Row
+from judgesmith.errors import ArtifactError
 from judgesmith.optimizers.fitting.decision import fit_decision, places_of
 from judgesmith.programs import artifact
 from judgesmith.programs.decision import Decision

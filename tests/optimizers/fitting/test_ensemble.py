@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import judgesmith as js
+from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.objectives import Q
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, OptionError
-from judgesmith.optimizers.agreement.correlation import CorrelationSum
-from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import Scored, agreement, examples_of, score_rows
 from judgesmith.optimizers.fitting.ensemble import form_ensemble

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import judgesmith as js
-from judgesmith.optimizers.agreement.objectives import Q
+from judgesmith.agreement.objectives import Q
 from judgesmith.optimizers.examples import folds_of
 from judgesmith.optimizers.fitting.levels import (
     filled,

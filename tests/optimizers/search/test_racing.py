@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgesmith.agreement.objectives import Q
 from judgesmith.errors import BudgetError, OptionError
-from judgesmith.optimizers.agreement.objectives import Q
 from judgesmith.optimizers.examples import Scored, examples_of
 from judgesmith.optimizers.search.racing import Racing, blocks, chances, race
 from judgesmith.optimizers.search.random import CorrelationRandomSearch

@@ -13,8 +13,8 @@ from judgesmith.optimizers.search.base import Candidate, SearchRecord, better
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
-from judgesmith.programs.prompting.predict import JudgePredict
 
 Search = Callable[..., tuple[Judge, SearchRecord]]
 
@@ -85,7 +85,8 @@ def test_copying_the_labels_of_ones_own_document_pays_only_where_the_search_leak
     labels = labels_of(20, 3, lambda n: level[n // 3] + draw.uniform(-10, 10))
     server.answer = fake.judging(copy_the_document)
     if leaky:  # the control: the same server and search, with every demonstration in every prompt
-        monkeypatch.setattr(JudgePredict, "demos_for", lambda self, inputs, group: self.demos)
+        monkeypatch.setattr(row_context, "allowed", lambda demos, item: list(range(len(demos))))
+        monkeypatch.setattr(row_context, "check", lambda messages: None)
     _, record = search(labels, candidates=3, max_demos=20)
     best = max(c.agreement.q for c in record.candidates)
     if leaky:

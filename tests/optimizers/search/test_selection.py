@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgesmith.optimizers.agreement.objectives import Q as Sum
+from judgesmith.agreement.objectives import Q as Sum
 from judgesmith.optimizers.examples import Scored, agreement
 from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
 from judgesmith.optimizers.search.racing import value_of

@@ -9,8 +9,8 @@ import pytest
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs.models.files import installed, model_path
-from judgesmith.programs.readings import llama
-from judgesmith.programs.readings.embedded_reader import EmbeddedReader
+from judgesmith.programs.readings.bindings import llama
+from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.forms import FORMS, Text, about, after_reply, digit_question, passage
 from judgesmith.programs.readings.passages import Passage, Piece
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from planted import PlantedReader, guessing
 
+from judgesmith.compiling.run import Setup
 from judgesmith.errors import ArtifactError, ModelError, OptionError
-from judgesmith.experiments.compile_run import Setup
-from judgesmith.experiments.opening import open_others
 from judgesmith.programs import artifact
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -20,6 +19,7 @@ from judgesmith.programs.readings import opening
 from judgesmith.programs.readings.head import LinearHead
 from judgesmith.programs.readings.judge import Contributions, ReadingsJudge, group_of
 from judgesmith.programs.readings.opening import Opened
+from judgesmith.running.opening import open_others
 from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract
 from judgesmith.testing.scripted import MakeScripted
@@ -196,7 +196,7 @@ def test_a_reader_is_not_started_as_a_model_that_answers(monkeypatch: pytest.Mon
     def never(name: str, *_: Any) -> None:
         raise AssertionError(f"{name} was started")
 
-    monkeypatch.setattr("judgesmith.experiments.opening.open_model", never)
+    monkeypatch.setattr("judgesmith.running.opening.open_model", never)
     open_others(ReadingsJudge("fluency", reader="gguf:weights.gguf"), None)
 
 

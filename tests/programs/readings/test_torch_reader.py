@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 transformers = pytest.importorskip("transformers", reason="needs the extra torch")
 
+from judgesmith.programs.readings.bindings.torch_reader import TorchReader  # noqa: E402
 from judgesmith.programs.readings.passages import Passage, Piece, Question  # noqa: E402
-from judgesmith.programs.readings.torch_reader import TorchReader  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(60)]
 

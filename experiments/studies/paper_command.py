@@ -1,0 +1,248 @@
+"""`judgesmith study paper`: a paper's table on any model, with the published rows beside ours."""
+
+from __future__ import annotations
+
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...cli.options import LM, ApiBase, Json
+from ...errors import OptionError
+from .running import pairs
+
+if TYPE_CHECKING:
+    from ...programs.models.lm import Connection
+    from .analysis import Analysis
+    from .paper import Joined, PaperTable
+
+__all__ = ["register"]
+
+
+def register(group: typer.Typer) -> None:
+    """Add `paper` to the studies."""
+    group.command(name="paper")(paper)
+
+
+def paper(
+    table: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="A table, such as active-critic/table-1; none lists them.")
+    ] = None,
+    lm: LM = None,
+    annotator: Annotated[
+        list[str] | None,
+        typer.Option(help="A model of OpeNLGauge's ensemble; repeatable. None: --lm annotates alone."),
+    ] = None,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Run only this column (a set or an aspect); repeatable.")
+    ] = None,
+    arm: Annotated[list[str] | None, typer.Option(help="Run only this row; repeatable.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Default: paper-NAME.")
+    ] = None,
+    seeds: Annotated[str | None, typer.Option(metavar="N|A,B,…", help="As in `study ablation`.")] = None,
+    train: Annotated[str | None, typer.Option(metavar="N|all", help="Labels to learn from.")] = None,
+    heldout: Annotated[str | None, typer.Option(help="Share or number of rows to compare on.")] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Judge the first rows only, where nothing is learnt (subsets, spans).", min=2)
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(help="Calls at most to fit one cell; to judge a column of subsets or spans.", min=1)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, spend nothing.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folders over.")] = False,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A setting of `judgesmith compile`; repeatable."),
+    ] = None,
+    api_base: ApiBase = None,
+    as_json: Json = False,
+) -> None:
+    """A table of one of the papers, on your model: the published row beside ours, and what differs.
+
+    Each column is a study of its own in a folder below -o, run by the paper's preset on the benchmark set (`judgesmith
+    data`). The same command resumes where it stopped. The joined table is table.md and table.json. Exit code 0: all
+    cells are there; 1: some failed; 2: an error.
+    """
+    from ...running.opening import quiet
+    from . import paper as papers
+
+    if table is None:
+        _list(as_json=as_json)
+        return
+    known = papers.read(table)
+    folder = output or Path(f"paper-{papers.slug(table)}")
+    if unknown := [name for name in column or () if name not in known.columns]:
+        raise OptionError(f"--column {unknown[0]!r}: {table} has {', '.join(known.columns)}")
+    columns = column or list(known.columns)
+    flags = {
+        "lm": lm, "arms": _arms(known, arm), "seeds": seeds, "train": train, "heldout": heldout,
+        "max_calls": max_calls, "api_base": api_base, **pairs(settings or []),
+    }  # fmt: skip
+    with quiet():
+        if known.kind == "aspects":
+            _finish(papers.rows_of(table, known, column or ()), folder, [], as_json=as_json)
+        elif known.kind == "study":
+            if rows:
+                raise OptionError(f"--rows: {table} learns from rows; give --train and --heldout")
+            flags |= _ensemble(table, known, lm, annotator)
+            raise typer.Exit(
+                _run(table, known, columns, flags, folder, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
+            )
+        else:
+            asked = (lm or "", tuple(annotator or ()), rows, max_calls, pairs(settings or []))
+            _annotate(table, known, columns, asked, folder, api_base, dry_run=dry_run, as_json=as_json)
+
+
+def _list(*, as_json: bool) -> None:
+    """The tables there are."""
+    from ...running.console import out, print_json
+    from . import paper as papers
+
+    listed = [{"name": name, "about": papers.about(name)} for name in papers.names()]
+    if as_json:
+        print_json({"tables": listed})
+    for one in [] if as_json else listed:
+        out.print(f"{one['name']:28} {one['about']}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _ensemble(name: str, table: PaperTable, lm: str | None, annotators: list[str] | None) -> dict[str, Any]:
+    """OpeNLGauge's annotators: a model that was named annotates alone."""
+    if table.preset.startswith("openlgauge"):
+        return {"annotators": list(annotators or ())} if lm or annotators else {}
+    if annotators:
+        raise OptionError(f"--annotator: {name} has no ensemble")
+    return {}
+
+
+def _annotate(
+    name: str,
+    table: PaperTable,
+    columns: list[str],
+    given: tuple[Any, ...],
+    folder: Path,
+    api_base: str | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Columns whose rows an ensemble annotates once. given: the fields of `Asked`."""
+    from ...programs.models.lm import Connection
+    from ...running.alone import alone
+    from ...running.console import out, print_json
+    from . import annotating
+
+    asked, where = annotating.Asked(*given), Connection(api_base=api_base)
+    if not dry_run:
+        with alone(folder, folder=True):
+            _finish(annotating.joined(name, table, columns, asked, folder, where), folder, [], as_json=as_json)
+        return
+    calls = {}
+    for column in columns:
+        labels = asked.labels(table, column)
+        calls[column] = len(labels) * asked.judge(table, column, labels.scale).calls_per_row()
+    if as_json:
+        plans = [{"column": column, "calls": n} for column, n in calls.items()]
+        print_json({"dry_run": True, "table": name, "columns": plans, "calls": sum(calls.values())})
+    for column, n in {} if as_json else calls.items():
+        out.print(f"{column}: at most {n:,} calls", markup=False, highlight=False)
+
+
+def _arms(table: PaperTable, chosen: list[str] | None) -> list[Any] | None:
+    """The preset's arms of these names, None for all of them."""
+    from ...presets import read
+
+    if not chosen:
+        return None
+    arms = {arm["name"] if isinstance(arm, dict) else arm: arm for arm in read(table.preset)["arms"]}
+    if unknown := [name for name in chosen if name not in arms]:
+        raise OptionError(f"--arm {unknown[0]!r}: the rows are {', '.join(arms)}")
+    return [arms[name] for name in chosen]
+
+
+def _run(
+    name: str,
+    table: PaperTable,
+    columns: list[str],
+    flags: dict[str, Any],
+    folder: Path,
+    *,
+    dry_run: bool,
+    overwrite: bool,
+    as_json: bool,
+) -> int:
+    """Every column's study, then the joined table."""
+    from ...running.alone import alone
+    from . import paper as papers
+    from . import running as studies
+    from .run import Study
+
+    plans: list[dict[str, Any]] = []
+    found: dict[str, Analysis] = {}
+    failures: list[str] = []
+    with ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory())) if dry_run else folder
+        prepared = {
+            column: papers.given_for(table, column, flags, place / papers.slug(column)) for column in columns
+        }  # fmt: skip
+        where: Connection = prepared[columns[0]].connection()
+        made = {column: Study.prepare(given) for column, given in prepared.items()}
+        if not dry_run:
+            stack.enter_context(alone(folder, folder=True))
+        for column, one in made.items():
+            if dry_run:
+                plans.append({"column": column, **studies.plan_of(one, where)})
+                if not as_json:
+                    studies.show_plan(one, where, column)
+                continue
+            analysis, _, _ = studies.run_one(
+                one, folder / papers.slug(column), where, overwrite=overwrite, said=None if as_json else column
+            )
+            found[column] = analysis
+            failures += [f"{column}: {cell}: {reason}" for cell, reason in analysis.failures]
+    if dry_run:
+        if as_json:
+            from ...running.console import print_json
+
+            print_json({"dry_run": True, "table": name, "columns": plans, "calls": sum(p["calls"] for p in plans)})
+        return 0
+    _finish(papers.table_of(name, table, found), folder, failures, as_json=as_json)
+    return 1 if failures else 0
+
+
+def _finish(joined: Joined, folder: Path, failures: list[str], *, as_json: bool) -> None:
+    """Write and show the joined table."""
+    from rich import box
+    from rich.table import Table
+
+    from ...evaluating.tables import escape
+    from ...running.console import out, print_json
+    from ...running.plain import clean
+    from . import paper as papers
+
+    written = papers.write(joined, folder)
+    if as_json:
+        rows = [row.to_dict() for row in joined.rows]
+        print_json(
+            {
+                "table": joined.name, "output": str(folder), "columns": list(joined.columns), "rows": rows,
+                "notes": list(joined.notes), "failures": failures,
+            }
+        )  # fmt: skip
+        return
+    shown = Table(
+        title=escape(f"{joined.table.paper}, {joined.table.table}"), box=box.SIMPLE_HEAD, title_justify="left"
+    )
+    names = papers.heads(joined)
+    for name in names:
+        shown.add_column(escape(name), overflow="fold", justify="left" if name in (*names[:2], names[-1]) else "right")
+    for row in papers.cells(joined):
+        shown.add_row(*map(escape, row))
+    out.print(shown)
+    for note in joined.notes:
+        out.print(f"note: {clean(note)}", style="dim", markup=False)
+    for failure in failures[:6]:
+        out.print(f"failed: {clean(failure)}", style="red", markup=False)
+    out.print(f"Wrote {clean(str(folder))}: {', '.join(p.name for p in written)}", markup=False, soft_wrap=True)

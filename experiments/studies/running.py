@@ -1,0 +1,184 @@
+"""What the commands of `judgesmith study` share: settings, plans, and a study run with progress on the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...errors import OptionError
+from ...running.settings import Catalogue, Owner, pairs_of
+
+if TYPE_CHECKING:
+    from ...programs.models.lm import Connection
+    from .analysis import Analysis
+    from .run import Cell, Study
+
+__all__ = ["NO_MODEL", "Show", "catalogue", "pairs", "plan_of", "run_one", "show_plan"]
+
+NO_MODEL = "no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file"
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """The settings by name; of what is given several times the last counts, but lists grow."""
+    known_settings = catalogue({})
+    found: dict[str, str] = {}
+    for name, value in pairs_of(given):
+        known = name.replace("-", "_")
+        found[known] = f"{found[known]},{value}" if known in found and known_settings.is_list(known) else value
+    return found
+
+
+def catalogue(given: Mapping[str, Any]) -> Catalogue:
+    """What a study takes beside its everyday options."""
+    from ...compiling.run import Setup
+    from .config import StudyOptions
+
+    compiling = Setup().catalogue()
+    return replace(compiling, owners=(Owner("study", "the study", StudyOptions), *compiling.owners))
+
+
+def run_one(
+    made: Study, output: Path, where: Connection, *, overwrite: bool, said: str | None
+) -> tuple[Analysis, list[Path], dict[str, int]]:
+    """Run what is left of a study in its folder: what was found, the files written, and how many cells there are, ran
+    and are done. said: what progress is headed with; None is silent before the first cell."""
+    from ...running.console import err, out
+    from ...running.plain import clean
+    from . import tables as tables
+    from .analysis import analyse
+    from .run import Journal, run_study
+
+    if not made.config.lm:
+        raise OptionError(NO_MODEL)
+    journal = Journal.open(output, made, overwrite=overwrite)
+    cells = made.cells()
+    todo = [cell for cell in cells if not journal.done(cell)]
+    if said is not None:
+        for warning in made.labels.warnings:
+            out.print(f"note: {clean(warning)}", style="yellow", markup=False)
+        there = f", {len(cells) - len(todo)} of them there" if len(todo) < len(cells) else ""
+        calls = sum(made.plan(cell).calls for cell in todo)
+        head = f"{clean(said)}: " if said else ""
+        err.print(f"{head}{len(cells)} cells{there}; at most {calls:,} calls; Ctrl-C loses nothing", style="dim")
+    if todo:
+        with Show(made, todo) as show:
+            run_study(made, journal, where, show)
+    found = analyse(made.config, journal, [*cells, *journal.peers()])
+    done = sum(journal.done(cell) for cell in cells)
+    return found, tables.write(found, output), {"cells": len(cells), "ran": len(todo), "done": done}
+
+
+def _groups(study: Study, where: Connection) -> tuple[dict[tuple[str, str, Any], list[int]], float]:
+    """Calls of each cell by model, arm and size, and the seconds that all may take. Cells of one arm, model and size
+    have as many, but for the size of the seeds' parts."""
+    from ...running.opening import expected_seconds
+
+    groups: dict[tuple[str, str, Any], list[int]] = {}
+    seconds = 0.0
+    for cell in study.cells():
+        calls = study.plan(cell).calls
+        groups.setdefault((cell.model, cell.arm, cell.train), []).append(calls)
+        seconds += expected_seconds(calls, cell.model, where)
+    return groups, seconds
+
+
+def plan_of(study: Study, where: Connection) -> dict[str, Any]:
+    """What a study would take at most, as JSON values."""
+    groups, seconds = _groups(study, where)
+    return {
+        "cells": len(study.cells()), "calls": sum(map(sum, groups.values())),
+        "seconds": round(seconds), "seeds": list(study.config.seeds),
+        "parts": {
+            str(seed): {"heldout": len(part.heldout), "to_learn_from": len(part.pool)}
+            for seed, part in study.parts.items()
+        },
+        "lines": [
+            {"model": model, "arm": arm, "train": size, "cells": len(each), "calls": sum(each)}
+            for (model, arm, size), each in groups.items()
+        ],
+    }  # fmt: skip
+
+
+def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
+    """What a study would take at most, on the screen."""
+    from rich.table import Table
+
+    from ...evaluating.tables import escape
+    from ...running.console import duration, out
+
+    groups, seconds = _groups(study, where)
+    total = sum(map(sum, groups.values()))
+    several = len(study.config.lm) > 1
+    table = Table(title=escape(f"What {of} would take (at most)"), title_justify="left")
+    for name in (*(["model"] if several else []), "arm", "labels", "cells", "calls a cell", "calls"):
+        table.add_column(name, justify="left" if name in ("model", "arm") else "right", overflow="fold")
+    for (model, arm, size), each in groups.items():
+        named = [escape(model), escape(arm)] if several else [escape(arm)]
+        table.add_row(*named, str(size), str(len(each)), f"{max(each):,}", f"{sum(each):,}")
+    table.add_section()
+    table.add_row("in all", *([""] if several else []), "", str(len(study.cells())), "", f"{total:,}")
+    out.print(table)
+    parts = [f"{len(part.pool)} + {len(part.heldout)}" for part in study.parts.values()]
+    out.print(f"Rows to learn from + held out, by seed: {', '.join(parts)}.")
+    out.print(f"About {duration(seconds)}. Arms share calls through the disk cache, so that it may be far less.")
+
+
+class Show:
+    """A study on the screen: a bar over all steps with the time left, and a line for every finished cell."""
+
+    def __init__(self, study: Study, todo: list[Cell]) -> None:
+        from ...running.console import Watch, err
+
+        self.err, self.study = err, study
+        self.planned = [study.plan(cell).steps for cell in todo]
+        self.watch = Watch("study", sum(self.planned))
+        self.number = 0
+        self.steps = 0
+        self.title = ""
+
+    def __enter__(self) -> Show:
+        self.watch.__enter__()
+        return self
+
+    def __exit__(self, *how: Any) -> None:
+        self.watch.__exit__(*how)
+
+    def begin(self, cell: Cell) -> None:
+        self.title, self.steps = self.study.title(cell), 0
+        self.stage("", 0)
+
+    def stage(self, title: str, steps: int) -> None:
+        if self.err.is_terminal:  # a log has a line for a cell, not for each of its stages
+            self.watch.stage(f"{self.number + 1}/{len(self.planned)} {self.title}" + (f": {title}" if title else ""), 0)
+
+    def step(self, title: str | None = None) -> None:
+        if self.steps < self.planned[self.number]:
+            self.steps += 1
+            self.watch.step()
+
+    def best(self, text: str) -> None:
+        if self.err.is_terminal:
+            self.watch.best(text)
+
+    def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
+        from ...running.console import duration
+        from ...running.plain import clean
+
+        while self.steps < self.planned[self.number]:  # plans are upper bounds
+            self.step()
+        self.number += 1
+        what = (
+            f"{record['signature']}, {record['calls']:,} calls, {duration(record['seconds'])}"
+            if record["status"] == "done"
+            else f"failed: {record['reason']}"
+        )
+        left = f"; about {duration(seconds_left)} left" if seconds_left is not None else ""
+        style = None if record["status"] == "done" else "red"
+        self.err.print(
+            clean(f"[{self.number}/{len(self.planned)}] {self.title}: {what}{left}"),
+            markup=False,
+            style=style,
+            soft_wrap=True,
+        )

@@ -1,0 +1,225 @@
+"""A reader inside this process by llama.cpp: exact log-probabilities and the states of any layer. Extra: `local`."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ....errors import ModelError, OptionError
+from ..passages import Chat, Passage, Piece, Question
+from ..reader import Ability, Floats, TokenReading, normalised, token_numbers
+from ..templates import PLAIN_TURNS, JinjaChat
+from .llama import Batch, library
+
+__all__ = ["EmbeddedReader"]
+
+_SEQUENCES = 3  # beginnings kept at the same time; each takes memory for a whole context
+
+
+class EmbeddedReader:
+    """Reads with a GGUF file's weights as they are.
+
+    Args:
+        path: a GGUF file of a model that generates text.
+        context: tokens of one passage or question, at most what the model was trained for.
+        threads: threads that compute.
+
+    One passage at a time; calls from several threads wait for each other. A forked child cannot use its parent's.
+
+    Raises: ModelError if llama.cpp cannot load the file, or this version cannot be used; MissingExtraError without
+    `xllamacpp`.
+    """
+
+    def __init__(self, path: Path, *, context: int = 4096, threads: int = 1, name: str = "") -> None:
+        self.name = name or path.name
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._llama = library()
+        self._model = self._llama.model(path)
+        if self._llama.llama_model_has_encoder(self._model):
+            raise ModelError(f"{path}: a model with an encoder cannot be read; take one that continues texts")
+        self.context = min(context, self._llama.llama_model_n_ctx_train(self._model) or context)
+        self._layers_wanted: frozenset[str] = frozenset()
+        self._seen: dict[str, list[Floats]] = {}
+        self._ctx = self._llama.context(
+            self._model, tokens=self.context, sequences=_SEQUENCES, threads=threads, each=self._each
+        )
+        self._memory = self._llama.llama_get_memory(self._ctx)
+        self._vocab = self._llama.llama_model_get_vocab(self._model)
+        self._width = self._llama.llama_model_n_embd(self._model)
+        self._words = self._llama.llama_vocab_n_tokens(self._vocab)
+        self.ability = Ability(layers=self._llama.llama_model_n_layer(self._model), spread=True)
+        self.chat: Chat = self._template()
+        self._kept: list[list[int]] = [[] for _ in range(_SEQUENCES)]
+        self._used = [0] * _SEQUENCES
+        self.computed = 0  # tokens that went through the model, for reports of cost
+
+    def close(self) -> None:
+        """Free the model's memory; again does nothing."""
+        if self._model and self._process == os.getpid():
+            self._llama.free(self._model, self._ctx)
+        self._model = 0
+
+    def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
+        """See `Reader`. Raises: OptionError for an empty target, more tokens than the context, or an unknown layer."""
+        target, logits, states = self._passage(passage, layers)
+        logp, entropy, top = token_numbers(logits[:-1], target)
+        return TokenReading(
+            tokens=tuple(target),
+            logp=logp,
+            entropy=entropy,
+            top=top,
+            ends=self._ends(passage.pieces[passage.target].text, target),
+            means={layer: state.mean(axis=0) for layer, state in states.items()},
+            last={layer: state[-1] for layer, state in states.items()},
+        )
+
+    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
+        """See `StateReader`. Raises what `read` does."""
+        target, _, states = self._passage(passage, (layer,))
+        return tuple(target), states[layer]
+
+    def _passage(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Floats, dict[int, Floats]]:
+        """The target's tokens, logits from the token before it on, and the states of layers at its tokens."""
+        wrong = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
+        if wrong:
+            raise OptionError(f"layer {wrong[0]}: {self.name} has 1 to {self.ability.layers}")
+        parts = [self.tokens(piece) for piece in passage.pieces]
+        before = self._begun(list(itertools.chain.from_iterable(parts[: passage.target])))
+        target = parts[passage.target]
+        if not before or not target:
+            raise OptionError("a passage needs at least one token before its target, and one in it")
+        with self._lock:
+            names = {layer: self._tensor(layer) for layer in layers}
+            logits = self._computed(before + target, len(before) - 1, frozenset(names.values()))
+            unnamed = set(names.values()) - set(self._seen)
+            if unnamed:
+                raise ModelError(f"{self.name}: llama.cpp has no states {min(unnamed)!r} for a model of this kind")
+            states = {layer: np.concatenate(self._seen[name])[-len(target) :] for layer, name in names.items()}
+        return target, logits, states
+
+    def answer(self, question: Question) -> Floats:
+        """See `Reader`."""
+        tokens = self._begun(list(itertools.chain.from_iterable(map(self.tokens, question.pieces))))
+        with self._lock:
+            row = normalised(self._computed(tokens, len(tokens) - 1, frozenset())[-1])
+        firsts = [{self.tokens(Piece(one))[0] for one in spellings} for spellings in question.answers]
+        return np.array([np.logaddexp.reduce([row[token] for token in some]) for some in firsts], dtype=np.float32)
+
+    def tokens(self, piece: Piece) -> list[int]:
+        """A piece's tokens; a control token can come from a mark only."""
+        self._open()
+        text = piece.text.encode()
+        room = len(text) + 8
+        found = (ctypes.c_int32 * room)()
+        count = self._llama.llama_tokenize(self._vocab, text, len(text), found, room, False, piece.mark)
+        if count < 0:
+            raise ModelError(f"{self.name}: llama.cpp cannot tokenise a text of {len(text)} bytes")
+        return found[:count]
+
+    def _open(self) -> None:
+        # llama.cpp would read freed memory, or wait for threads that only the parent has.
+        if self._process != os.getpid() or not self._model:
+            raise ModelError(f"{self.name}: this model is closed, or belongs to the process that this one comes from")
+
+    # The model's own ways ------------------------------------------------------------------------------------------
+
+    def _template(self) -> JinjaChat:
+        template = self._llama.llama_model_chat_template(self._model, None)
+        bos, eos = (self._written(getattr(self._llama, f"llama_vocab_{mark}")(self._vocab)) for mark in ("bos", "eos"))
+        return JinjaChat(template.decode(errors="replace") if template else PLAIN_TURNS, bos=bos, eos=eos)
+
+    def _written(self, token: int) -> str:
+        text = self._llama.llama_vocab_get_text(self._vocab, token) if token >= 0 else None
+        return text.decode(errors="replace") if text else ""
+
+    def _begun(self, tokens: list[int]) -> list[int]:
+        """With the mark that begins every text, for models that were trained with one."""
+        bos = self._llama.llama_vocab_bos(self._vocab)
+        if self._llama.llama_vocab_get_add_bos(self._vocab) and bos >= 0 and tokens[:1] != [bos]:
+            return [bos, *tokens]
+        return tokens
+
+    def _ends(self, text: str, tokens: Sequence[int]) -> tuple[int, ...]:
+        room = ctypes.create_string_buffer(512)
+        lengths = [max(0, self._llama.llama_token_to_piece(self._vocab, t, room, 512, 0, True)) for t in tokens]
+        raw = text.encode()
+        return tuple(len(raw[:end].decode(errors="ignore")) for end in np.cumsum(lengths).tolist())
+
+    # Computing -----------------------------------------------------------------------------------------------------
+
+    def _tensor(self, layer: int) -> str:
+        """llama.cpp's name of a layer's output; the last one's is taken after the final norm."""
+        return "result_norm" if layer == self.ability.layers else f"l_out-{layer - 1}"
+
+    def _each(self, tensor: int, ask: bool) -> bool:
+        if not self._layers_wanted:
+            return False
+        name = self._llama.ggml_get_name(tensor).decode()
+        if ask:
+            return name in self._layers_wanted
+        self._seen.setdefault(name, []).append(self._llama.values(tensor, self._width))
+        return True
+
+    def _computed(self, tokens: list[int], start: int, wanted: frozenset[str]) -> Floats:
+        """Logits from position `start` on, computing only what no sequence holds. Needs the lock."""
+        self._open()
+        if len(tokens) > self.context:
+            raise OptionError(f"{len(tokens)} tokens are more than the {self.context} that {self.name} reads at once")
+        sequence, done = self._sequence(tokens, start)
+        self._seen = {}
+        self._layers_wanted = wanted
+        logits = []
+        size = self._llama.llama_n_batch(self._ctx)
+        self._kept[sequence] = []  # if a step fails, what the sequence holds is not known
+        # What stands before `start` goes first, so that in the rest every token is wanted, and states and logits agree.
+        cuts = [*range(done, start, size), *range(max(done, start), len(tokens), size), len(tokens)]
+        for first, end in itertools.pairwise(cuts):
+            self._layers_wanted = wanted if first >= start else frozenset()
+            self._decode(tokens[first:end], first, sequence, output=first >= start)
+            if first >= start:
+                rows = [self._llama.llama_get_logits_ith(self._ctx, i) for i in range(end - first)]
+                logits += [np.ctypeslib.as_array(row, (self._words,)).copy() for row in rows]
+        self._kept[sequence] = tokens
+        self.computed += len(tokens) - done
+        return np.stack(logits)
+
+    def _decode(self, tokens: list[int], first: int, sequence: int, *, output: bool) -> None:
+        count = len(tokens)
+        ints = ctypes.c_int32 * count
+        pointer = ctypes.POINTER(ctypes.c_int32)
+        own = ctypes.cast((ctypes.c_int32 * 1)(sequence), pointer)
+        batch = Batch(
+            n_tokens=count,
+            token=ints(*tokens),
+            pos=ints(*range(first, first + count)),
+            n_seq_id=ints(*[1] * count),
+            seq_id=(pointer * count)(*[own] * count),
+            logits=(ctypes.c_int8 * count)(*[output] * count),
+        )
+        code = self._llama.llama_decode(self._ctx, batch)
+        if code:
+            raise ModelError(f"{self.name}: llama.cpp cannot read {count} tokens (code {code})")
+
+    def _sequence(self, tokens: list[int], most: int) -> tuple[int, int]:
+        """The sequence with the longest common beginning, cut back to it; an idle one where little is shared."""
+        common = [min(_common(kept, tokens), most) for kept in self._kept]
+        best = max(range(_SEQUENCES), key=common.__getitem__)
+        if common[best] * 2 < len(self._kept[best]):
+            best = min(range(_SEQUENCES), key=self._used.__getitem__)
+        shared = common[best]
+        if not self._llama.llama_memory_seq_rm(self._memory, best, shared, -1):
+            shared = 0  # a memory that cannot be cut back, as of recurrent models
+            self._llama.llama_memory_seq_rm(self._memory, best, 0, -1)
+        self._used = [0 if i == best else age - 1 for i, age in enumerate(self._used)]
+        return best, shared
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

@@ -1,0 +1,167 @@
+"""A reader by a server of completions that says how likely the prompt's own tokens are.
+
+- vllm: `prompt_logprobs` of vLLM's `/v1/completions`, with the tokens of its `/tokenize`.
+- echo: `echo` with `logprobs`, as OpenAI's `/v1/completions` had it and many servers still do.
+
+Neither gives hidden states, nor the entropy. llama.cpp's own server and Ollama say nothing of a prompt's tokens; their
+models can be read inside this process (`EmbeddedReader`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import httpx
+import numpy as np
+
+from ....errors import CallError, ModelError, OptionError
+from ..passages import Chat, Passage, Piece, Question
+from ..reader import Ability, Floats, TokenReading
+from ..templates import PLAIN_TURNS, JinjaChat
+
+__all__ = ["ServedReader"]
+
+# A server cannot be told which marks are the template's own and which stand in a text: the latter are broken up.
+_MARKS = re.compile(r"<(?=[|/]?\w+\|?>|\|)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])")
+_MOST_ANSWERS = 20  # likeliest next tokens that a server is asked for; OpenAI's own gave 5
+
+
+class ServedReader:
+    """Reads with a served model.
+
+    Args:
+        url: the server's address, up to and with `/v1`.
+        model: the name under which it serves the model.
+        way: `vllm` or `echo`; see the module.
+        template: the model's chat template (Jinja), which such a server does not tell; without it, the turns of a
+            conversation stand one below the other as plain text.
+        key: sent as a bearer token.
+
+    Raises: OptionError for another way.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        *,
+        way: Literal["vllm", "echo"] = "vllm",
+        template: str = "",
+        key: str = "",
+        client: httpx.Client | None = None,
+    ) -> None:
+        if way not in ("vllm", "echo"):
+            raise OptionError(f"way={way!r}: a server is read by vllm or echo")
+        self.name = model
+        self.way = way
+        self.chat: Chat = JinjaChat(template or PLAIN_TURNS)
+        self.ability = Ability()
+        self._url = url.rstrip("/")
+        self._client = client or httpx.Client(timeout=120.0)
+        self._headers = {"Authorization": f"Bearer {key}"} if key else {}
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
+        """See `Reader`. Raises: OptionError if layers are asked for; ModelError where the server does not give a
+        prompt's probabilities; CallError for a call that failed."""
+        if layers:
+            raise OptionError(
+                f"{self.name} is served, and a server does not give hidden states; read it in the process"
+            )
+        before = "".join(map(_written, passage.pieces[: passage.target]))
+        target = _written(passage.pieces[passage.target])
+        if not before:
+            raise OptionError("a passage needs a text before its target")
+        found = self._by_tokens(before, target) if self.way == "vllm" else self._by_echo(before, target)
+        tokens, logp, ends = found
+        if not logp:
+            raise ModelError(f"{self.name}: the server gave no token of the text that was to be read")
+        unknown = np.full(len(logp), np.nan, dtype=np.float32)
+        return TokenReading(tuple(tokens), np.array(logp, dtype=np.float32), unknown, unknown, tuple(ends))
+
+    def answer(self, question: Question) -> Floats:
+        """See `Reader`. An answer that is not among the likeliest tokens gets the log-probability of the last one."""
+        asked = {"prompt": "".join(map(_written, question.pieces)), "max_tokens": 1, "logprobs": _MOST_ANSWERS}
+        try:
+            said: Mapping[str, float] = self._completion(asked)["logprobs"]["top_logprobs"][0]
+            least = min(said.values())
+            firsts = [[said[s] for s in spellings if s in said] for spellings in question.answers]
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise ModelError(f"{self.name}: the server gives no log-probabilities of answers ({error!r})") from error
+        return np.array([np.logaddexp.reduce(some) if some else least for some in firsts], dtype=np.float32)
+
+    def _by_tokens(self, before: str, target: str) -> tuple[list[int], list[float], list[int]]:
+        first, own = (self._tokens(text) for text in (before, target))
+        said = self._completion({"prompt": [*first, *own], "max_tokens": 1, "prompt_logprobs": 0})
+        try:
+            numbers = [said["prompt_logprobs"][len(first) + i][str(token)] for i, token in enumerate(own)]
+            logp = [float(number["logprob"]) for number in numbers]
+            ends = np.cumsum([len(number.get("decoded_token") or "") for number in numbers]).tolist()
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise ModelError(
+                f"{self.name}: the server gives no prompt_logprobs ({error!r}); read with way='echo', or in the process"
+            ) from error
+        return own, logp, ends
+
+    def _by_echo(self, before: str, target: str) -> tuple[list[int], list[float], list[int]]:
+        said = self._completion({"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True})
+        try:
+            numbers = said["logprobs"]
+            starts, values, words = numbers["text_offset"], numbers["token_logprobs"], numbers["tokens"]
+            # A token across the border belongs to the text: most of its letters do, and it cannot be divided.
+            at = [
+                i
+                for i, start in enumerate(starts)
+                if start + len(words[i]) > len(before) and start < len(before) + len(target)
+            ]
+            logp = [float(values[i]) for i in at]
+            ends = [min(starts[i] + len(words[i]) - len(before), len(target)) for i in at]
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise ModelError(
+                f"{self.name}: the server does not echo the prompt's log-probabilities ({error!r}); few do today. "
+                "Read with a small local model instead"
+            ) from error
+        return [], logp, ends
+
+    def _tokens(self, text: str) -> list[int]:
+        base = self._url.removesuffix("/v1")
+        said = self._post(f"{base}/tokenize", {"model": self.name, "prompt": text, "add_special_tokens": False})
+        tokens = said.get("tokens")
+        if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
+            raise ModelError(f"{self.name}: the server's /tokenize gives no tokens; read with way='echo'")
+        return tokens
+
+    def _completion(self, asked: Mapping[str, Any]) -> dict[str, Any]:
+        said = self._post(f"{self._url}/completions", {"model": self.name, "temperature": 0, **asked})
+        choices = said.get("choices")
+        if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
+            raise CallError(f"{self.name}: the server's answer has no choices")
+        return choices[0]
+
+    def _post(self, url: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            answer = self._client.post(url, json=body, headers=self._headers)
+        except httpx.HTTPError as error:
+            raise CallError(f"{self.name}: the server did not answer ({type(error).__name__})") from error
+        if answer.status_code in (400, 404, 405, 422):
+            raise ModelError(
+                f"{self.name}: the server refuses what readings need (HTTP {answer.status_code}: {answer.text[:200]!r})"
+            )
+        if answer.status_code != 200:
+            raise CallError(f"{self.name}: the server answered HTTP {answer.status_code}")
+        try:
+            said = answer.json()
+        except ValueError as error:
+            raise CallError(f"{self.name}: the server's answer is no JSON") from error
+        if not isinstance(said, dict):
+            raise CallError(f"{self.name}: the server's answer is no JSON object")
+        return said
+
+
+def _written(piece: Piece) -> str:
+    return piece.text if piece.mark else _MARKS.sub(lambda m: m[0] + " ", piece.text)

@@ -1,0 +1,210 @@
+"""A reader by transformers and torch, for models in GGUF files or in Hugging Face's folders. Extra: `torch`."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ....errors import MissingExtraError, OptionError
+from ..passages import Chat, Passage, Piece, Question
+from ..reader import Ability, Floats, TokenReading, token_numbers
+from ..templates import PLAIN_TURNS, JinjaChat
+
+__all__ = ["TorchReader", "Weights", "open_weights"]
+
+_SLOTS = 4  # beginnings kept at the same time: as many as a row has forms that share one with another row
+_AT_ONCE = 128  # positions whose logits are held at the same time: 128 of 150,000 tokens are 80 MB
+
+
+@dataclass(frozen=True)
+class Weights:
+    """A model of transformers, its tokenizer and its chat template."""
+
+    model: Any
+    tokenizer: Any
+    chat: Chat
+
+    def tokens(self, piece: Piece) -> list[int]:
+        found: list[int] = self.tokenizer(
+            piece.text, add_special_tokens=False, split_special_tokens=not piece.mark
+        ).input_ids
+        return found
+
+
+def open_weights(path: Path, dtype: str = "float32") -> Weights:
+    """The weights of a GGUF file, made full floats or halves, or of a folder that `transformers` reads. Nothing is
+    fetched. Raises: MissingExtraError without torch and transformers."""
+    torch, transformers = _torch()
+    folder, extra = (path, {}) if path.is_dir() else (path.parent, {"gguf_file": path.name})
+    loaded = {"local_files_only": True, **extra}
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **loaded)
+    marks = {"bos": tokenizer.bos_token or "", "eos": tokenizer.eos_token or ""}
+    chat = JinjaChat(tokenizer.chat_template or PLAIN_TURNS, **marks)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, **loaded)
+    if extra:  # the weights are plain floats now; what says otherwise keeps transformers from writing them
+        model.hf_quantizer = None
+        model.config.__dict__.pop("quantization_config", None)
+    return Weights(model.eval().to(getattr(torch, dtype)), tokenizer, chat)
+
+
+@dataclass
+class _Slot:
+    tokens: list[int]
+    cache: Any
+    used: int = 0
+
+
+class TorchReader:
+    """Reads with the weights of a GGUF file (made full floats: 4 bytes a weight) or of a model's folder.
+
+    Args:
+        path: a GGUF file, or a folder that `transformers` reads. Nothing is fetched.
+        threads: threads that compute; None leaves torch's choice.
+        dtype: "float32", or "bfloat16": half the memory, and twice as fast on processors that compute with it, for
+            three significant digits.
+
+    One row is read at a time, whatever thread asks.
+
+    Raises: MissingExtraError without torch and transformers.
+    """
+
+    def __init__(self, path: Path, *, threads: int | None = None, name: str = "", dtype: str = "float32") -> None:
+        torch, transformers = _torch()
+        if threads is not None:
+            torch.set_num_threads(threads)
+        self.name = name or path.name
+        self._torch = torch
+        self._weights = open_weights(path, dtype)
+        self._tokenizer, self.chat = self._weights.tokenizer, self._weights.chat
+        self._model = model = self._weights.model
+        self._body = model.base_model
+        self._new_cache = transformers.DynamicCache
+        self.ability = Ability(layers=model.config.num_hidden_layers, spread=True)
+        self._slots: list[_Slot] = []
+        self._clock = 0
+        self._lock = threading.Lock()
+        self.computed = 0  # tokens that went through the model, for reports of cost
+
+    def tokens(self, piece: Piece) -> list[int]:
+        return self._weights.tokens(piece)
+
+    def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:
+        """See `Reader`."""
+        with self._lock:
+            return self._read(passage, layers)
+
+    def answer(self, question: Question) -> Floats:
+        """See `Reader`."""
+        with self._lock:
+            return self._answer(question)
+
+    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
+        """See `StateReader`."""
+        with self._lock:
+            target, found = self._passage_states(passage, (layer,))
+            return tuple(target), found[layer][1:].float().numpy().copy()
+
+    def _passage_states(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Any]:
+        """The target's tokens, and states from the token before it on."""
+        parts = [self.tokens(piece) for piece in passage.pieces]
+        before = list(itertools.chain.from_iterable(parts[: passage.target]))
+        target = parts[passage.target]
+        if not before or not target:
+            raise OptionError("a passage needs at least one token before its target, and one in it")
+        wanted = [layer for layer in layers if not 1 <= layer <= self.ability.layers]
+        if wanted:
+            raise OptionError(f"layer {wanted[0]}: {self.name} has 1 to {self.ability.layers}")
+        return target, self._states(before + target, len(before) - 1, bool(layers))
+
+    def _read(self, passage: Passage, layers: Sequence[int]) -> TokenReading:
+        target, states = self._passage_states(passage, layers)
+        logits = self._logits(states[-1][:-1])
+        logp, entropy, top = (np.concatenate(each) for each in zip(*self._numbers(logits, target), strict=True))
+        offsets = self._tokenizer(
+            passage.pieces[passage.target].text,
+            add_special_tokens=False,
+            split_special_tokens=True,
+            return_offsets_mapping=True,
+        )["offset_mapping"]
+        return TokenReading(
+            tokens=tuple(target),
+            logp=logp,
+            entropy=entropy,
+            top=top,
+            ends=tuple(int(end) for _, end in offsets),
+            means={layer: states[layer][1:].float().mean(0).numpy() for layer in layers},
+            last={layer: states[layer][-1].float().numpy().copy() for layer in layers},
+        )
+
+    def _answer(self, question: Question) -> Floats:
+        tokens = list(itertools.chain.from_iterable(map(self.tokens, question.pieces)))
+        state = self._states(tokens, len(tokens) - 1, False)[-1]
+        with self._torch.inference_mode():
+            row = self._torch.log_softmax(self._model.lm_head(state)[0].float(), -1).numpy()
+        return np.array([self._said(row, spellings) for spellings in question.answers], dtype=np.float32)
+
+    def _said(self, row: Floats, spellings: Sequence[str]) -> float:
+        firsts = {self.tokens(Piece(one))[0] for one in spellings}
+        return float(np.logaddexp.reduce([row[token] for token in firsts]))
+
+    def _numbers(self, logits: Any, target: list[int]) -> Any:
+        done = 0
+        for block in logits:
+            yield token_numbers(block.numpy(), target[done : done + len(block)])
+            done += len(block)
+
+    def _logits(self, states: Any) -> Any:
+        with self._torch.inference_mode():
+            for start in range(0, len(states), _AT_ONCE):
+                yield self._model.lm_head(states[start : start + _AT_ONCE]).float()
+
+    def _states(self, tokens: list[int], start: int, every: bool) -> Any:
+        """States of all layers (or of the last alone) from position `start` on, computing only what is new."""
+        torch = self._torch
+        slot, shared = self._slot(tokens, start)
+        new = torch.tensor([tokens[shared:]])
+        with torch.inference_mode():
+            done = self._body(new, past_key_values=slot.cache, use_cache=True, output_hidden_states=every)
+        self.computed += len(tokens) - shared
+        slot.tokens = tokens
+        layers = done.hidden_states if every else (done.last_hidden_state,)
+        return [layer[0, start - shared :] for layer in layers]
+
+    def _slot(self, tokens: list[int], most: int) -> tuple[_Slot, int]:
+        """The slot with the longest common beginning, cut back to it: at most `most` tokens."""
+        self._clock += 1
+        lengths = [min(_common(slot.tokens, tokens), most) for slot in self._slots]
+        best = max(range(len(lengths)), key=lengths.__getitem__, default=None)
+        # A slot that shares little is worth more to the row it belongs to.
+        if best is None or (lengths[best] * 2 < len(self._slots[best].tokens) and len(self._slots) < _SLOTS):
+            self._slots.append(_Slot([], self._new_cache(), self._clock))
+            return self._slots[-1], 0
+        if lengths[best] * 4 < len(self._slots[best].tokens):
+            best = min(range(len(self._slots)), key=lambda i: self._slots[i].used)
+        slot, shared = self._slots[best], lengths[best]
+        if shared < len(slot.tokens):
+            if shared:
+                slot.cache.crop(shared - len(slot.tokens))
+            else:
+                slot.cache = self._new_cache()
+        slot.used = self._clock
+        return slot, shared
+
+
+def _common(a: Sequence[int], b: Sequence[int]) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+
+
+def _torch() -> tuple[Any, Any]:
+    try:
+        import torch  # type: ignore[import-not-found,unused-ignore]
+        import transformers  # type: ignore[import-not-found,unused-ignore]
+    except ImportError as error:
+        raise MissingExtraError("reading with torch needs: pip install 'judgesmith[torch]'") from error
+    return torch, transformers

@@ -1,0 +1,442 @@
+"""How well a judge's scores agree with people's: coefficients, levels and the objective that a search maximises.
+
+Everywhere `predicted` and `human` are vectors of one length, one row per judged text. NaN in `predicted` is a row on
+which the judge failed; it is left out and counted, or imputed (`CorrelationSum`), never taken for a low score.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from ..errors import OptionError
+from .fields import Field, number, text_of
+
+Coefficient = Literal["pearson", "spearman", "kendall", "kendall_c", "sum"]
+Level = Literal["pooled", "sample", "system"]
+Vector = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+PARTS = ("pearson", "spearman", "kendall")  # of the sum, in the order of the objective's formula
+FLAT = 1e-13  # a spread below this share of the largest value is rounding noise, so the scores count as constant
+LARGEST = 1e100  # scores beyond are a mistake, and their squares overflow
+_CUBE = 64  # rows up to which all pairs at once are faster than one O(n log n) call per vector
+_CELLS = 4_000_000  # pairs compared at a time
+
+
+# Input ---------------------------------------------------------------------------------------------------------------
+
+
+def vector(values: npt.ArrayLike, name: str, *, missing: bool = False) -> Vector:
+    """A float vector; None becomes NaN. Raises OptionError if not one-dimensional, not numbers, not finite or beyond
+    1e100 (whose squares would overflow); NaN is allowed only where rows may be `missing`."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"{name}: expected a list of numbers, got {type(values).__name__} ({error})") from None
+    if array.ndim != 1:
+        raise OptionError(f"{name}: expected one score per row, got an array of shape {array.shape}")
+    wrong = ~(np.abs(array) <= LARGEST)
+    if missing:
+        wrong &= ~np.isnan(array)
+    if wrong.any():
+        row = int(wrong.argmax())
+        hint = "a failed row is NaN or None" if missing else "leave out the rows without a human score"
+        raise OptionError(f"{name}: row {row} is {array[row]}, which is not a score; {hint}")
+    return array
+
+
+def pair(predicted: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector]:
+    """Both as float vectors of one length; only `predicted` may hold NaN. Raises OptionError."""
+    x, y = vector(predicted, "predicted", missing=True), vector(human, "human")
+    if len(x) != len(y):
+        raise OptionError(f"predicted has {len(x)} rows and human {len(y)}; give one score per row in the same order")
+    return x, y
+
+
+def id_codes(ids: Iterable[Hashable], rows: int, name: str) -> Codes:
+    """Ids as numbers 0, 1, … in the order of first appearance. Raises OptionError on a missing id or wrong length."""
+    seen: dict[Any, int] = {}
+    try:
+        codes = np.fromiter((seen.setdefault(i, len(seen)) for i in ids), dtype=np.intp)
+    except TypeError as error:
+        raise OptionError(f"{name}: expected one id per row ({error})") from None
+    if len(codes) != rows:
+        raise OptionError(f"{name} has {len(codes)} ids for {rows} rows; give one per row")
+    for i, code in seen.items():
+        if i is None or (isinstance(i, float) and np.isnan(i)):
+            raise OptionError(f"{name}: row {int((codes == code).argmax())} has no id")
+    return codes
+
+
+def level_codes(
+    level: str, documents: Iterable[Hashable] | None, systems: Iterable[Hashable] | None, rows: int
+) -> tuple[Codes | None, Codes | None]:
+    """Codes of the documents and systems that were given. Raises OptionError if `level` needs one that was not."""
+    if level not in get_args(Level):
+        raise OptionError(f"level {level!r} is not one of {', '.join(get_args(Level))}")
+    if level == "sample" and documents is None:
+        raise OptionError(
+            'level "sample" correlates within documents: pass documents=… (one id per row), '
+            'or level="pooled" for one correlation over all rows'
+        )
+    if level == "system" and systems is None:
+        raise OptionError(
+            'level "system" correlates the systems\' means: pass systems=… (one name per row), '
+            'or level="pooled" for one correlation over all rows'
+        )
+    return (
+        None if documents is None else id_codes(documents, rows, "documents"),
+        None if systems is None else id_codes(systems, rows, "systems"),
+    )
+
+
+def parts_of(coefficient: str) -> tuple[str, ...]:
+    """The coefficients that `coefficient` adds up. Raises OptionError for an unknown name."""
+    if coefficient not in get_args(Coefficient):
+        raise OptionError(f"coefficient {coefficient!r} is not one of {', '.join(get_args(Coefficient))}")
+    return PARTS if coefficient == "sum" else (coefficient,)
+
+
+# Coefficients --------------------------------------------------------------------------------------------------------
+
+
+def pearson(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
+    """Pearson's r in [-1, 1] over the rows with a prediction; NaN if either side is constant or fewer than 2 rows."""
+    return _single("pearson", predicted, human)
+
+
+def spearman(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
+    """Spearman's rho in [-1, 1] (Pearson's r of the midranks); NaN as in `pearson`."""
+    return _single("spearman", predicted, human)
+
+
+def kendall(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
+    """Kendall's tau-b in [-1, 1], corrected for ties; NaN as in `pearson`. Source: Kendall 1945."""
+    return _single("kendall", predicted, human)
+
+
+def kendall_c(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
+    """Stuart's tau-c in [-1, 1], for scales of different numbers of steps; NaN as in `pearson`. Source: Stuart 1953."""
+    return _single("kendall_c", predicted, human)
+
+
+def _single(name: str, predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
+    x, y = pair(predicted, human)
+    usable = ~np.isnan(x)
+    return float(rowwise(x[None, usable], y[None, usable], name)[0])
+
+
+def flat(x: Vector) -> npt.NDArray[np.bool_]:
+    """Which rows of x, shape (k, n) with n >= 1, are constant but for rounding noise."""
+    low, high = x.min(axis=1), x.max(axis=1)
+    return np.asarray(high - low <= FLAT * np.maximum(np.abs(low), np.abs(high)))
+
+
+def rowwise(x: Vector, y: Vector, name: str) -> Vector:
+    """Coefficient of each row of x with the same row of y, both of shape (k, n) without NaN -> shape (k,).
+    NaN where a row is constant on either side or n < 2."""
+    if x.shape[1] < 2:
+        return np.full(len(x), np.nan)
+    undefined = flat(x) | flat(y)
+    with np.errstate(all="ignore"):  # only undefined rows divide by zero, and they are set to NaN below
+        if name == "pearson":
+            value = _cosine(_once(_centred, x), _once(_centred, y))
+        elif name == "spearman":
+            value = _cosine(_once(_centred_ranks, x), _once(_centred_ranks, y))
+        else:
+            value = _kendall_rows(x, y, "b" if name == "kendall" else "c")
+        value = np.clip(value, -1.0, 1.0)  # rounding may leave 1 + 2e-16
+    value[undefined] = np.nan
+    return np.asarray(value, dtype=np.float64)
+
+
+def _once(function: Any, x: Vector) -> Vector:
+    """`function(x)`, computed once if all rows of x are one broadcast row (human scores in a permutation test)."""
+    if len(x) > 1 and x.strides[0] == 0:
+        return np.broadcast_to(function(x[:1]), x.shape)
+    return np.asarray(function(x))
+
+
+def _centred(x: Vector) -> Vector:
+    """Rows less their mean, scaled to a spread of 1 so that squares of 1e-300 do not vanish."""
+    x = x - x.min(axis=1, keepdims=True)
+    x = x / x.max(axis=1, keepdims=True)
+    return np.asarray(x - x.mean(axis=1, keepdims=True))
+
+
+def _centred_ranks(x: Vector) -> Vector:
+    return _centred(np.asarray(scipy.stats.rankdata(x, axis=1), dtype=np.float64))
+
+
+def _cosine(x: Vector, y: Vector) -> Vector:
+    squares = np.einsum("ij,ij->i", x, x) * np.einsum("ij,ij->i", y, y)
+    return np.asarray(np.einsum("ij,ij->i", x, y) / np.sqrt(squares))  # one root: 1.0 where the scores are equal
+
+
+def _kendall_rows(x: Vector, y: Vector, variant: Literal["b", "c"]) -> Vector:
+    k, n = x.shape
+    if n > _CUBE:
+        return np.array([scipy.stats.kendalltau(a, b, variant=variant).statistic for a, b in zip(x, y, strict=True)])
+    value = np.empty(k)
+    step = max(1, _CELLS // (n * n))
+    for start in range(0, k, step):
+        a, b = x[start : start + step], y[start : start + step]
+        sa, sb = _signs(a), _signs(b)
+        surplus = np.einsum("kij,kij->k", sa, sb, dtype=np.float64)  # 2 (concordant - discordant)
+        if variant == "b":
+            untied = np.sqrt(np.count_nonzero(sa, axis=(1, 2)) * np.count_nonzero(sb, axis=(1, 2)))
+        else:
+            steps = np.minimum(_distinct(a), _distinct(b))
+            untied = n * n * (steps - 1) / steps
+        value[start : start + step] = surplus / untied
+    return value
+
+
+def _signs(x: Vector) -> npt.NDArray[np.int8]:
+    a, b = x[:, :, None], x[:, None, :]
+    return (a > b).astype(np.int8) - (a < b).astype(np.int8)  # an eighth of the memory of sign(a - b)
+
+
+def _distinct(x: Vector) -> npt.NDArray[np.intp]:
+    return np.asarray(1 + np.count_nonzero(np.diff(np.sort(x, axis=1), axis=1), axis=1))
+
+
+# Levels --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """An agreement and what it rests on.
+
+    value: the coefficient, or NaN with a `reason`. n: rows (pooled), documents (sample) or systems (system) used.
+    skipped: rows (pooled), documents (sample) or systems (system) left out; failed: rows without a prediction.
+    """
+
+    value: float
+    n: int
+    skipped: int
+    reason: str | None
+    coefficient: str
+    level: str
+    failed: int
+
+
+def correlate(
+    predicted: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    coefficient: Coefficient = "spearman",
+    level: Level = "sample",
+    documents: Iterable[Hashable] | None = None,
+    systems: Iterable[Hashable] | None = None,
+) -> Correlation:
+    """Agreement of predicted with human scores at a level; the levels give very different numbers.
+
+    level "pooled": one correlation over all rows. "sample": mean over documents of the correlation within the document;
+    documents where either side is constant or fewer than 2 rows are usable are skipped and counted. "system":
+    correlation of the systems' mean scores. coefficient "sum" is r + rho + tau-b, in [-3, 3]; others are in [-1, 1].
+    Rows without a prediction (NaN, None) are left out and counted.
+    Raises OptionError on unequal lengths, infinite scores, missing human scores, or ids that the level needs.
+
+    >>> correlate([1, 2, 3, 4], [2, 1, 3, 4], level="pooled").value  # 1 - 6·(1 + 1)/(4·15)
+    0.8
+
+    Returns: `Correlation`; its value is NaN, with a reason, where scores are constant or too few.
+    """
+    names = parts_of(coefficient)
+    x, y = pair(predicted, human)
+    doc, sys = level_codes(level, documents, systems, len(x))
+    usable = ~np.isnan(x)
+    failed = len(x) - int(usable.sum())
+    values, n, units = _at_level(x, y, usable, names, level, doc, sys)
+    value = float(sum(values))
+    reason = _why_undefined(x[usable], y[usable], level, n) if np.isnan(value) else None
+    return Correlation(value, n, units - n, reason, coefficient, level, failed)
+
+
+def _at_level(
+    x: Vector,
+    y: Vector,
+    usable: npt.NDArray[np.bool_],
+    names: Sequence[str],
+    level: str,
+    doc: Codes | None,
+    sys: Codes | None,
+    *,
+    objective: bool = False,
+) -> tuple[list[float], int, int]:
+    """One value per name, the units (rows, documents, systems) that it rests on, and the units that there are."""
+    if level == "sample":
+        assert doc is not None
+        count = int(doc.max(initial=-1)) + 1
+        table = within_documents(x[usable], y[usable], doc[usable], count, names, objective=objective)
+        table = table[~np.isnan(table[:, 0])]  # all coefficients are undefined on the same documents
+        return [float(column.mean()) if len(table) else np.nan for column in table.T], len(table), count
+    if level == "system":
+        assert sys is not None
+        count = int(sys.max(initial=-1)) + 1
+        x, y = system_means(x[usable], y[usable], sys[usable], count)
+        usable = ~np.isnan(x)
+    else:
+        count = len(x)
+    x, y = x[usable], y[usable]
+    return [float(rowwise(x[None], y[None], name)[0]) for name in names], len(x), count
+
+
+def within_documents(
+    x: Vector, y: Vector, doc: Codes, count: int, names: Sequence[str], *, objective: bool = False
+) -> Vector:
+    """Coefficients within each of `count` documents -> shape (count, len(names)), NaN where undefined.
+
+    objective: a document where only the predictions are constant counts 0 and not NaN, so that a judge cannot gain
+    by giving one score to every text of the documents it finds hard.
+    """
+    table = np.full((count, len(names)), np.nan)
+    order = np.argsort(doc, kind="stable")
+    x, y = x[order], y[order]
+    sizes = np.bincount(doc, minlength=count)
+    starts = np.cumsum(sizes) - sizes
+    for size in np.unique(sizes[sizes > 1]):  # documents of one size make one matrix
+        which = np.flatnonzero(sizes == size)
+        rows = starts[which][:, None] + np.arange(size)
+        for column, name in enumerate(names):
+            value = rowwise(x[rows], y[rows], name)
+            table[which, column] = np.where(flat(x[rows]) & ~flat(y[rows]), 0.0, value) if objective else value
+    return table
+
+
+def system_means(x: Vector, y: Vector, sys: Codes, count: int) -> tuple[Vector, Vector]:
+    """Mean of x and of y per system -> two vectors of shape (count,); NaN for a system without rows."""
+    rows = np.bincount(sys, minlength=count).astype(np.float64)
+    rows[rows == 0] = np.nan
+    return (
+        tidy(np.bincount(sys, weights=x, minlength=count) / rows),
+        tidy(np.bincount(sys, weights=y, minlength=count) / rows),
+    )
+
+
+def tidy(means: Vector) -> Vector:
+    """Means rounded to 12 digits of the largest in their row: the order of summation must not break a tie."""
+    scale = np.nanmax(np.abs(means), axis=-1, keepdims=True, initial=np.finfo(np.float64).tiny)
+    return np.asarray(np.round(means / scale, 12) * scale)
+
+
+def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
+    if not len(x):
+        return "no row has a prediction"
+    if level == "sample":
+        return "in every document the scores are constant or fewer than 2 rows are usable"
+    if n < 2:
+        return f"{n} {'row' if level == 'pooled' else 'system'}, at least 2 are needed"
+    where = "" if level == "pooled" else " across systems"
+    side = "predictions" if flat(x[None])[0] else "human scores" if flat(y[None])[0] else "scores"
+    return f"the {side} are constant{where}"
+
+
+# The objective -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What a search maximises: q in [-3, 3], never NaN; its parts in [-1, 1], NaN (with `reason`) where undefined.
+    n: rows, documents or systems at the `level`, failed rows included; failed: rows whose prediction was imputed."""
+
+    q: float
+    pearson: float
+    spearman: float
+    kendall: float
+    n: int
+    failed: int
+    reason: str | None
+    level: str
+
+
+@dataclass(frozen=True)
+class CorrelationSum:
+    """Q = r + rho + tau-b of a whole set of scores at a level. Source: Active-Critic, eq. 3 (there pooled).
+
+    An undefined part counts 0 in q and is NaN with a reason. Failed rows (NaN) are imputed (see `impute`), which takes
+    from |r|, so that leaving out its hard rows does not pay. At level "sample", documents where people gave one score
+    are left out and those where only the judge did count 0: every candidate is measured on the same documents.
+    If every row failed, q is 0.
+    """
+
+    level: Level = "pooled"
+
+    def __call__(
+        self,
+        predicted: npt.ArrayLike,
+        human: npt.ArrayLike,
+        documents: Iterable[Hashable] | None = None,
+        systems: Iterable[Hashable] | None = None,
+    ) -> Objective:
+        """Score one candidate. Raises OptionError as `correlate` does."""
+        x, y = pair(predicted, human)
+        doc, sys = level_codes(self.level, documents, systems, len(x))
+        failed = int(np.isnan(x).sum())
+        if failed == len(x):
+            why = f"all {failed} rows failed" if failed else "no rows"
+            return Objective(0.0, np.nan, np.nan, np.nan, 0, failed, why, self.level)
+        x = impute(x, doc if self.level == "sample" else None)
+        everything = np.ones(len(x), dtype=np.bool_)
+        values, n, _ = _at_level(x, y, everything, PARTS, self.level, doc, sys, objective=True)
+        reason = _why_undefined(x, y, self.level, n) if np.isnan(values).any() else None
+        r, rho, tau = values
+        return Objective(float(np.nansum(values)), r, rho, tau, n, failed, reason, self.level)
+
+    def over(
+        self,
+        result: Any,
+        *,
+        score_of: Field = "score",
+        human_of: Field = "score",
+        group_of: Field | None = None,
+        system_of: Field | None = None,
+    ) -> Objective:
+        """Q of a DSPy program over a whole set: of what `dspy.Evaluate` returned, or of (example, prediction) pairs.
+
+        score_of: how a prediction's score is read, human_of: an example's human score; a field's name or a function. A
+        prediction without a number is a failed row. group_of: the document, for level "sample"; system_of: for level
+        "system". Raises OptionError as `correlate` does.
+        """
+        rows = [(row[0], row[1]) for row in getattr(result, "results", result)]
+        predicted = [number(score_of, prediction) for _, prediction in rows]
+        human = [number(human_of, example, "human") for example, _ in rows]
+        groups, systems = (f and [text_of(f, example) for example, _ in rows] for f in (group_of, system_of))
+        return self(predicted, human, groups, systems)
+
+    def surrogate(self, result: Any, **fields: Any) -> Any:
+        """A per-example metric that stands in for Q while a teleprompter of DSPy's searches, which averages a metric
+        over rows: see `surrogate.Surrogate`. result: of `dspy.Evaluate` over the training rows, of the program as it
+        is. What is found is then to be measured by `over`, on other rows."""
+        from .surrogate import Surrogate
+
+        return Surrogate([tuple(row[:2]) for row in getattr(result, "results", result)], **fields)
+
+
+def impute(x: Vector, doc: Codes | None = None) -> Vector:
+    """x with NaN replaced by the mean of the other predictions, of the same document if `doc` is given and has any.
+    At least one value must not be NaN. With the mean, a row adds nothing to the covariance, only to the human variance.
+    """
+    missing = np.isnan(x)
+    if not missing.any():
+        return x
+    x = np.where(missing, np.mean(x[~missing]), x) if doc is None else x.copy()
+    if doc is not None:
+        counts = np.bincount(doc[~missing], minlength=int(doc.max()) + 1)
+        sums = np.bincount(doc[~missing], weights=x[~missing], minlength=len(counts))
+        means = np.where(counts > 0, sums / np.maximum(counts, 1), np.mean(x[~missing]))
+        x[missing] = means[doc[missing]]
+    return x
+
+
+def signature(objective: Objective, low: float, high: float, seed: int) -> str:
+    """One line that says what a Q is: `Q=1.31 [0.92, 1.63] r+rho+tau|pooled|n:60|failed:2|seed:0`."""
+    return (
+        f"Q={objective.q:.2f} [{low:.2f}, {high:.2f}] r+rho+tau|{objective.level}|n:{objective.n}"
+        f"|failed:{objective.failed}|seed:{seed}"
+    )

@@ -1,0 +1,355 @@
+"""Discernment of perturbed texts (DHP): does a judge score good texts above perturbed ones, and how surely?
+
+Wilcoxon's signed-rank test compares the scores of texts before and after a perturbation, once for each metric of a
+judge; the p-values are combined by their harmonic mean and become a discernment score, D = log_0.05 p. D >= 1 is
+p <= 0.05. D grows with the number of texts, so an effect size with an interval is given, too.
+Source: DHP benchmark, section 3.3.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from ..errors import OptionError
+from .correlation import Vector
+
+Form = Literal["normalised", "paper"]
+
+ALPHA = 0.05
+#: The smallest p that is distinguished: the smallest floating-point number.
+SMALLEST = 1e-300
+_EXACT = 50  # pairs up to which the null distribution is counted out, as scipy has it
+_FEW = 7  # differences other than 0 up to which the normal approximation promises too much
+
+
+@dataclass(frozen=True)
+class SignedRank:
+    """One-sided Wilcoxon test that scores before are above scores after.
+
+    p: NaN where there is no pair; 1 where no pair differs. n: pairs that were compared; equal: those without a
+    difference, which the test drops (Wilcoxon's own way, scipy's default). left_out: pairs with a score missing.
+    floor: the smallest p that this many differing pairs can give. effect: matched-pairs rank-biserial correlation, in
+    [-1, 1], 1 = every text lost score; 0 where no pair differs. drop: mean of before - after; dropped, risen: shares
+    of the n pairs.
+    """
+
+    p: float
+    n: int
+    equal: int
+    left_out: int
+    floor: float
+    effect: float
+    drop: float
+    dropped: float
+    risen: float
+    exact: bool
+    reason: str | None = None
+
+
+def signed_rank(before: npt.ArrayLike, after: npt.ArrayLike) -> SignedRank:
+    """Compare two vectors of scores, pair by pair; NaN in either leaves the pair out.
+
+    For up to 50 pairs (or 7 differences) p is counted out over all signs of the ranks, ties included; above that it is
+    the normal approximation, corrected for ties and not for continuity: where scipy.stats.wilcoxon does the same, the
+    numbers are the same. Ranks compare differences that are equal but for rounding as equal. Raises OptionError.
+    """
+    differences, left_out = _differences(before, after)
+    n = len(differences)
+    if not n:
+        nan = math.nan
+        return SignedRank(nan, 0, 0, left_out, nan, nan, nan, nan, nan, False, "no pair has both scores")
+    some = differences[differences != 0]
+    dropped, risen = float(np.mean(differences > 0)), float(np.mean(differences < 0))
+    drop = float(differences.mean())
+    if not len(some):
+        return SignedRank(1.0, n, n, left_out, 1.0, 0.0, drop, dropped, risen, True, "all scores are equal")
+    exact = _is_exact(n, len(some))
+    p, effect = _test(some, exact)
+    floor = 0.5 ** len(some) if exact else _test(np.arange(1.0, len(some) + 1), False)[0]
+    return SignedRank(p, n, n - len(some), left_out, max(floor, SMALLEST), effect, drop, dropped, risen, exact)
+
+
+def _is_exact(n: int, some: int) -> bool:
+    return n <= _EXACT or some <= _FEW
+
+
+def _differences(before: npt.ArrayLike, after: npt.ArrayLike) -> tuple[Vector, int]:
+    one, other = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
+    if one.ndim != 1 or one.shape != other.shape:
+        raise OptionError(f"scores before and after must be two vectors of one length; got {one.shape}, {other.shape}")
+    missing = ~(np.isfinite(one) & np.isfinite(other))
+    # 0.3 - 0.1 and 0.4 - 0.2 are one difference: twelve digits of the larger score count.
+    size = np.abs(np.concatenate([one[~missing], other[~missing], [0.0]])).max()
+    step = 10.0 ** (math.floor(math.log10(size)) - 11) if size > 0 else 1.0
+    rounded = np.round((one - other)[~missing] / step) * step
+    return np.asarray(rounded), int(missing.sum())
+
+
+def _test(some: Vector, exact: bool) -> tuple[float, float]:
+    """(p, rank-biserial correlation) of differences that are not 0."""
+    ranks = scipy.stats.rankdata(np.abs(some))
+    above, total = float(ranks[some > 0].sum()), float(ranks.sum())
+    if exact:
+        p = _counted(ranks, above)
+    else:
+        spread = math.sqrt(float((ranks**2).sum()) / 4)
+        p = float(scipy.special.ndtr(-(above - total / 2) / spread))
+    return min(max(p, SMALLEST), 1.0), (2 * above - total) / total
+
+
+def _counted(ranks: Vector, above: float) -> float:
+    """P(sum of the ranks with a random sign + is at least `above`), counted over all signs; midranks are doubled."""
+    doubled = np.rint(2 * ranks).astype(np.int64)
+    share = np.zeros(int(doubled.sum()) + 1)
+    share[0] = 1.0
+    reached = 0
+    for rank in doubled.tolist():
+        moved = share[: reached + 1] * 0.5
+        share[: reached + 1] = moved
+        reached += rank
+        share[rank : reached + 1] += moved
+    return float(share[round(2 * above) :].sum())
+
+
+# Metrics combined ----------------------------------------------------------------------------------------------------
+
+
+def combine(p_values: npt.ArrayLike, weights: npt.ArrayLike | None = None, form: Form = "normalised") -> float:
+    """One p of several metrics' by the harmonic mean.
+
+    form "normalised": 1 / sum(w_j / p_j) with weights that sum to 1 (None: equal ones). "paper": 1 / sum(1 / p_j), as
+    the DHP paper prints it for equal weights, which is too small by a factor of the number of metrics; with weights the
+    forms are the same. NaN is left out and the weights scaled up; NaN where nothing is left. Raises OptionError.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    w = np.ones(len(p)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if p.ndim != 1 or w.shape != p.shape or not len(p):
+        raise OptionError(f"{w.size} weights for {p.size} p-values; every metric needs one")
+    if (w < 0).any() or not np.isfinite(w).all():
+        raise OptionError(f"weights {w.tolist()}: they are numbers of at least 0")
+    if ((p < 0) | (p > 1)).any():
+        raise OptionError(f"p-values {p.tolist()}: they lie in 0..1")
+    if form not in get_args(Form):
+        raise OptionError(f"form {form!r} is not one of {', '.join(get_args(Form))}")
+    used = ~np.isnan(p) & (w > 0)
+    if not used.any():
+        return math.nan
+    p, w = np.maximum(p[used], SMALLEST), w[used]
+    if weights is not None or form == "normalised":
+        w = w / w.sum()
+    return float(min(1.0, 1.0 / float((w / p).sum())))
+
+
+def score_of(p: float) -> float:
+    """D = log_0.05 p: 0 for p = 1, 1 for p = 0.05; at most 230.6, where p underflows; NaN stays NaN."""
+    return math.nan if math.isnan(p) else abs(math.log(max(p, SMALLEST)) / math.log(ALPHA))
+
+
+# A perturbation ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Discernment:
+    """How well a judge discerns one perturbation.
+
+    d, p: combined in `form`, or by the weights if there are any. d_normalised, d_paper, d_expert: the same by each way
+    (d_expert NaN without weights). tests: by metric. effect: rank-biserial correlation, mean over metrics (weighted
+    where there are weights). low, high, effect_low, effect_high: percentile intervals over resampled texts, NaN where
+    there are none. n: the fewest pairs of a metric.
+    """
+
+    d: float
+    p: float
+    form: Form
+    d_normalised: float
+    d_paper: float
+    d_expert: float
+    tests: tuple[SignedRank, ...]
+    effect: float
+    low: float = math.nan
+    high: float = math.nan
+    effect_low: float = math.nan
+    effect_high: float = math.nan
+
+    @property
+    def n(self) -> int:
+        return min(test.n for test in self.tests)
+
+    @property
+    def drop(self) -> float:
+        """Mean drop of the scores, mean over the metrics; NaN metrics are left out."""
+        return _mean([test.drop for test in self.tests])
+
+    @property
+    def dropped(self) -> float:
+        """Share of texts whose score dropped, mean over the metrics."""
+        return _mean([test.dropped for test in self.tests])
+
+
+def discernment(
+    original: npt.ArrayLike,
+    perturbed: npt.ArrayLike,
+    *,
+    weights: npt.ArrayLike | None = None,
+    form: Form = "normalised",
+    rounds: int = 0,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Discernment:
+    """How well a judge notices one perturbation: Wilcoxon's signed-rank test of scores before against after, as D.
+
+    original, perturbed: scores of shape (metrics, texts), or (texts,) for one metric; NaN where the judge failed.
+    weights: an expert's, one per metric; they are scaled to sum 1. form: how the metrics' p-values are combined.
+    rounds: resamples of the texts for intervals, 0 for none.
+
+    Returns: `Discernment`; d = log₀.₀₅ p, 1 or more where the perturbation is noticed (p ≤ 0.05). Raises OptionError
+    for shapes that do not fit.
+
+    >>> round(discernment([4, 5, 4, 5, 4, 5], [3, 3, 4, 2, 3, 3]).d, 2)  # five drops, one tie: p = 1/32
+    1.16
+
+    Source: DHP, §3.
+    """
+    one, other = (np.atleast_2d(np.asarray(x, dtype=np.float64)) for x in (original, perturbed))
+    if one.shape != other.shape or one.ndim != 2:
+        raise OptionError(
+            f"scores before and after must have one shape, metrics × texts; got {one.shape}, {other.shape}"
+        )
+    if rounds < 0 or not 0 < confidence < 1:
+        raise OptionError(f"rounds {rounds} and confidence {confidence}: rounds are at least 0, confidence in 0..1")
+    tests = tuple(signed_rank(a, b) for a, b in zip(one, other, strict=True))
+    p_values = [test.p for test in tests]
+    normalised, paper = combine(p_values), combine(p_values, form="paper")
+    expert = math.nan if weights is None else combine(p_values, weights)
+    if form not in get_args(Form):
+        raise OptionError(f"form {form!r} is not one of {', '.join(get_args(Form))}")
+    p = expert if weights is not None else paper if form == "paper" else normalised
+    effect = _effect(tests, weights)
+    limits = [math.nan] * 4
+    if rounds and one.shape[1] > 1 and not math.isnan(p):
+        drawn = _resampled(one, other, weights, form, rounds, seed)
+        tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+        drawn = drawn[~np.isnan(drawn).any(axis=1)]
+        if len(drawn) >= rounds / 2:
+            limits = [float(x) for column in drawn.T for x in np.quantile(column, tails)]
+    d = [score_of(x) for x in (p, normalised, paper, expert)]
+    return Discernment(d[0], p, form, d[1], d[2], d[3], tests, effect, *limits)
+
+
+def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: Form, rounds: int, seed: int) -> Vector:
+    """(rounds, 2): d and effect of texts drawn with replacement, the same for all metrics."""
+    rng = np.random.default_rng(seed)
+    texts = one.shape[1]
+    rows = []
+    pairs = [differences_in_place(a, b) for a, b in zip(one, other, strict=True)]
+    for _ in range(rounds):
+        drawn = rng.integers(texts, size=texts)
+        found = [_quick(differences[drawn]) for differences in pairs]
+        p_values = [p for p, _ in found]
+        p = combine(p_values, weights, form)
+        rows.append((score_of(p), _weighted([effect for _, effect in found], weights)))
+    return np.array(rows)
+
+
+def differences_in_place(before: Vector, after: Vector) -> Vector:
+    """The differences with NaN where a score is missing."""
+    made = np.full(len(before), np.nan)
+    there = np.isfinite(before) & np.isfinite(after)
+    made[there] = _differences(before, after)[0]
+    return made
+
+
+def _quick(differences: Vector) -> tuple[float, float]:
+    there = differences[~np.isnan(differences)]
+    some = there[there != 0]
+    if not len(there):
+        return math.nan, math.nan
+    return _test(some, _is_exact(len(there), len(some))) if len(some) else (1.0, 0.0)
+
+
+def _effect(tests: Sequence[SignedRank], weights: npt.ArrayLike | None) -> float:
+    return _weighted([test.effect for test in tests], weights)
+
+
+def _weighted(values: Sequence[float], weights: npt.ArrayLike | None) -> float:
+    w = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
+    x = np.array(values)
+    used = ~np.isnan(x) & (w > 0)
+    return float(np.average(x[used], weights=w[used])) if used.any() else math.nan
+
+
+def _mean(values: Sequence[float]) -> float:
+    there = [value for value in values if not math.isnan(value)]
+    return math.fsum(there) / len(there) if there else math.nan
+
+
+# All of them ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Summary:
+    """d_avg: mean over the levels of each level's mean; d_min: the least, of perturbation `worst`. Undefined ones are
+    left out and counted."""
+
+    d_avg: float
+    d_min: float
+    worst: str
+    undefined: int
+
+
+def summarise(scores: Mapping[str, float], levels: Mapping[str, str]) -> Summary:
+    """D by perturbation, and the level of each. Every level weighs the same, and every perturbation within a level."""
+    there = {name: d for name, d in scores.items() if not math.isnan(d)}
+    by_level: dict[str, list[float]] = {}
+    for name, d in there.items():
+        by_level.setdefault(levels[name], []).append(d)
+    if not there:
+        return Summary(math.nan, math.nan, "", len(scores))
+    worst = min(there, key=lambda name: there[name])
+    average = _mean([_mean(values) for values in by_level.values()])
+    return Summary(average, there[worst], worst, len(scores) - len(there))
+
+
+#: Which metrics a perturbation should lower, and how much of its weight each has. Ours: the paper's weights are in a
+#: figure, from ten people's votes for its own four metrics. Written down before any judge was measured; `--weights`
+#: replaces them. Metrics of other names have no weight.
+OUR_WEIGHTS: Mapping[str, Mapping[str, float]] = {
+    "deletions": {"fluency": 1.0},
+    "typos": {"fluency": 1.0},
+    "grammar-rules": {"fluency": 1.0},
+    "grammar-lm": {"fluency": 1.0},
+    "word-deletion": {"fluency": 0.6, "accuracy": 0.4, "coherence": 0.4, "relevance": 0.2},
+    "entities-rules": {"consistency": 1.0, "accuracy": 1.0},
+    "entities-lm": {"consistency": 1.0, "accuracy": 1.0},
+    "negation": {"consistency": 1.0, "accuracy": 1.0},
+    "numbers": {"consistency": 1.0, "accuracy": 1.0},
+    "speakers": {"consistency": 0.7, "accuracy": 0.7, "coherence": 0.3},
+    "shuffle": {"coherence": 1.0},
+    "rewrite-rules": {"relevance": 0.5, "coherence": 0.5},
+    "rewrite-lm": {"relevance": 0.5, "coherence": 0.5},
+    "random-ending": {"coherence": 0.5, "consistency": 0.5},
+    "wrong-ending": {"coherence": 0.5, "consistency": 0.5},
+    "random-answer": {"answer quality": 1.0, "relevance": 0.5, "consistency": 0.5, "accuracy": 1.0},
+    "omission": {"relevance": 1.0, "accuracy": 0.5},
+    "irrelevant": {"relevance": 0.7, "coherence": 0.3},
+}
+
+
+def expert_weights(
+    table: Mapping[str, Mapping[str, float]], perturbation: str, metrics: Sequence[str]
+) -> list[float] | None:
+    """The weights of a perturbation (`typos:major`, or else `typos`) for these metrics, scaled to sum 1; None where the
+    table says nothing about any of them. Names are compared without regard to case."""
+    folded = {name.casefold(): row for name, row in table.items()}
+    row = folded.get(perturbation.casefold()) or folded.get(perturbation.partition(":")[0].casefold()) or {}
+    by_metric = {metric.casefold(): weight for metric, weight in row.items()}
+    found = [float(by_metric.get(metric.casefold(), 0.0)) for metric in metrics]
+    total = math.fsum(found)
+    return [weight / total for weight in found] if total > 0 else None

@@ -1,0 +1,297 @@
+"""How good each system is, from many judge scores and few human ones: prediction-powered inference.
+
+A judge's mean over all outputs is precise and may be wrong; the mean of a few human scores is right and imprecise. The
+estimate is the human mean, corrected by how the judge's mean over all outputs departs from its mean over the labelled
+ones. The judge may be biased, on another scale or useless: the interval stays valid and is then merely no narrower.
+
+Sources: Angelopoulos et al. 2023, Prediction-powered inference (Science 382); Angelopoulos, Duchi and Zrnic 2023, PPI++
+(arXiv:2311.01453), for the weight of the judge. `ppi-python` has the same mean estimator, but brings numba and
+scikit-learn with it, and knows no documents.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from ..errors import LabelsError, OptionError
+from .correlation import Codes, Vector, id_codes, vector
+from .significance import holm
+
+__all__ = ["Estimates", "SystemDifference", "SystemEstimate", "estimate"]
+
+ALL = "all rows"
+#: With fewer labelled documents the interval is wide and hardly to be trusted.
+FEW_DOCUMENTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class SystemEstimate:
+    """What one system's outputs would get from people on average.
+
+    mean, low, high: the estimate and its interval, on people's scale; NaN with a `reason` where there is none. naive:
+    the judge's mean, as if it were people. human, human_low, human_high: from the labelled rows alone. effective: how
+    many labels alone would give so narrow an interval. rank_low, rank_high: ranks that the systems' differences leave
+    open, 1 is best; 0 without an interval. n_human, n_judge: rows with a human score, and with a judge's.
+    """
+
+    system: str
+    mean: float
+    low: float
+    high: float
+    naive: float
+    n_human: int
+    n_judge: int
+    human: float
+    human_low: float
+    human_high: float
+    effective: float
+    rank_low: int = 0
+    rank_high: int = 0
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in asdict(self).items() if name != "system"}
+
+
+@dataclass(frozen=True, slots=True)
+class SystemDifference:
+    """Mean of `a` less mean of `b`, with its interval. p: two-sided, after Holm over all pairs."""
+
+    a: str
+    b: str
+    difference: float
+    low: float
+    high: float
+    p: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return {name: _plain(value) for name, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """Systems from the best to the worst, and their differences. weight: how much the judge counts (lambda of PPI++;
+    0: not at all). documents: of all rows; labelled_documents: those with a human score."""
+
+    systems: tuple[SystemEstimate, ...]
+    differences: tuple[SystemDifference, ...]
+    weight: float
+    confidence: float
+    documents: int
+    labelled_documents: int
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "systems": {s.system: s.to_dict() for s in self.systems},
+            "differences": [d.to_dict() for d in self.differences],
+            "weight": _plain(self.weight),
+            "confidence": self.confidence,
+            "documents": self.documents,
+            "labelled_documents": self.labelled_documents,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """One system. spread: range of its human scores. human, judge: means over its labelled rows; naive: of the judge
+    over all. a, b: what each document adds to the error of the human mean, and of the judge's correction."""
+
+    rows: int
+    labels: int
+    clusters: int
+    spread: float
+    human: float
+    judge: float
+    naive: float
+    a: Vector
+    b: Vector
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no interval."""
+        if not self.labels:
+            return "no row has a human score"
+        if self.clusters < 2:
+            return "human scores of one document only: no interval"
+        return None if self.spread > 0 else "all human scores are equal: how far others may be from them is unknown"
+
+    def mean(self, weight: float) -> float:
+        return self.human + weight * (self.naive - self.judge) if self.labels else math.nan
+
+
+def estimate(
+    judge: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    systems: Iterable[Hashable] | None = None,
+    documents: Iterable[Hashable] | None = None,
+    confidence: float = 0.95,
+) -> Estimates:
+    """Means, differences and ranks of systems from all judge scores and a few human ones (PPI++ with power tuning).
+
+    judge: one score a row, on any scale, NaN where it failed (the system's mean takes its place). human: as many, NaN
+    for rows without a human score; the scored ones have to be a random part of the rows, best whole documents. systems:
+    of the rows; None: all are of one. documents: rows of one document are no independent evidence; None: each row is
+    one. The intervals speak of other documents drawn like these, by Student's t over labelled documents.
+
+    >>> estimate([1, 2, 3, 4, 1, 2, 3, 4], [2, 3, 4, 5] + [np.nan] * 4).systems[0].naive
+    2.5
+
+    Raises: LabelsError for scores that do not fit, or no human score at all.
+    """
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence is {confidence}; it lies between 0 and 1")
+    f, y = _vectors(judge, human)
+    doc = np.arange(len(f)) if documents is None else id_codes(documents, len(f), "documents")
+    names, sys = _systems(systems, len(f))
+    notes = []
+    if failed := int(np.isnan(f).sum()):
+        notes.append(f"the judge has no score for {failed} of {len(f)} rows; its mean for the system takes their place")
+    count = int(doc.max()) + 1
+    sums = [_sums(f[sys == s], y[sys == s], doc[sys == s], count) for s in range(len(names))]
+    # One weight for all systems: with a handful of labels each, a weight of its own would fit their noise.
+    size = sum(float(s.b @ s.b) for s in sums)
+    weight = sum(float(s.a @ s.b) for s in sums) / size if size > 0 else 0.0
+    labelled = len(np.unique(doc[~np.isnan(y)]))
+    if labelled < FEW_DOCUMENTS:
+        notes.append(f"only {labelled} documents have human scores: the intervals are wide, and approximate at best")
+    if (p := _chosen_by_score(f, y, sys)) < 0.01:
+        notes.append(
+            f"the rows that people scored have other judge scores than the rest (p {p:.2g}): if they were not drawn at "
+            "random, the estimates are off"
+        )
+    found = [_estimate(name, s, weight, confidence) for name, s in zip(names, sums, strict=True)]
+    differences = _differences(names, sums, weight, confidence)
+    ranked = _ranked(found, differences, 1 - confidence)
+    return Estimates(ranked, differences, weight, confidence, count, labelled, tuple(notes))
+
+
+def _vectors(judge: npt.ArrayLike, human: npt.ArrayLike) -> tuple[Vector, Vector]:
+    f, y = vector(judge, "judge", missing=True), vector(human, "human", missing=True)
+    if len(f) != len(y):
+        raise LabelsError(
+            f"the judge has {len(f)} scores and people {len(y)}; give one per row, NaN where there is none"
+        )
+    if np.isnan(y).all():
+        raise LabelsError("no row has a human score; without any, the judge cannot be checked")
+    if np.isnan(f).all():
+        raise LabelsError("no row has a judge's score")
+    return f, y
+
+
+def _systems(systems: Iterable[Hashable] | None, rows: int) -> tuple[list[str], Codes]:
+    if systems is None:
+        return [ALL], np.zeros(rows, dtype=np.intp)
+    given = list(systems)
+    code = id_codes(given, rows, "systems")
+    return [str(name) for name in dict.fromkeys(given)], code
+
+
+def _sums(f: Vector, y: Vector, doc: Codes, documents: int) -> _Sums:
+    scored, labelled = ~np.isnan(f), ~np.isnan(y)
+    naive = float(f[scored].mean()) if scored.any() else math.nan
+    f = np.where(scored, f, naive if scored.any() else 0.0)
+    n, rows = int(labelled.sum()), int(scored.sum())
+    a, b = np.zeros(documents), np.zeros(documents)
+    if not n:
+        return _Sums(rows, 0, 0, 0.0, math.nan, math.nan, naive, a, b)
+    centred, own = y[labelled] - y[labelled].mean(), f[labelled] - f[labelled].mean()
+    where = doc[labelled]
+    clusters, every = len(np.unique(where)), len(np.unique(doc))
+    small, large = (math.sqrt(k / (k - 1)) if k > 1 else 1.0 for k in (clusters, every))
+    a += small * np.bincount(where, centred, documents) / n
+    b += small * np.bincount(where, own, documents) / n - large * np.bincount(doc, f - f.mean(), documents) / len(f)
+    if n == len(f):
+        b[:] = 0.0
+    means = float(y[labelled].mean()), float(f[labelled].mean()), float(f.mean())
+    return _Sums(rows, n, clusters, float(np.ptp(y[labelled])), *means, a, b)
+
+
+def _half(errors: Vector, clusters: int, confidence: float) -> float:
+    """Half the width of an interval."""
+    return float(scipy.stats.t.ppf((1 + confidence) / 2, clusters - 1) * math.sqrt(float(errors @ errors)))
+
+
+def _estimate(name: str, s: _Sums, weight: float, confidence: float) -> SystemEstimate:
+    mean, errors = s.mean(weight), s.a - weight * s.b
+    half = alone = effective = math.nan
+    if s.reason is None:
+        half, alone = (_half(e, s.clusters, confidence) for e in (errors, s.a))
+        size = float(errors @ errors)
+        effective = s.labels * float(s.a @ s.a) / size if size > 0 else math.inf
+    return SystemEstimate(
+        name, mean, mean - half, mean + half, s.naive, s.labels, s.rows, s.human, s.human - alone, s.human + alone,
+        effective, reason=s.reason,
+    )  # fmt: skip
+
+
+def _differences(
+    names: Sequence[str], sums: Sequence[_Sums], weight: float, confidence: float
+) -> tuple[SystemDifference, ...]:
+    usable = [(name, s) for name, s in zip(names, sums, strict=True) if s.reason is None]
+    if len(usable) < 2:
+        return ()
+    one, other = np.triu_indices(len(usable), 1)
+    means = np.array([s.mean(weight) for _, s in usable])
+    clusters = np.array([s.clusters for _, s in usable])
+    # Errors of one document go together: what both systems found hard leaves the difference.
+    errors = np.stack([s.a - weight * s.b for _, s in usable])
+    common = errors @ errors.T
+    size = np.sqrt(np.maximum(common[one, one] + common[other, other] - 2 * common[one, other], 0.0))
+    gap, df = means[one] - means[other], np.minimum(clusters[one], clusters[other]) - 1
+    half = scipy.stats.t.ppf((1 + confidence) / 2, df) * size
+    raw = np.where(size > 0, 2 * scipy.stats.t.sf(np.abs(gap) / np.where(size > 0, size, 1.0), df), gap == 0)
+    columns = (values.tolist() for values in (gap, gap - half, gap + half, holm(raw)))
+    pairs = zip((usable[i][0] for i in one), (usable[j][0] for j in other), *columns, strict=True)
+    return tuple(SystemDifference(*pair) for pair in pairs)
+
+
+def _ranked(
+    found: Sequence[SystemEstimate], differences: Sequence[SystemDifference], alpha: float
+) -> tuple[SystemEstimate, ...]:
+    """Best first. A rank is left open by every system that is not certainly better or worse, at `alpha` for all pairs
+    together. Source: Mogstad et al. 2024, with Holm's correction in place of their simulated bound."""
+    better = dict.fromkeys((s.system for s in found), 0)
+    worse = dict(better)
+    for d in differences:
+        if d.p < alpha:
+            winner, loser = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
+            better[loser] += 1
+            worse[winner] += 1
+    count = sum(s.reason is None for s in found)
+    made = [
+        SystemEstimate(**asdict(s) | {"rank_low": 1 + better[s.system], "rank_high": count - worse[s.system]})
+        if s.reason is None
+        else s
+        for s in found
+    ]
+    return tuple(sorted(made, key=lambda s: (math.isnan(s.mean), -s.mean if not math.isnan(s.mean) else 0.0)))
+
+
+def _chosen_by_score(f: Vector, y: Vector, sys: Codes) -> float:
+    """p of the labelled rows having other judge scores than the rest, the systems' own means taken away."""
+    f = f.copy()
+    for s in np.unique(sys):
+        own = sys == s
+        if (~np.isnan(f[own])).any():
+            f[own] -= np.nanmean(f[own])
+    labelled, there = ~np.isnan(y), ~np.isnan(f)
+    one, rest = f[labelled & there], f[~labelled & there]
+    if min(len(one), len(rest)) < 5 or np.ptp(one) == 0 or np.ptp(rest) == 0:
+        return 1.0
+    return float(scipy.stats.ttest_ind(one, rest, equal_var=False).pvalue)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value

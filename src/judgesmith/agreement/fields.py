@@ -1,0 +1,51 @@
+"""How numbers and names are read from the examples and predictions of any DSPy program."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import OptionError
+
+#: A field's name, or a function of the example or prediction.
+Field = str | Callable[[Any], Any]
+
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?")
+
+
+def value_of(field: Field, thing: Any) -> Any:
+    """Raises OptionError for a field that is not there."""
+    if not isinstance(field, str):
+        return field(thing)
+    found = thing.get(field) if hasattr(thing, "get") else getattr(thing, field, None)
+    if found is None:
+        there = ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
+        raise OptionError(
+            f"there is no {field!r}; there are: {there}. Say what to read: score_of=, human_of=, group_of="
+        )
+    return found
+
+
+def number(field: Field, thing: Any, what: str = "predicted") -> float:
+    """A finite number; of a predicted text the only one in it, NaN where there is none. Raises OptionError for a human
+    score that is none."""
+    try:
+        said = value_of(field, thing)
+        found = said if not isinstance(said, str) else _only(said)
+        read = float(found)
+    except (TypeError, ValueError, AttributeError, KeyError):
+        read = math.nan
+    if what == "human" and not math.isfinite(read):
+        raise OptionError(f"the human score of a row is not a number: {str(thing)[:120]}")
+    return read if math.isfinite(read) else math.nan
+
+
+def _only(text: str) -> float:
+    found = {float(n) for n in _NUMBER.findall(text)}
+    return found.pop() if len(found) == 1 else math.nan
+
+
+def text_of(field: Field, thing: Any) -> str:
+    return str(value_of(field, thing))

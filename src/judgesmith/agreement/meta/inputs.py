@@ -1,0 +1,274 @@
+"""What a meta-evaluation computes from: checked vectors for each aspect, and the settings of its intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import model_validator
+
+from ...errors import LabelsError, OptionError
+from ...parts import Options, option
+from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
+from ..resampling import Method
+from ..significance import Swap
+
+Over = Literal["documents", "systems", "both"]
+LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
+Named = Literal[
+    "pearson", "spearman", "kendall", "kendall_c", "q", "accuracy", "accuracy_cross", "kappa", "auc",
+    "balanced-accuracy", "pairwise",
+]  # fmt: skip
+ComparedBy = Literal["pearson", "spearman", "kendall", "kendall_c", "q", "sum"]
+COEFFICIENTS: tuple[str, ...] = get_args(Named)
+#: Those of categories, of pass and fail, and of preferences: see `decided`.
+DECIDED = ("kappa", "auc", "balanced-accuracy", "pairwise")
+AVERAGE = "average"
+LEAST_ROWS = 4  # fewer rows have no agreement worth a number
+MANY = 20_000  # units (rows, documents) above which batches of documents take the place of resamples
+
+Scores = npt.ArrayLike | Mapping[str, npt.ArrayLike]
+
+
+@dataclass(frozen=True)
+class Aspect:
+    """The rows that people scored for one aspect, and all judges' scores of them. kind: of human ratings, and levels:
+    those of their categories. decided: the number of each row's category, from 0, by judges that have categories.
+    """
+
+    name: str
+    y: Vector
+    x: dict[str, Vector]
+    rows: npt.NDArray[np.bool_]  # of all rows
+    doc: Codes | None
+    sys: Codes | None
+    kind: str = "score"
+    levels: tuple[float, ...] = ()
+    decided: Mapping[str, Vector] = field(default_factory=dict)
+
+    @property
+    def units(self) -> Codes:
+        return np.arange(len(self.y)) if self.doc is None else self.doc
+
+    def repeated(self) -> bool:
+        """Do rows share a document?"""
+        return self.doc is not None and len(np.unique(self.doc)) < len(self.doc)
+
+    def only(self, rows: npt.NDArray[np.bool_]) -> Units:
+        """The documents and systems of some of the rows, numbered without gaps."""
+        doc = np.unique(self.units[rows], return_inverse=True)[1]
+        sys = None if self.sys is None else np.unique(self.sys[rows], return_inverse=True)[1]
+        return Units(doc, sys)
+
+
+@dataclass(frozen=True)
+class Units:
+    """What can be drawn again: for each row its document and its system, each numbered from 0 without gaps."""
+
+    doc: Codes
+    sys: Codes | None
+
+    @property
+    def rows(self) -> int:
+        return len(self.doc)
+
+    @property
+    def documents(self) -> int:
+        return int(self.doc.max(initial=-1)) + 1
+
+    @property
+    def systems(self) -> int:
+        return 0 if self.sys is None else int(self.sys.max(initial=-1)) + 1
+
+
+class EvaluationOptions(Options):
+    """How judges are measured against people: levels, coefficients, intervals and tests."""
+
+    levels: tuple[Level, ...] | None = option(
+        None, "pooled, sample (if documents repeat), system (if there are 3 or more); none: all that the rows allow."
+    )
+    coefficients: tuple[Named, ...] = option(
+        PARTS,
+        "kendall is tau-b; q the sum of the first three; accuracy counts ties (acc_eq) with epsilon chosen on the same "
+        "rows, accuracy_cross with epsilon chosen on other documents. kappa, auc, balanced-accuracy and pairwise are "
+        "added where people gave categories, pass or fail, or preferences.",
+    )
+    threshold: float | None = option(
+        None,
+        "Also precision, recall and kappa of accepting outputs with at least this score, on the human ratings' scale.",
+    )
+    rounds: int = option(1000, "Rounds of bootstrap and permutation; 0: values alone.", ge=0)
+    confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
+    seed: int = option(0, "Decides the resamples.")
+    interval: Method = option("fisher", "How limits come from the resamples.")
+    over: Over = option("documents", "What the bootstrap draws again; systems, or both, to speak of other systems.")
+    compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
+    compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
+    swap: Swap | None = option(None, "What the permutation test swaps; none: documents, or systems if drawn.")
+    sizes: tuple[int, ...] = option(
+        (25, 50, 100, 200, 400, 800), "Numbers of documents for which the width of the interval is estimated."
+    )
+
+    @model_validator(mode="after")
+    def _bca_of_documents(self) -> Self:
+        if self.over != "documents" and self.interval == "bca":
+            raise ValueError('the BCa interval needs over="documents"; take "fisher" or "percentile" for systems')
+        return self
+
+    @property
+    def by(self) -> str:
+        return "q" if self.compare_by == "sum" else self.compare_by
+
+    @property
+    def reported(self) -> list[str]:
+        """The coefficients. acc*_eq flatters a judge by an epsilon chosen on the rows that it is reported on: it never
+        stands alone."""
+        asked = self.coefficients
+        return list(dict.fromkeys(n for name in asked for n in (name, *(["accuracy_cross"] * (name == "accuracy")))))
+
+
+How = EvaluationOptions  # short, for the signatures beside
+
+
+def aspects_of(
+    judges: Mapping[str, Scores],
+    people: Mapping[str, npt.ArrayLike],
+    documents: Iterable[Hashable] | None,
+    systems: Iterable[Hashable] | None,
+    notes: list[str],
+) -> list[Aspect]:
+    everything = {name: scores_of(f"human score {name!r}", values) for name, values in people.items()}
+    rows = len(next(iter(everything.values())))
+    doc = None if documents is None else id_codes(documents, rows, "documents")
+    sys = None if systems is None else id_codes(systems, rows, "systems")
+    found = []
+    for name, y in everything.items():
+        labelled = ~np.isnan(y)
+        _scorable(name, y[labelled], rows)
+        if not labelled.all():
+            notes.append(f"{name}: {int((~labelled).sum())} of {rows} rows have no human score and are left out")
+        x = {}
+        for judge, scores in judges.items():
+            given = scores.get(name) if isinstance(scores, Mapping) else scores
+            if given is None:
+                continue
+            values = scores_of(f"judge {judge!r}", given)
+            if len(values) != len(y):
+                raise LabelsError(f"judge {judge!r} has {len(values)} scores for {len(y)} rows; give one per row")
+            x[judge] = values[labelled]
+        found.append(
+            Aspect(
+                name,
+                y[labelled],
+                x,
+                labelled,
+                None if doc is None else doc[labelled],
+                None if sys is None else sys[labelled],
+            )
+        )
+    for judge in judges:
+        if not any(judge in aspect.x for aspect in found):
+            raise OptionError(f"judge {judge!r} has no scores for {', '.join(people)}")
+    return found
+
+
+def scores_of(what: str, values: npt.ArrayLike) -> Vector:
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise LabelsError(f"{what}: expected one number per row ({error})") from None
+    if array.ndim != 1:
+        raise LabelsError(f"{what}: expected one number per row, got an array of shape {array.shape}")
+    wrong = np.abs(array) > LARGEST
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise LabelsError(f"{what}: row {row + 1} is {array[row]:g}, not a score; correct it, or leave it empty")
+    return array
+
+
+def _scorable(name: str, y: Vector, rows: int) -> None:
+    if not len(y):
+        raise LabelsError(f"human score {name!r}: all {rows} values are missing; there is nothing to agree with")
+    if len(y) < LEAST_ROWS:
+        raise LabelsError(
+            f"human score {name!r}: {len(y)} rows have one; at least {LEAST_ROWS} are needed, 50 for a useful interval"
+        )
+    if flat(y[None])[0]:
+        raise LabelsError(
+            f"human score {name!r}: all {len(y)} values are {y[0]:g}, so there is nothing to agree with; "
+            "add rows with other scores"
+        )
+
+
+def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: list[str]) -> tuple[Level, ...]:
+    first = aspects[0]
+    repeated = first.repeated()
+    systems = 0 if first.sys is None else len(np.unique(first.sys))
+    if asked:
+        if "sample" in asked and not repeated:
+            raise OptionError(
+                "level sample correlates within documents, but "
+                + ("there are no document ids" if first.doc is None else "every document has one row")
+                + "; give a doc_id that the systems' outputs share, or take level pooled"
+            )
+        if "sample" in asked and first.doc is not None and len(np.unique(first.doc)) < 2:
+            notes.append("there is one document only: the sample level rests on it alone and has no interval")
+        if "system" in asked and systems < 3:
+            raise OptionError(
+                f"level system correlates the systems' means, but there {'is' if systems == 1 else 'are'} {systems} "
+                f"system{'' if systems == 1 else 's'}; at least 3 are needed"
+            )
+        return tuple(dict.fromkeys(asked))
+    if first.doc is not None and len(np.unique(first.doc)) < 2:
+        notes.append("there is one document only: documents cannot be resampled, so nothing here has an interval")
+    found: list[Level] = ["pooled"]
+    if repeated:
+        found.append("sample")
+    if systems >= 3:
+        found.append("system")
+    return tuple(found)
+
+
+def several(aspects: Sequence[Aspect]) -> bool:
+    return any(aspect.sys is not None and len(np.unique(aspect.sys)) > 2 for aspect in aspects)
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What may be known beside the scores.
+
+    uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
+    kinds, categories: {aspect: kind of human ratings, scores of their categories}. decided: {judge: number of each
+    row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output. positions:
+    where each was shown, None where unknown, for effects of the order.
+    """
+
+    uncalibrated: Mapping[str, Scores] = field(default_factory=dict)
+    ratings: Mapping[str, npt.ArrayLike] = field(default_factory=dict)
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    categories: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    decided: Mapping[str, Scores] = field(default_factory=dict)
+    lengths: npt.ArrayLike | None = None
+    positions: Iterable[Hashable] | None = None
+
+
+def with_kinds(aspects: Sequence[Aspect], beside: Beside) -> list[Aspect]:
+    """The aspects with what is known of the kind of human ratings and of judges' own categories."""
+    found = []
+    for aspect in aspects:
+        decided = {}
+        for judge, given in beside.decided.items():
+            places = given.get(aspect.name) if isinstance(given, Mapping) else given
+            if places is not None and judge in aspect.x:
+                decided[judge] = scores_of(f"categories of judge {judge!r}", places)[aspect.rows]
+        kind, levels = beside.kinds.get(aspect.name, "score"), tuple(beside.categories.get(aspect.name, ()))
+        found.append(replace(aspect, kind=kind, levels=levels, decided=decided))
+    return found
+
+
+def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:
+    found = scale.get(aspect) if isinstance(scale, Mapping) else scale
+    return None if found is None else (float(found[0]), float(found[1]))

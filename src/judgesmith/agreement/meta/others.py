@@ -1,0 +1,245 @@
+"""Agreement that a correlation cannot see: on the scale, on decisions, about length and order, in systems' ranks."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import OptionError
+from ..correlation import Coefficient, Level, Vector
+from ..order_effects import first_preference, order_effect
+from ..resampling import Measure, width_against_n
+from ..scale import calibration_curve, decisions, length_bias, rank_systems, scale_agreement
+from .inputs import MANY, Aspect, How, Scores, scores_of
+
+
+def _stages(
+    judges: Mapping[str, Scores], before: Mapping[str, Scores], aspect: Aspect
+) -> list[tuple[str, str, Vector]]:
+    found = []
+    for judge in judges:
+        if judge in aspect.x:
+            found.append((judge, "", aspect.x[judge]))
+            raw = before.get(judge)
+            raw = raw.get(aspect.name) if isinstance(raw, Mapping) else raw
+            if raw is not None:
+                found.append((judge, "uncalibrated", scores_of(f"judge {judge!r}", raw)[aspect.rows]))
+    return found
+
+
+def _off_scale(
+    judge: str, x: Vector, limits: tuple[float, float] | None, on_scale: Collection[str] | None
+) -> str | None:
+    if on_scale is not None and judge not in on_scale:
+        return "not known to score on the human ratings' scale"
+    x = x[~np.isnan(x)]
+    if not len(x):
+        return "no row has a prediction"
+    if limits is None:
+        return "the scale of human ratings is not known"
+    low, high = limits
+    slack = 1e-9 * max(abs(low), abs(high))
+    if x.min() < low - slack or x.max() > high + slack:
+        return f"scores from {x.min():.4g} to {x.max():.4g} are not on the human ratings' scale {low:g}..{high:g}"
+    return None
+
+
+def _flatten(found: Any, names: Sequence[str]) -> dict[str, float]:
+    row: dict[str, float] = {}
+    for name in names:
+        estimate = getattr(found, name)
+        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    return row
+
+
+def scales(
+    judges: Mapping[str, Scores],
+    before: Mapping[str, Scores],
+    aspects: Sequence[Aspect],
+    limits: Mapping[str, tuple[float, float] | None],
+    on_scale: Collection[str] | None,
+    how: How,
+) -> list[dict[str, Any]]:
+    rows = []
+    for aspect in aspects:
+        for judge, stage, x in _stages(judges, before, aspect):
+            row: dict[str, Any] = {"judge": judge, "aspect": aspect.name, "stage": stage}
+            reason = _off_scale(judge, x, limits[aspect.name], on_scale)
+            if reason is None:
+                found = scale_agreement(
+                    x, aspect.y, documents=aspect.units, rounds=_rounds(aspect, how), confidence=how.confidence,
+                    seed=how.seed,
+                )  # fmt: skip
+                row |= _flatten(found, ("mae", "bias", "rmse")) | {"n": found.n, "failed": found.failed}
+            else:
+                row |= {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
+            rows.append(row)
+    return rows
+
+
+def _rounds(aspect: Aspect, how: How) -> int:
+    return how.rounds if len(aspect.y) <= MANY else min(how.rounds, 200)
+
+
+def calibrations(
+    judges: Mapping[str, Scores],
+    before: Mapping[str, Scores],
+    aspects: Sequence[Aspect],
+    on_scale: Collection[str] | None,
+) -> list[dict[str, Any]]:
+    return [
+        {"judge": judge, "aspect": aspect.name, "stage": stage, "bin": number} | dataclasses.asdict(part)
+        for aspect in aspects
+        for judge, stage, x in _stages(judges, before, aspect)
+        if on_scale is None or judge in on_scale
+        for number, part in enumerate(calibration_curve(x, aspect.y))
+    ]
+
+
+def assumed_on_scale(rows: Sequence[Mapping[str, Any]], on_scale: Collection[str] | None) -> list[str]:
+    """The note that names the judges whose scale was not given."""
+    names = dict.fromkeys(str(row["judge"]) for row in rows if on_scale is None and row.get("reason") is None)
+    if not names:
+        return []
+    return [
+        f"taken to be on the human ratings' scale, since their scores lie inside it: {', '.join(names)}; the error "
+        "on the scale is meaningless for a metric with a scale of its own"
+    ]
+
+
+def threshold_decisions(
+    judges: Mapping[str, Scores],
+    aspects: Sequence[Aspect],
+    limits: Mapping[str, tuple[float, float] | None],
+    on_scale: Collection[str] | None,
+    how: How,
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    threshold = how.threshold
+    if threshold is None:
+        return rows
+    for aspect in aspects:
+        for judge, _, x in _stages(judges, {}, aspect):
+            row: dict[str, Any] = {"judge": judge, "aspect": aspect.name, "threshold": threshold}
+            reason = _off_scale(judge, x, limits[aspect.name], on_scale)
+            if reason is None:
+                found = decisions(
+                    x, aspect.y, threshold=threshold, documents=aspect.units, rounds=_rounds(aspect, how),
+                    confidence=how.confidence, seed=how.seed,
+                )  # fmt: skip
+                row |= _flatten(found, ("precision", "recall", "accuracy", "kappa"))
+                row |= {"accepted": found.accepted, "n": found.n, "failed": found.failed}
+            else:
+                row |= {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
+            rows.append(row)
+    return rows
+
+
+def length_biases(
+    judges: Mapping[str, Scores], aspects: Sequence[Aspect], lengths: npt.ArrayLike | None
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    if lengths is None:
+        return rows
+    every = scores_of("lengths", lengths)
+    for aspect in aspects:
+        for judge, _, x in _stages(judges, {}, aspect):
+            found = length_bias(x, aspect.y, every[aspect.rows])
+            rows.append(
+                {
+                    "judge": judge,
+                    "aspect": aspect.name,
+                    "judge_length": found.judge,
+                    "human_length": found.human,
+                    "bias": found.bias,
+                    "agreement": found.agreement,
+                    "n": found.n,
+                    "failed": found.failed,
+                }
+            )
+    return rows
+
+
+def order_effects(
+    judges: Mapping[str, Scores],
+    aspects: Sequence[Aspect],
+    positions: Iterable[Hashable] | None,
+    how: How,
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    if positions is None:
+        return rows
+    every = list(positions)
+    for aspect in aspects:
+        if len(every) != len(aspect.rows):
+            raise OptionError(f"positions has {len(every)} entries for {len(aspect.rows)} rows; give one per row")
+        here = [position for position, there in zip(every, aspect.rows, strict=True) if there]
+        for judge, _, x in _stages(judges, {}, aspect):
+            shared = {"judge": judge, "aspect": aspect.name}
+            rows += [shared | row for row in _by_position(x, aspect, here, how)]
+            preferred = None
+            if aspect.doc is not None:
+                preferred = first_preference(x, aspect.y, here, aspect.doc, confidence=how.confidence)
+            if preferred is not None:
+                won = preferred.judge
+                rows.append(
+                    shared
+                    | {"measure": "preference", "position": preferred.first, "n": preferred.n, "value": won.value}
+                    | {"low": won.low, "high": won.high, "p": preferred.p, "people": preferred.human.value}
+                    | {"p_people": preferred.p_people, "ties": preferred.ties}
+                )
+    return rows
+
+
+def _by_position(x: Vector, aspect: Aspect, positions: Sequence[Hashable], how: How) -> list[dict[str, Any]]:
+    found = order_effect(
+        x, aspect.y, positions, documents=aspect.doc, systems=aspect.sys, rounds=_rounds(aspect, how),
+        confidence=how.confidence, seed=how.seed,
+    )  # fmt: skip
+    shared = {"measure": "difference", "p": found.p, "reason": found.reason}
+    if not found.positions:
+        return [shared | {"position": "", "n": found.n}]
+    return [
+        shared
+        | {"position": effect.position, "n": effect.n, "people": effect.human, "value": effect.difference.value}
+        | {"low": effect.difference.low, "high": effect.difference.high}
+        for effect in found.positions
+    ]
+
+
+def system_ranks(
+    judges: Mapping[str, Scores], aspects: Sequence[Aspect], systems: Iterable[Hashable] | None
+) -> list[dict[str, Any]]:
+    if systems is None:
+        return []
+    names = np.array([str(s) for s in systems], dtype=object)
+    return [
+        {"aspect": aspect.name, "judge": judge} | dataclasses.asdict(place)
+        for aspect in aspects
+        for judge, _, x in _stages(judges, {}, aspect)
+        for place in rank_systems(x, aspect.y, names[aspect.rows])
+    ]
+
+
+def interval_widths(judge: str, aspects: Sequence[Aspect], level: Level, how: How) -> list[dict[str, Any]]:
+    """Of the first judge at the first level: what more labels would buy."""
+    rows: list[dict[str, Any]] = []
+    coefficient = cast(Coefficient, "sum" if how.by == "q" else how.by)
+    for aspect in aspects:
+        if not how.rounds or judge not in aspect.x or len(aspect.y) > MANY:
+            continue
+        found = width_against_n(
+            aspect.x[judge],
+            Measure(aspect.y, documents=aspect.units, systems=aspect.sys, level=level, coefficient=coefficient),
+            sizes=how.sizes,
+            rounds=min(how.rounds, 500),
+            confidence=how.confidence,
+            seed=how.seed,
+        )
+        shared = {"judge": judge, "aspect": aspect.name, "level": level, "coefficient": how.by}
+        rows += [shared | dataclasses.asdict(width) for width in found]
+    return rows

@@ -1,0 +1,343 @@
+"""What a search maximises, one objective for each kind of labels: Q for scores, quadratic-weighted kappa for ordered
+categories, AUC or balanced accuracy for pass and fail, pairwise accuracy for preferences.
+
+An objective is a part: it declares its name, what it is, its paper, the kinds of labels that it fits and those that it
+is taken for unasked. All are measured over a whole set of rows, with failed rows imputed (as in `CorrelationSum`) and
+counted; a judge that says the same of every row comes out at chance, with a reason, and cannot be chosen.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from ..errors import OptionError
+from ..parts import Registry
+from .correlation import Codes, CorrelationSum, Level, Vector, flat, id_codes, impute
+from .correlation import Objective as Correlated
+from .decisions import (
+    auc,
+    auc_when_drawn,
+    balanced_accuracy,
+    balanced_when_drawn,
+    kappa_when_drawn,
+    nearest_places,
+    ordered_pairs,
+    pairwise_when_drawn,
+    places_by_rank,
+    weighted_kappa,
+)
+from .resampling import Agreement, Measure, Statistic
+
+objectives: Registry[type[Objective]] = Registry(
+    "objective", packages=("judgesmith.agreement.objectives",), group="judgesmith.objectives"
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Human ratings of some rows: scores in percent, and the document, group (documents that belong together) and
+    system of each row; systems None where a row has none."""
+
+    human: Vector
+    documents: Sequence[str]
+    groups: Sequence[str]
+    systems: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """An objective's value for one judge. n: what it rests on (rows; of pairwise accuracy, pairs), imputed ones
+    included. failed: rows without a score. reason: why it is undefined; `value` is then that of chance."""
+
+    value: float
+    n: int
+    failed: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Objective(ABC):
+    """Something to maximise. Values lie in chance ± reach; `chance` is what a judge that knows nothing reaches.
+
+    kinds: of labels that it is taken for where none is asked for; fits: those that it can be measured on.
+    level: that Q is measured at (Q is reported with every objective). levels: people's categories in percent, worst
+    first; by default the different scores in the rows.
+    """
+
+    name: ClassVar[str] = ""
+    label: ClassVar[str] = ""
+    about: ClassVar[str] = ""
+    paper: ClassVar[str] = ""
+    kinds: ClassVar[tuple[str, ...]] = ()
+    fits: ClassVar[tuple[str, ...]] = ()
+    chance: ClassVar[float] = 0.0
+    reach: ClassVar[float] = 1.0
+
+    level: Level = "pooled"
+    levels: tuple[float, ...] = ()
+
+    @property
+    def worst(self) -> float:
+        return self.chance - self.reach
+
+    @property
+    def within(self) -> bool:
+        """Whether rows are compared within documents only."""
+        return False
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether any rows together can be measured; else whole documents (groups) are what it is made of."""
+        return not self.within
+
+    def units(self, rows: Rows) -> Sequence[str]:
+        """What intervals and tests resample, one name per row."""
+        return rows.documents if self.within else rows.groups
+
+    @abstractmethod
+    def reached(self, percents: Vector, rows: Rows) -> Reached:
+        """The value for these scores; NaN is a row on which the judge failed."""
+
+    @abstractmethod
+    def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
+        """The values of one or more judges as functions of how often each unit is drawn."""
+
+    def q(self, percents: Vector, rows: Rows) -> Correlated:
+        return CorrelationSum(self.level)(percents, rows.human, rows.documents, rows.systems)
+
+    def signature(self, found: Reached, low: float, high: float, seed: int) -> str:
+        """One line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`."""
+        where = f"{self.name}|{'sample' if self.within else 'pooled'}"
+        return (
+            f"{self.label}={found.value:.2f} [{low:.2f}, {high:.2f}] {where}|n:{found.n}|failed:{found.failed}"
+            f"|seed:{seed}"
+        )
+
+
+@objectives.register
+class Q(Objective):
+    """Pearson + Spearman + Kendall tau-b at a level, in [-3, 3]: see `CorrelationSum`."""
+
+    name = "q"
+    label = "Q"
+    about = "Pearson + Spearman + Kendall tau-b"
+    paper = "Active-Critic, eq. 3"
+    kinds = ("score",)
+    fits = ("score", "category", "binary", "preference")
+    reach = 3.0
+
+    @property
+    def within(self) -> bool:
+        return self.level == "sample"
+
+    @property
+    def of_rows(self) -> bool:
+        return self.level == "pooled"
+
+    def reached(self, percents: Vector, rows: Rows) -> Reached:
+        found = self.q(percents, rows)
+        return Reached(found.q, found.n, found.failed, found.reason)
+
+    def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
+        return Agreement.of(
+            predictions, Measure(rows.human, documents=self.units(rows), systems=rows.systems, level=self.level)
+        )
+
+    def signature(self, found: Reached, low: float, high: float, seed: int) -> str:
+        return (
+            f"Q={found.value:.2f} [{low:.2f}, {high:.2f}] r+rho+tau|{self.level}|n:{found.n}|failed:{found.failed}"
+            f"|seed:{seed}"
+        )
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """One judge's scores as an objective sees them: failures imputed, and people's categories from 0."""
+
+    x: Vector
+    human: Codes
+    categories: int
+
+    @cached_property
+    def decided(self) -> Codes:
+        return places_by_rank(self.x, self.human, self.categories)
+
+
+class _OfRows(Objective):
+    """What the objectives that are no sum of correlations have in common."""
+
+    def reached(self, percents: Vector, rows: Rows) -> Reached:
+        failed = int(np.isnan(percents).sum())
+        if failed == len(percents):
+            return Reached(self.chance, 0, failed, f"all {failed} rows failed" if failed else "no rows")
+        doc = id_codes(rows.documents, len(percents), "documents") if self.within else None
+        x = impute(np.asarray(percents, float), doc)
+        value, n = self._value(x, rows)
+        if math.isnan(value):
+            return Reached(self.chance, n, failed, self._undefined())
+        constant = bool(flat(x[None])[0])
+        return Reached(value, n, failed, "the predictions are constant" if constant else None)
+
+    def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
+        units = id_codes(self.units(rows), len(rows.human), "groups")
+        found = [self.reached(p, rows) for p in predictions]
+        values, count = [f.value for f in found], int(units.max(initial=-1)) + 1
+        reason = next((f.reason for f in found if f.reason), None)
+        if reason is None and count < 2:
+            reason = "one document cannot be resampled"
+        doc = id_codes(rows.documents, len(rows.human), "documents") if self.within else None
+        statistics = (
+            [] if reason else [self._statistic(impute(np.asarray(p, float), doc), rows, units) for p in predictions]
+        )
+        return Agreement(statistics, values, count, len(rows.human), True, reason, (self.chance, self.reach))
+
+    @abstractmethod
+    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
+        """The value (NaN where undefined) and what it rests on."""
+
+    @abstractmethod
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic: ...
+
+    @abstractmethod
+    def _undefined(self) -> str:
+        """Why there is no value."""
+
+
+class _OfDecisions(_OfRows):
+    def _seen(self, x: Vector, rows: Rows) -> _Seen:
+        levels = self.levels or tuple(np.unique(rows.human).tolist())
+        return _Seen(x, nearest_places(rows.human, levels), len(levels))
+
+    def _undefined(self) -> str:
+        return "people put all rows into one category"
+
+
+@objectives.register
+class Kappa(_OfDecisions):
+    """Quadratic-weighted kappa between people's categories and those that a judge's ranking gives.
+
+    Cut points that are fitted to the very rows they are judged on flatter a judge, more the more categories and the
+    fewer rows there are. So no cut is fitted: as many rows (by rank) fall into each category as people put there, equal
+    scores together. A row's own label has a part in that only by how often its category occurs, which no reordering of
+    labels changes: for scores that know nothing the expected kappa is exactly 0. Cut points that were fitted to other
+    folds are as fair, but differ from fold to fold: in a simulation they chose worse judges with 40 and with 100 labels
+    (`experiments/bench/objectives.py`). Resamples keep the cuts.
+    """
+
+    name = "kappa"
+    label = "kappa by rank"
+    about = "quadratic-weighted kappa, as many rows in each category as people put there"
+    paper = "Cohen 1968"
+    kinds = ("category",)
+    fits = ("category", "binary")
+
+    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
+        seen = self._seen(x, rows)
+        if len(np.unique(seen.human)) < 2:
+            return math.nan, len(x)
+        return weighted_kappa(seen.decided, seen.human, seen.categories), len(x)
+
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+        seen = self._seen(x, rows)
+        return kappa_when_drawn(seen.decided, seen.human, units)
+
+
+@objectives.register
+class AUC(_OfDecisions):
+    """The probability that an output that people passed scores higher than one that they failed; no threshold."""
+
+    name = "auc"
+    label = "AUC"
+    about = "how surely a passed output scores above a failed one (area under the ROC curve)"
+    paper = "Hanley & McNeil 1982"
+    kinds = ("binary",)
+    fits = ("binary",)
+    chance = reach = 0.5
+
+    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
+        return auc(x, self._seen(x, rows).human), len(x)
+
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+        return auc_when_drawn(x, self._seen(x, rows).human, units)
+
+
+@objectives.register
+class BalancedAccuracy(_OfDecisions):
+    """The mean of the shares of passed and of failed outputs that are decided as people did.
+
+    As many rows pass (by rank) as people passed, so that no threshold is fitted to the rows that it is judged on: see
+    `Kappa`. A judge that does not look at the text comes out at 0.5.
+    """
+
+    name = "balanced-accuracy"
+    label = "balanced accuracy by rank"
+    about = "balanced accuracy, as many rows passed as people passed"
+    paper = "Brodersen et al. 2010"
+    fits = ("binary",)
+    chance = reach = 0.5
+
+    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
+        seen = self._seen(x, rows)
+        return balanced_accuracy(seen.decided, seen.human), len(x)
+
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+        seen = self._seen(x, rows)
+        return balanced_when_drawn(seen.decided, seen.human, units)
+
+
+@objectives.register
+class PairwiseAccuracy(_OfRows):
+    """Of the pairs of one document's outputs that people did not hold for equal, the share that the judge orders as
+    they did; equal scores count half.
+
+    The likelihood of a Bradley-Terry model would be the other natural form. It weighs a pair by how far apart the
+    judge's scores are, on a scale that has to be fitted first; what a search compares is the order alone, which every
+    rising map of the scores leaves as it is.
+    """
+
+    name = "pairwise"
+    label = "pairwise accuracy"
+    about = "share of a document's pairs of outputs that are ordered as people ordered them"
+    kinds = ("preference",)
+    fits = ("score", "category", "binary", "preference")
+    chance = reach = 0.5
+
+    @property
+    def within(self) -> bool:
+        return True
+
+    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
+        _, right, pairs = ordered_pairs(x, rows.human, rows.documents)
+        total = float(pairs.sum())
+        return (float(right.sum()) / total if total else math.nan), int(total)
+
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+        return pairwise_when_drawn(x, rows.human, rows.documents)
+
+    def _undefined(self) -> str:
+        return "no document has two outputs of which people preferred one"
+
+
+def chosen_objective(kind: str, name: str | None, level: Level = "pooled", levels: Sequence[float] = ()) -> Objective:
+    """The objective of that name, or the one that the kind of labels has. levels: people's categories in percent.
+
+    Raises OptionError for an unknown name, and for one that does not fit the kind.
+    """
+    parts = objectives.parts()
+    if name is None:
+        return next(part for part in parts.values() if kind in part.kinds)(level, tuple(levels))
+    part = objectives.get(name)
+    if kind not in part.fits:
+        others = ", ".join(n for n, other in parts.items() if kind in other.fits)
+        raise OptionError(
+            f"--objective {name} is for labels of kind {' or '.join(part.fits)}, and these are of kind {kind}: take "
+            f"{others}, or say with --kind what they are"
+        )
+    return part(level, tuple(levels))

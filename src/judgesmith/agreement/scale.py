@@ -1,0 +1,301 @@
+"""Agreement that a correlation cannot see: on the scale itself, on decisions at a threshold, in the order of systems,
+and how much of a judge's score is only the length of the text.
+
+`predicted` and `human` as in `correlation`: one score per row, NaN in `predicted` where the judge failed. Intervals are
+percentile bootstraps over documents.
+"""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from ..errors import OptionError
+from .correlation import Codes, Vector, id_codes, pair, rowwise, system_means, vector
+
+_CELLS = 1_000_000  # draws held at a time
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval; low and high are NaN where none was asked for or none is defined."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+@dataclass(frozen=True)
+class ScaleAgreement:
+    """How far the numbers themselves are from people's, in points of the scale.
+
+    mae: mean absolute error, 0 is best. bias: mean of predicted less human; above 0 the judge is lenient. rmse: root
+    of the mean squared error. n: rows with a prediction, failed: without. All NaN, with a `reason`, where n is 0.
+    """
+
+    mae: Estimate
+    bias: Estimate
+    rmse: Estimate
+    n: int
+    failed: int
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class CalibrationBin:
+    """Rows whose predictions lie in low..high: their number, mean prediction and mean human score."""
+
+    low: float
+    high: float
+    n: int
+    predicted: float
+    human: float
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Accept or reject at a threshold: a row is accepted if its score is at least `threshold`.
+
+    precision, recall: of the judge's acceptances against people's, in [0, 1]; NaN where nothing was accepted.
+    accuracy: share decided alike. kappa: Cohen's, 0 = as by chance; NaN where both sides decide all rows one way.
+    accepted: by people. n: rows with a prediction.
+    """
+
+    threshold: float
+    precision: Estimate
+    recall: Estimate
+    accuracy: Estimate
+    kappa: Estimate
+    accepted: int
+    n: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class LengthBias:
+    """Spearman correlations with the length of the output, in [-1, 1], NaN where undefined.
+
+    judge, human: of the scores with the length. bias: of the judge's score with the length, given the human score (what
+    people's taste for length does not explain). agreement: of the judge with people, given the length.
+    """
+
+    judge: float
+    human: float
+    bias: float
+    agreement: float
+    n: int
+    failed: int
+
+
+@dataclass(frozen=True)
+class SystemRank:
+    """A system's mean scores and places (1 is best, ties share the mean place) with judge and people."""
+
+    system: str
+    rows: int
+    human: float
+    human_rank: float
+    predicted: float
+    predicted_rank: float
+
+
+# On the scale --------------------------------------------------------------------------------------------------------
+
+
+def scale_agreement(
+    predicted: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    documents: Iterable[Hashable] | None = None,
+    rounds: int = 0,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> ScaleAgreement:
+    """Mean absolute error, bias and root mean squared error; intervals if rounds > 0. Raises OptionError."""
+    x, y, doc, failed = _usable(predicted, human, documents)
+    if not len(x):
+        none = Estimate(np.nan)
+        return ScaleAgreement(none, none, none, 0, failed, "no row has a prediction")
+    gap = x - y
+    sums = sums_by_document(np.stack([np.abs(gap), gap, gap**2, np.ones(len(gap))], axis=1), doc)
+
+    def means(totals: Vector) -> Vector:
+        mae, bias, square = (totals[:, i] / totals[:, 3] for i in range(3))
+        return np.stack([mae, bias, np.sqrt(np.maximum(square, 0.0))], axis=1)
+
+    mae, bias, rmse = estimates_of(sums, means, rounds, confidence, seed)
+    return ScaleAgreement(mae, bias, rmse, len(x), failed)
+
+
+def calibration_curve(predicted: npt.ArrayLike, human: npt.ArrayLike, *, bins: int = 10) -> tuple[CalibrationBin, ...]:
+    """Mean human score where the judge gives much or little: bins of about equally many rows, equal predictions never
+    parted, so there are fewer bins than asked where predictions repeat. Empty without predictions."""
+    if bins < 1:
+        raise OptionError(f"bins is {bins}; ask for 1 or more")
+    x, y, _, _ = _usable(predicted, human, None)
+    if not len(x):
+        return ()
+    values, code, counts = np.unique(x, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - counts / 2  # place of each distinct value among the rows
+    bin_of = np.minimum((middle * bins / len(x)).astype(np.intp), bins - 1)
+    curve = []
+    for number in np.unique(bin_of):
+        rows = bin_of[code] == number
+        inside = values[bin_of == number]
+        curve.append(
+            CalibrationBin(
+                float(inside[0]), float(inside[-1]), int(rows.sum()), float(x[rows].mean()), float(y[rows].mean())
+            )
+        )
+    return tuple(curve)
+
+
+# Decisions -----------------------------------------------------------------------------------------------------------
+
+
+def decisions(
+    predicted: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    threshold: float,
+    predicted_threshold: float | None = None,
+    documents: Iterable[Hashable] | None = None,
+    rounds: int = 0,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Decisions:
+    """Precision, recall, accuracy and Cohen's kappa of accepting what scores at least `threshold`.
+
+    predicted_threshold: the judge's own, where it does not score on people's scale; None takes `threshold`.
+    Raises OptionError for a threshold that is not a number. Source of kappa: Cohen 1960.
+    """
+    own = threshold if predicted_threshold is None else predicted_threshold
+    if not (np.isfinite(threshold) and np.isfinite(own)):
+        raise OptionError(f"threshold is {threshold if not np.isfinite(threshold) else own}; it is a score")
+    x, y, doc, failed = _usable(predicted, human, documents)
+    judge, people = x >= own, y >= threshold
+    cells = np.stack([judge & people, judge & ~people, ~judge & people, ~judge & ~people], axis=1).astype(np.float64)
+    if not len(x):
+        none = Estimate(np.nan)
+        return Decisions(threshold, none, none, none, none, 0, 0, failed)
+
+    def measures(totals: Vector) -> Vector:
+        both, only_judge, only_people, neither = totals.T
+        n = totals.sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is an undefined measure, NaN as documented
+            alike = (both + neither) / n
+            chance = ((both + only_judge) * (both + only_people) + (neither + only_judge) * (neither + only_people)) / (
+                n * n
+            )
+            return np.stack(
+                [
+                    both / (both + only_judge),
+                    both / (both + only_people),
+                    alike,
+                    np.where(chance < 1, (alike - chance) / (1 - chance), np.nan),
+                ],
+                axis=1,
+            )
+
+    precision, recall, accuracy, kappa = estimates_of(sums_by_document(cells, doc), measures, rounds, confidence, seed)
+    return Decisions(threshold, precision, recall, accuracy, kappa, int(people.sum()), len(x), failed)
+
+
+# Length and systems --------------------------------------------------------------------------------------------------
+
+
+def length_bias(predicted: npt.ArrayLike, human: npt.ArrayLike, lengths: npt.ArrayLike) -> LengthBias:
+    """Does the judge like long outputs more than people do? Partial Spearman correlations over all rows.
+
+    lengths: of the outputs, in any unit, one per row. Raises OptionError.
+    """
+    x, y = pair(predicted, human)
+    long = vector(lengths, "lengths")
+    if len(long) != len(x):
+        raise OptionError(f"lengths has {len(long)} rows and predicted {len(x)}; give one length per row")
+    there = ~np.isnan(x)
+    x, y, long = x[there], y[there], long[there]
+    judge, people, agree = (float(rowwise(a[None], b[None], "spearman")[0]) for a, b in ((x, long), (y, long), (x, y)))
+    return LengthBias(
+        judge=judge,
+        human=people,
+        bias=_partial(judge, agree, people),
+        agreement=_partial(agree, judge, people),
+        n=len(x),
+        failed=int((~there).sum()),
+    )
+
+
+def _partial(ab: float, ac: float, bc: float) -> float:
+    """Correlation of a and b given c; NaN where c determines one of them, or a correlation is NaN."""
+    left = (1 - ac * ac) * (1 - bc * bc)
+    if not left > 1e-12:
+        return float("nan")
+    return float(np.clip((ab - ac * bc) / np.sqrt(left), -1.0, 1.0))
+
+
+def rank_systems(predicted: npt.ArrayLike, human: npt.ArrayLike, systems: Iterable[Hashable]) -> tuple[SystemRank, ...]:
+    """The systems by their mean human score, best first, over the rows that have a prediction."""
+    x, y = pair(predicted, human)
+    names = list(systems)
+    code = id_codes(names, len(x), "systems")
+    there = ~np.isnan(x)
+    count = int(code.max(initial=-1)) + 1
+    first = {int(c): str(name) for c, name in zip(code[::-1], names[::-1], strict=True)}
+    rows = np.bincount(code[there], minlength=count)
+    x, y = system_means(x[there], y[there], code[there], count)
+    known = np.flatnonzero(rows)
+    places = [scipy.stats.rankdata(-v[known]) for v in (y, x)]
+    ranked = [
+        SystemRank(first[int(i)], int(rows[i]), float(y[i]), float(human_place), float(x[i]), float(place))
+        for i, human_place, place in zip(known, *places, strict=True)
+    ]
+    return tuple(sorted(ranked, key=lambda s: (s.human_rank, s.system)))
+
+
+# Shared --------------------------------------------------------------------------------------------------------------
+
+
+def _usable(
+    predicted: npt.ArrayLike, human: npt.ArrayLike, documents: Iterable[Hashable] | None
+) -> tuple[Vector, Vector, Codes, int]:
+    x, y = pair(predicted, human)
+    doc = np.arange(len(x)) if documents is None else id_codes(documents, len(x), "documents")
+    there = ~np.isnan(x)
+    return x[there], y[there], np.unique(doc[there], return_inverse=True)[1], int((~there).sum())
+
+
+def sums_by_document(values: Vector, doc: Codes) -> Vector:
+    """Sums of the columns of `values` within each document: (documents, columns)."""
+    count = int(doc.max()) + 1
+    return np.stack([np.bincount(doc, weights=column, minlength=count) for column in values.T], axis=1)
+
+
+def estimates_of(sums: Vector, measure: Any, rounds: int, confidence: float, seed: int) -> Sequence[Estimate]:
+    """The measures of all documents together, with intervals from resampling documents."""
+    if rounds < 0 or not 0 < confidence < 1:
+        raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")
+    values = measure(sums.sum(axis=0, keepdims=True))[0]
+    if rounds == 0 or len(sums) < 2:
+        return [Estimate(float(v)) for v in values]
+    rng = np.random.default_rng(seed)
+    share = np.full(len(sums), 1 / len(sums))
+    step = max(1, _CELLS // len(sums))
+    drawn = np.concatenate(
+        [
+            measure(rng.multinomial(len(sums), share, size=min(step, rounds - start)).astype(np.float64) @ sums)
+            for start in range(0, rounds, step)
+        ]
+    )
+    found = []
+    for value, column in zip(values, drawn.T, strict=True):
+        defined = column[~np.isnan(column)]
+        if np.isnan(value) or len(defined) < rounds / 2:
+            found.append(Estimate(float(value)))
+        else:
+            low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
+            found.append(Estimate(float(value), float(low), float(high)))
+    return found

@@ -1,0 +1,513 @@
+"""Is one judge really better than another, how are ties to be counted, and how well do people agree themselves?"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from ..errors import OptionError
+from .correlation import (
+    LARGEST,
+    Codes,
+    Coefficient,
+    Level,
+    Vector,
+    correlate,
+    id_codes,
+    impute,
+    level_codes,
+    pair,
+    parts_of,
+    rowwise,
+    system_means,
+    tidy,
+    within_documents,
+)
+from .resampling import PAIRS_AT_ONCE, Agreement, Measure, check
+
+Flags = npt.NDArray[np.bool_]
+Swap = Literal["documents", "systems", "rows"]
+
+_CELLS = 1_000_000  # scores held at a time in a permutation test
+_PAIRS = 8_000_000  # pairs that a choice of epsilon may sort, about 300 MB
+
+
+@dataclass(frozen=True)
+class Significance:
+    """A test of the difference in agreement between two judges.
+
+    value: A minus B. p: two-sided, in (0, 1]; NaN with a `reason` if there is no test. n: what was swapped or counted.
+    statistic: Williams' t, NaN for a permutation test.
+    """
+
+    value: float
+    p: float
+    n: int
+    reason: str | None = None
+    statistic: float = float("nan")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Agreement of judge A minus that of judge B, with a percentile interval and a two-sided p-value.
+
+    NaN with a `reason` where undefined. documents: resampled; undefined: as in `Interval`.
+    """
+
+    value: float
+    low: float
+    high: float
+    p: float
+    rounds: int
+    undefined: int
+    documents: int
+    reason: str | None = None
+
+
+# Bootstrap -----------------------------------------------------------------------------------------------------------
+
+
+def paired_bootstrap(
+    predicted_a: npt.ArrayLike,
+    predicted_b: npt.ArrayLike,
+    measure: Measure,
+    *,
+    rounds: int = 2000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> Difference:
+    """Does judge A agree better with people than judge B? Both are measured on the same resamples of the documents.
+
+    p = 2 P(difference has not the sign of the one found), one resample added to the count, at most 1, with the tails of
+    `difference_of`. With a single coefficient both are measured on the rows that both scored; with "sum", failed rows
+    are imputed for each. Source: Koehn 2004 (paired bootstrap).
+    """
+    return difference_within(
+        Agreement.of([predicted_a, predicted_b], measure), rounds=rounds, confidence=confidence, seed=seed
+    )
+
+
+def difference_within(
+    agreement: Agreement, *, rounds: int = 2000, confidence: float = 0.95, seed: int = 0
+) -> Difference:
+    """As `paired_bootstrap`, of the agreement of two judges, whatever it is measured by."""
+    check(rounds, confidence)
+    value = agreement.values[0] - agreement.values[1]
+    if agreement.reason:
+        return Difference(value, np.nan, np.nan, np.nan, 0, 0, agreement.documents, agreement.reason)
+    samples, undefined = agreement.resample(rounds, seed)
+    return difference_of(value, samples[0] - samples[1], agreement.documents, undefined, confidence)
+
+
+def difference_of(value: float, drawn: Vector, units: int, undefined: int, confidence: float) -> Difference:
+    """Interval and p-value of a difference from its resamples (NaN: undefined); units: drawn each time.
+
+    Tails are taken as far out as Student's t and n / (n - 1) make up for few units: the plain percentiles called equal
+    judges different in 7-9 % of simulated samples of 12 to 30 units. Source: Hesterberg 2015 (expanded percentiles).
+    """
+    rounds = len(drawn)
+    drawn = np.where(np.abs(drawn) < 1e-12, 0.0, drawn)  # rounding is no difference
+    drawn = drawn[~np.isnan(drawn)]
+    if len(drawn) < rounds / 2:
+        reason = f"undefined in {undefined} of {rounds} resamples: scores too often constant"
+        return Difference(value, np.nan, np.nan, np.nan, rounds, undefined, units, reason)
+    # Against the difference found: where nearly all resamples lie beyond zero on its other side (Qs of a few systems
+    # near 3 fall in every resample), they speak for neither.
+    tail = max(int((drawn <= 0).sum()) if not value < 0 else 0, int((drawn >= 0).sum()) if not value > 0 else 0)
+    plain = min(1.0, 2 * (tail + 1) / (len(drawn) + 1))
+    p = float(2 * scipy.stats.t.sf(-scipy.special.ndtri(plain / 2) * np.sqrt((units - 1) / units), units - 1))
+    outer = scipy.special.ndtr(np.sqrt(units / (units - 1)) * scipy.stats.t.ppf((1 - confidence) / 2, units - 1))
+    low, high = np.quantile(drawn, [outer, 1 - outer])
+    return Difference(value, float(low), float(high), min(1.0, p), rounds, undefined, units)
+
+
+# Permutation ---------------------------------------------------------------------------------------------------------
+
+
+def permutation_test(
+    predicted_a: npt.ArrayLike,
+    predicted_b: npt.ArrayLike,
+    measure: Measure,
+    *,
+    swap: Swap | None = None,
+    rounds: int = 2000,
+    seed: int = 0,
+) -> Significance:
+    """Does judge A agree better with people than B, if it were all the same which of the two gave which score?
+
+    Both judges are standardised, then their scores are swapped at random: whole "documents" (Perm-Inputs; the default
+    where documents are given), whole "systems" (Perm-Systems) or single "rows" (Perm-Both; more power, but it takes the
+    rows of a document for independent, which raises false alarms where a judge errs alike on a whole document).
+    p = share of |difference| as large as observed, the observed one included; an undefined round counts as large.
+    Failed rows as in `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
+    """
+    names, total, level = parts_of(measure.coefficient), measure.total, measure.level
+    (a, y), (b, _) = pair(predicted_a, measure.human), pair(predicted_b, measure.human)
+    doc, sys = level_codes(level, measure.documents, measure.systems, len(y))
+    swap = swap or ("rows" if doc is None else "documents")
+    unit = _swapped(swap, doc, sys, len(y))
+    if rounds < 1:
+        raise OptionError(f"rounds is {rounds}; swap at least once, 1000 times or more for a p-value")
+    usable = ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
+    if np.isnan(a).all() or np.isnan(b).all() or not usable.any():
+        return Significance(np.nan, np.nan, 0, "a judge failed on every row, or there are none")
+    if total:
+        within = doc if level == "sample" else None
+        a, b = impute(a, within), impute(b, within)
+    a, b, y = _standard(a[usable]), _standard(b[usable]), y[usable]
+    doc, sys = None if doc is None else doc[usable], None if sys is None else sys[usable]
+    unit = np.unique(unit[usable], return_inverse=True)[1]
+    n = int(unit.max()) + 1
+
+    def difference(x_a: Vector, x_b: Vector) -> Vector:
+        one, other = (_agreements(x, y, level, doc, sys, names, objective=total) for x in (x_a, x_b))
+        return np.asarray(np.nansum(one, axis=1) - np.nansum(other, axis=1) if total else one[:, 0] - other[:, 0])
+
+    value = float(difference(a[None], b[None])[0])
+    if np.isnan(value):
+        return Significance(value, np.nan, n, "the agreement is undefined: constant scores or too few rows")
+    # Whole documents swapped leave the agreement within each as it is: it changes hands and is not computed again.
+    whole = _within_swaps(a, b, y, doc, names, total) if level == "sample" and swap == "documents" else None
+    if level == "pooled" and measure.coefficient == "kendall" and len(y) <= PAIRS_AT_ONCE and n <= len(y) / 2:
+        whole = _kendall_swaps(a, b, y, unit)
+    rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
+    for start in range(0, rounds, step):
+        draws = rng.random((min(step, rounds - start), n)) < 0.5
+        if whole is not None:
+            null = whole(draws)
+        else:
+            swapped = draws[:, unit]
+            null = difference(np.where(swapped, b, a), np.where(swapped, a, b))
+        extreme += int(np.count_nonzero(~(np.abs(null) < abs(value) - 1e-12)))
+    return Significance(value, extreme / (rounds + 1), n)
+
+
+def _within_swaps(
+    a: Vector, b: Vector, y: Vector, doc: Codes | None, names: Sequence[str], total: bool
+) -> Callable[[Flags], Vector]:
+    """Differences at sample level when the flagged documents change hands: flags (rounds, documents) -> (rounds,)."""
+    assert doc is not None
+    doc = np.unique(doc, return_inverse=True)[1]
+    count = int(doc.max()) + 1
+    tables = [within_documents(x, y, doc, count, names, objective=total) for x in (a, b)]
+    there = [~np.isnan(table) for table in tables]  # (documents, parts)
+    values = [np.where(t, table, 0.0) for t, table in zip(there, tables, strict=True)]
+
+    def difference(swapped: Flags) -> Vector:
+        s = swapped.astype(np.float64)
+        means = []
+        for mine, other in ((0, 1), (1, 0)):
+            used = there[mine].sum(axis=0) + s @ (there[other].astype(np.float64) - there[mine])
+            used[used == 0] = np.nan
+            means.append((values[mine].sum(axis=0) + s @ (values[other] - values[mine])) / used)
+        return np.asarray(
+            np.nansum(means[0], axis=1) - np.nansum(means[1], axis=1) if total else (means[0] - means[1])[:, 0]
+        )
+
+    return difference
+
+
+def _kendall_swaps(a: Vector, b: Vector, y: Vector, unit: Codes) -> Callable[[Flags], Vector]:
+    """Differences of pooled tau-b when the flagged units change hands: flags (rounds, units) -> (rounds,).
+
+    Concordant less discordant pairs are a sum over pairs of units that depends on which of the two are swapped, so it
+    is a quadratic form of the flags; so are the pairs that are not tied.
+    """
+    order = np.argsort(unit, kind="stable")
+    starts = np.searchsorted(unit[order], np.arange(int(unit.max()) + 1))
+    codes = np.unique(np.stack([a[order], b[order]]), return_inverse=True)[1].reshape(2, -1).astype(np.float32)
+    y = y[order]
+    sign_y = np.sign(y[:, None] - y).astype(np.float32)
+
+    def form(kernel: Callable[[Any], Any]) -> Callable[[Vector], Vector]:
+        def between(u: Any, v: Any) -> Vector:
+            pairs = kernel(np.sign(u[:, None] - v))
+            return np.add.reduceat(np.add.reduceat(pairs, starts, axis=0), starts, axis=1).astype(np.float64)
+
+        aa, ab, bb = between(codes[0], codes[0]), between(codes[0], codes[1]), between(codes[1], codes[1])
+        constant, linear, square = aa.sum(), 2 * (ab.sum(axis=0) - aa.sum(axis=0)), aa + bb - ab - ab.T
+        return lambda s: np.asarray(constant + s @ linear + ((s @ square) * s).sum(axis=1))
+
+    surplus, untied = form(lambda sign: sign * sign_y), form(np.abs)
+    y_untied = float(np.abs(sign_y).sum(dtype=np.float64))
+
+    def difference(swapped: Flags) -> Vector:
+        s = swapped.astype(np.float64)
+        taus = []
+        for flags in (s, 1 - s):
+            pairs = untied(flags) * y_untied
+            taus.append(surplus(flags) / np.sqrt(np.where(pairs > 0, pairs, np.nan)))
+        return np.asarray(taus[0] - taus[1])
+
+    return difference
+
+
+def _swapped(swap: str, doc: Codes | None, sys: Codes | None, rows: int) -> Codes:
+    if swap not in get_args(Swap):
+        raise OptionError(f"swap {swap!r} is not one of {', '.join(get_args(Swap))}")
+    unit = {"documents": doc, "systems": sys, "rows": np.arange(rows)}[swap]
+    if unit is None:
+        raise OptionError(f'swap="{swap}" needs {swap}=… (one id per row), or swap="rows"')
+    return unit
+
+
+def _standard(x: Vector) -> Vector:
+    """Mean 0 and variance 1, so that a swap mixes like with like; a constant becomes 0."""
+    x = x - x.mean()
+    scale = np.abs(x).max()
+    x = x / scale if scale > 0 else x
+    return np.asarray(x / (x.std() or 1.0))
+
+
+def _agreements(
+    x: Vector, y: Vector, level: str, doc: Codes | None, sys: Codes | None, names: Sequence[str], *, objective: bool
+) -> Vector:
+    """Agreement of each row of x, shape (k, n), with y at a level -> shape (k, len(names)), NaN where undefined."""
+    k = len(x)
+    if level == "pooled":
+        ys = np.broadcast_to(y, x.shape)
+    else:  # k data sets end to end: the codes of one begin where those of the one before end
+        codes = doc if level == "sample" else sys
+        assert codes is not None
+        count = int(codes.max()) + 1
+        codes = (codes + count * np.arange(k)[:, None]).ravel()
+        if level == "sample":
+            table = within_documents(x.ravel(), np.tile(y, k), codes, k * count, names, objective=objective)
+            table = table.reshape(k, count, len(names))
+            defined = np.count_nonzero(~np.isnan(table), axis=1).astype(np.float64)
+            defined[defined == 0] = np.nan
+            return np.asarray(np.nansum(table, axis=1) / defined)
+        x, ys = (means.reshape(k, count) for means in system_means(x.ravel(), np.tile(y, k), codes, k * count))
+        there = ~np.isnan(x[0])
+        x, ys = x[:, there], ys[:, there]
+    return np.stack([rowwise(x, ys, name) for name in names], axis=1)
+
+
+# Formulas ------------------------------------------------------------------------------------------------------------
+
+
+def williams_test(r_a: float, r_b: float, r_ab: float, n: int) -> Significance:
+    """Do judges A and B, correlated r_a and r_b with people and r_ab with each other on n rows, differ?
+
+    Student's t with n - 3 degrees of freedom, two-sided; for Pearson's r of independent, normal rows (not for rows that
+    share documents: use `permutation_test`). NaN with a reason if n < 4 or a correlation is NaN. Raises OptionError
+    for correlations that no three variables have. Source: Williams 1959, via Steiger 1980 and Graham & Baldwin 2014.
+    """
+    value = float(r_a - r_b)
+    if any(abs(r) > 1 for r in (r_a, r_b, r_ab)):
+        raise OptionError(f"correlations {r_a}, {r_b}, {r_ab}: each lies in -1..1")
+    if np.isnan(value) or np.isnan(r_ab):
+        return Significance(value, np.nan, n, "a correlation is undefined")
+    if n < 4:
+        return Significance(value, np.nan, n, f"{n} rows, at least 4 are needed")
+    determinant = 1 - r_a**2 - r_b**2 - r_ab**2 + 2 * r_a * r_b * r_ab
+    if determinant < -1e-6:
+        raise OptionError(f"no three variables correlate {r_a}, {r_b}, {r_ab}; compute all three from the same rows")
+    spread = 2 * max(determinant, 0.0) * (n - 1) / (n - 3) + ((r_a + r_b) / 2) ** 2 * (1 - r_ab) ** 3
+    if spread <= 0 or abs(value) < 1e-12:
+        # Judges that order alike; rounding may leave a last digit of difference over a spread of 0.
+        return Significance(value, 1.0, n, statistic=0.0)
+    t = float(value * np.sqrt((n - 1) * (1 + r_ab) / spread))
+    return Significance(value, float(min(1.0, 2 * scipy.stats.t.sf(abs(t), n - 3))), n, statistic=t)
+
+
+def holm(p_values: npt.ArrayLike) -> Vector:
+    """p-values adjusted for being many (step-down, in [0, 1]); NaN stays NaN and is not counted. Source: Holm 1979."""
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or ((p < 0) | (p > 1)).any():
+        raise OptionError(f"p_values: expected a list of numbers in 0..1, got {p_values!r}")
+    adjusted, order = np.full(len(p), np.nan), np.argsort(p)  # NaN sorts last
+    order = order[: int(np.count_nonzero(~np.isnan(p)))]
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
+
+
+# Ties ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PairwiseAccuracy:
+    """Share of pairs that judge and people order alike, ties included, in [0, 1]; NaN with a `reason` without pairs.
+
+    epsilon: predictions at most this far apart count as tied. pairs: compared. n: documents used (1 if pooled).
+    failed: rows without a prediction, left out.
+    """
+
+    value: float
+    epsilon: float
+    pairs: int
+    n: int
+    failed: int
+    reason: str | None = None
+
+
+def pairwise_accuracy(
+    predicted: npt.ArrayLike,
+    human: npt.ArrayLike,
+    *,
+    documents: Iterable[Hashable] | None = None,
+    epsilon: float | None = None,
+) -> PairwiseAccuracy:
+    """Pairwise accuracy with tie calibration, acc*_eq: the mean over documents of the share of pairs that both order
+    alike or both hold for tied; documents=None compares all rows with each other.
+
+    epsilon=None takes the one that fits these rows best, the smallest if several do, which flatters the judge: to
+    report an accuracy, choose epsilon on other rows. Raises OptionError above 8 million pairs.
+    Source: Deutsch, Foster & Freitag 2023, "Ties Matter", EMNLP.
+    """
+    x, y = pair(predicted, human)
+    doc = np.zeros(len(x), dtype=np.intp) if documents is None else id_codes(documents, len(x), "documents")
+    if epsilon is not None and not 0 <= epsilon < np.inf:
+        raise OptionError(f"epsilon is {epsilon}; it is a distance between two predictions, 0 or more")
+    usable = ~np.isnan(x)
+    failed = len(x) - int(usable.sum())
+    x, y, doc = x[usable], y[usable], doc[usable]
+    sizes = np.bincount(doc) if len(doc) else np.zeros(0, dtype=np.intp)
+    counts = sizes * (sizes - 1) // 2
+    pairs, used = int(counts.sum()), int(np.count_nonzero(counts))
+    if pairs == 0:
+        return PairwiseAccuracy(np.nan, np.nan if epsilon is None else epsilon, 0, 0, failed, "no two rows to compare")
+    if pairs > _PAIRS:
+        raise OptionError(f"{len(x)} rows make {pairs} pairs, above {_PAIRS}; pass documents=… or fewer rows")
+    gaps, tied, alike, weight = _pairs(x, y, doc, sizes)
+    weight /= used
+    slack = rounding(x)
+    if epsilon is None:
+        # From epsilon 0 upwards, each gap that becomes a tie gains a pair that people tied and loses one ordered alike.
+        order = np.argsort(gaps)
+        gaps, gain = gaps[order], ((tied.astype(np.float64) - alike) * weight)[order]
+        last = np.flatnonzero(np.append(np.diff(gaps) > slack, True))  # equal gaps become ties together
+        steps = np.append(0.0, np.cumsum(gain)[last])
+        thresholds = np.append(0.0, gaps[last])
+        if gaps[0] <= slack:  # equal predictions are tied at any epsilon
+            steps, thresholds = steps[1:], thresholds[1:]
+        value = float((alike * weight).sum() + steps.max())
+        best = int(np.flatnonzero(steps >= steps.max() - 1e-12)[0])
+        return PairwiseAccuracy(min(value, 1.0), float(thresholds[best]), pairs, used, failed)
+    value = float((np.where(gaps <= epsilon + slack, tied, alike) * weight).sum())
+    return PairwiseAccuracy(min(value, 1.0), epsilon, pairs, used, failed)
+
+
+def rounding(x: Vector) -> float:
+    """Differences of two gaps up to this are rounding noise: .3 - .2 is as wide as .2 - .1."""
+    return 1e-12 * float(np.abs(x).max(initial=0.0))
+
+
+def _pairs(x: Vector, y: Vector, doc: Codes, sizes: Codes) -> tuple[Vector, Flags, Flags, Vector]:
+    """For all pairs within documents: |difference of x|, whether y ties, whether both order alike, 1 / pairs of it."""
+    order = np.argsort(doc, kind="stable")
+    parts = []
+    for rows in np.split(order, np.cumsum(sizes)[:-1]):
+        if len(rows) > 1:
+            i, j = np.triu_indices(len(rows), 1)
+            dx, dy = x[rows[i]] - x[rows[j]], y[rows[i]] - y[rows[j]]
+            alike = ((dx > 0) & (dy > 0)) | ((dx < 0) & (dy < 0))
+            parts.append((np.abs(dx), dy == 0, alike, np.full(len(dx), 1 / len(dx))))
+    gaps, ties, agreed, weights = zip(*parts, strict=True)
+    return np.concatenate(gaps), np.concatenate(ties), np.concatenate(agreed), np.concatenate(weights)
+
+
+# Raters --------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """How well one rater agrees with the others: the mean of `per_rater` without NaN, or NaN and a `reason`."""
+
+    value: float
+    per_rater: tuple[float, ...]
+    reason: str | None = None
+
+
+def rater_ceiling(
+    ratings: npt.ArrayLike,
+    *,
+    coefficient: Coefficient = "spearman",
+    level: Level = "pooled",
+    documents: Iterable[Hashable] | None = None,
+    systems: Iterable[Hashable] | None = None,
+) -> Ceiling:
+    """Agreement of each rater with the mean of the other raters, averaged; a judge that does better agrees with people
+    as well as a person does.
+
+    ratings: shape (rows, raters), NaN or None where a rater did not see a row; each rater is measured on the rows that
+    another one saw too. Options as in `correlate`. Where columns are no fixed persons, so is their order no person's.
+    """
+    table = _ratings(ratings)
+    doc, sys = level_codes(level, documents, systems, len(table))
+    per_rater = [
+        correlate(
+            own,
+            others,
+            coefficient=coefficient,
+            level=level,
+            documents=None if doc is None else doc[rows],
+            systems=None if sys is None else sys[rows],
+        ).value
+        for rows, own, others in against_others(table)
+    ]
+    defined = [value for value in per_rater if not np.isnan(value)]
+    if not defined:
+        return Ceiling(np.nan, tuple(per_rater), "no rater's scores vary together with another's on the same rows")
+    return Ceiling(float(np.mean(defined)), tuple(per_rater))
+
+
+def against_others(ratings: npt.ArrayLike) -> list[tuple[Flags, Vector, Vector]]:
+    """Per rater: the rows that another rater saw too, the rater's scores of them, and the mean of the others'."""
+    table = _ratings(ratings)
+    there = ~np.isnan(table)
+    found = []
+    for rater in range(table.shape[1]):
+        others = np.delete(table, rater, axis=1)
+        count = np.count_nonzero(~np.isnan(others), axis=1)
+        rows = there[:, rater] & (count > 0)
+        mean = tidy(np.nansum(others[rows], axis=1) / count[rows])
+        found.append((rows, table[rows, rater], mean))
+    return found
+
+
+def krippendorff_alpha(ratings: npt.ArrayLike, *, nominal: bool = False) -> float:
+    """Krippendorff's alpha for interval data: 1 = all raters agree, 0 = as by chance, below 0 = worse than that.
+
+    ratings: shape (rows, raters), NaN or None where missing; rows with one rating are left out. nominal: the numbers
+    stand for categories, which are equal or not. NaN where fewer than two ratings can be compared or all are equal.
+    Source: Krippendorff 2011.
+    """
+    table = _ratings(ratings)
+    table = table[np.count_nonzero(~np.isnan(table), axis=1) > 1]
+    values = table[~np.isnan(table)]
+    if len(values) < 2 or np.ptp(values) == 0:
+        return float("nan")
+    if nominal:  # two categories differ in two of their indicators, equal ones in none
+        tables = [np.where(np.isnan(table), np.nan, table == one) for one in np.unique(values)]
+    else:
+        tables = [(table - values.mean()) / np.ptp(values)]
+    observed, expected = np.sum([_disagreement(one) for one in tables], axis=0)
+    return float(1 - observed / expected)
+
+
+def _disagreement(table: Vector) -> tuple[float, float]:
+    """Observed and expected disagreement of rows with two ratings at least."""
+    count = np.count_nonzero(~np.isnan(table), axis=1)
+    values = table[~np.isnan(table)]
+    means = np.nansum(table, axis=1) / count
+    # Squared differences of all ordered pairs among m values are 2 m times their squares about the mean.
+    observed = (2 * count * np.nansum((table - means[:, None]) ** 2, axis=1) / (count - 1)).sum() / len(values)
+    expected = 2 * ((values - values.mean()) ** 2).sum() / (len(values) - 1)
+    return float(observed), float(expected)
+
+
+def _ratings(ratings: npt.ArrayLike) -> Vector:
+    try:
+        table = np.asarray(ratings, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"ratings: expected a table of numbers ({error})") from None
+    if table.ndim != 2:
+        raise OptionError(f"ratings: expected shape (rows, raters), got {table.shape}")
+    if (np.abs(table) > LARGEST).any():
+        raise OptionError("ratings: a rating is infinite; where a rater did not see a row, it is NaN or None")
+    return table

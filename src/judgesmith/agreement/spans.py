@@ -1,0 +1,421 @@
+"""Do a judge and people mark the same places? Precision, recall and F1 over the characters of the outputs.
+
+A character counts once on each side; where spans overlap, the most severe one has it. Per text: precision, the share of
+the judge's characters that people marked too, 1 where the judge marked none (no false alarm); recall, the share of
+people's characters that the judge marked too, 1 where people marked none (nothing missed); F1, twice the shared
+characters over both sides' characters, 1 where neither side marked anything: then they agree. micro: from sums over all
+characters, so that long spans and texts count more. macro: the mean over texts.
+
+Severity-weighted: a shared character is worth 1 - |difference of severities| / 4 (on 1..5) in place of 1. Minor (2)
+against major (4) earns the half that WMT's span tasks give. Their rule for overlaps is more lenient: where people have
+both severities on a character, WMT takes either.
+
+Errors without a place cannot share characters: omissions are left out and counted; predictions that were not found in
+the text too, unless they are asked to count against precision, with as many characters as they quote (at least 1). With
+several people a text's counts are the mean over its people, each of them taken as the standard in turn.
+
+Sources: WMT23 quality estimation task 2 (Blain et al. 2023, Findings) and WMT25 evaluation subtask 2 for characters,
+half credit, and the values on empty sides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import OptionError
+from .correlation import Codes, Vector, id_codes
+from .scale import Estimate, estimates_of, sums_by_document
+
+__all__ = ["MarkedSpan", "Scores", "SpanAgreement", "human_span_agreement", "span_agreement"]
+
+
+class MarkedSpan(Protocol):
+    """An error at a place, such as `signatures.values.ErrorSpan` or `datasets.spans.Span`. start, end: code-point
+    offsets, end exclusive, None without a place; `how` "omission" then tells what was left out from what was not
+    found."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def start(self) -> int | None: ...
+    @property
+    def end(self) -> int | None: ...
+    @property
+    def severity(self) -> float: ...
+    @property
+    def how(self) -> str | None: ...
+
+
+Spans = Mapping[str, Sequence[MarkedSpan]]  # id of the output -> its errors; empty: read and found without errors
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Each in [0, 1], with its interval; NaN where undefined."""
+
+    precision: Estimate
+    recall: Estimate
+    f1: Estimate
+
+
+@dataclass(frozen=True)
+class SpanAgreement:
+    """How far the marked places agree; the measures are defined above.
+
+    micro, macro: places alone. weighted, weighted_macro: with severities, NaN where one side gives none.
+    touching: share of predicted spans with a character that people marked too; found: share of people's spans with one
+        that the judge marked too; NaN without spans. A judge that marks everything has both at 1.
+    texts: compared. documents: resampled. people: the most who read one text.
+    clean: texts without a mark; each counts 1 in the macro means.
+    unpredicted: texts with people's marks but without a prediction.
+    predicted, gold: spans with a place, people's added up over all of them.
+    predicted_omissions, gold_omissions, ungrounded: without a place, left out, or the last `ungrounded_against`
+        precision.
+    unrated: shared characters without a severity, left out of the weighted measures.
+    """
+
+    micro: Scores
+    macro: Scores
+    weighted: Scores
+    weighted_macro: Scores
+    touching: Estimate
+    found: Estimate
+    texts: int
+    documents: int
+    people: int
+    clean: int
+    unpredicted: int
+    predicted: int
+    gold: int
+    predicted_omissions: int
+    gold_omissions: int
+    ungrounded: int
+    ungrounded_against: bool
+    unrated: int
+    rounds: int
+    confidence: float
+    seed: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def precision(self) -> Estimate:
+        return self.micro.precision
+
+    @property
+    def recall(self) -> Estimate:
+        return self.micro.recall
+
+    @property
+    def f1(self) -> Estimate:
+        return self.micro.f1
+
+    @property
+    def weighted_precision(self) -> Estimate:
+        return self.weighted.precision
+
+    @property
+    def weighted_recall(self) -> Estimate:
+        return self.weighted.recall
+
+    @property
+    def weighted_f1(self) -> Estimate:
+        return self.weighted.f1
+
+    @property
+    def signature(self) -> str:
+        """`F1=0.31 [0.24, 0.39] characters|micro|texts:90|documents:90|people:1|unpredicted:0|seed:0`."""
+        f1 = self.f1
+        return (
+            f"F1={f1.value:.2f} [{f1.low:.2f}, {f1.high:.2f}] characters|micro|texts:{self.texts}"
+            f"|documents:{self.documents}|people:{self.people}|unpredicted:{self.unpredicted}|seed:{self.seed}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; NaN becomes null."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return {"signature": self.signature} | plain
+
+
+def span_agreement(
+    predicted: Spans,
+    gold: Spans | Sequence[Spans],
+    lengths: Mapping[str, int],
+    documents: Mapping[str, Hashable] | None = None,
+    *,
+    rounds: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+    ungrounded_against: bool = False,
+) -> SpanAgreement:
+    """A judge's spans against people's, with percentile bootstrap intervals over documents.
+
+    predicted: a text on which the judge failed must be absent, not empty.
+    gold: of one person, or of each of several; a text that a person did not read is absent.
+    lengths: characters of each output. documents: id -> document; without it, each text is its own.
+    ungrounded_against: count predictions that were not found in the text against precision.
+    Offsets outside the text are taken for not found. Raises OptionError where nothing can be compared, and for a text
+    without a length or a document.
+    """
+    people: list[Spans] = [gold] if isinstance(gold, Mapping) else list(gold)
+    read = list(dict.fromkeys(identity for marked in people for identity in marked))
+    pairs = {
+        identity: [(predicted[identity], marked[identity]) for marked in people if identity in marked]
+        for identity in read
+        if identity in predicted
+    }
+    if not pairs:
+        raise OptionError(
+            f"no text has both predicted and human spans ({len(predicted)} and {len(read)} texts); give both the"
+            " same ids"
+        )
+    compared = _Compared(pairs, lengths, documents)
+    judge = _tally((predicted[identity], lengths[identity]) for identity in pairs)
+    persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
+    found = compared.agreement(judge, persons, rounds, confidence, seed, ungrounded_against)
+    return replace(found, unpredicted=len(read) - len(pairs))
+
+
+def human_span_agreement(
+    people: Sequence[Spans],
+    lengths: Mapping[str, int],
+    documents: Mapping[str, Hashable] | None = None,
+    *,
+    rounds: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> SpanAgreement | None:
+    """People's agreement with each other, what a judge can hope for: every person against every other who read the
+    text, so that precision and recall are equal (micro). None where no text was read by two."""
+    read = dict.fromkeys(identity for marked in people for identity in marked)
+    pairs: dict[str, list[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]] = {}
+    for identity in read:
+        marks = [marked[identity] for marked in people if identity in marked]
+        if len(marks) > 1:
+            pairs[identity] = [(a, b) for i, a in enumerate(marks) for j, b in enumerate(marks) if i != j]
+    if not pairs:
+        return None
+    compared = _Compared(pairs, lengths, documents)
+    persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
+    found = compared.agreement(persons, persons, rounds, confidence, seed, False)
+    return replace(found, people=max(sum(i in marked for marked in people) for i in pairs))
+
+
+# Counting ------------------------------------------------------------------------------------------------------------
+
+#: What is counted of a text. Shared characters and what they are worth, each side's characters (`rated_*`: without
+#: shared ones that lack a severity), spans and those that touch the other side's; then the text's own scores for the
+#: macro means.
+_COUNTS = (
+    "shared", "predicted", "gold", "credit", "rated_predicted", "rated_gold",
+    "spans", "touching", "gold_spans", "found",
+    "precision", "recall", "f1", "weighted_precision", "weighted_recall", "weighted_f1", "texts",
+)  # fmt: skip
+_AT = {name: place for place, name in enumerate(_COUNTS)}
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """The spans of one side: with a place and with a severity too, omissions, and those that were not found."""
+
+    placed: int
+    rated: int
+    omissions: int
+    ungrounded: int
+
+
+def _tally(sides: Iterable[tuple[Sequence[MarkedSpan], int]]) -> _Tally:
+    placed = rated = omissions = ungrounded = 0
+    for spans, length in sides:
+        for span in spans:
+            where = _place(span, length)
+            placed += where is not None
+            rated += where is not None and not math.isnan(span.severity)
+            lost = where is None and _is_lost(span)
+            ungrounded += lost
+            omissions += where is None and not lost
+    return _Tally(placed, rated, omissions, ungrounded)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """The texts of which both sides' spans are there: id -> pairs of sides, with the text's length and document."""
+
+    pairs: Mapping[str, Sequence[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]]
+    lengths: Mapping[str, int]
+    documents: Mapping[str, Hashable] | None
+
+    def __post_init__(self) -> None:
+        for identity in self.pairs:
+            for name, given in (("length", self.lengths), ("document", self.documents)):
+                if given is not None and identity not in given:
+                    raise OptionError(f"text {identity!r} has no {name}; give every compared text one")
+
+    def agreement(
+        self, judge: _Tally, people: _Tally, rounds: int, confidence: float, seed: int, against: bool
+    ) -> SpanAgreement:
+        rows, clean, unrated = self._counts(against)
+        sums = sums_by_document(rows, np.unique(self._units(), return_inverse=True)[1])
+        # Where one side never says how severe an error is, there is nothing to weigh.
+        sides = (("the judge", judge), ("people", people))
+        unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
+        estimates = estimates_of(sums, lambda totals: _measures(totals, not unweighable), rounds, confidence, seed)
+        micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
+        return SpanAgreement(
+            micro, macro, weighted, weighted_macro,
+            touching=estimates[12], found=estimates[13], texts=len(self.pairs), documents=len(sums),
+            people=max(map(len, self.pairs.values())), clean=clean, unpredicted=0, predicted=judge.placed,
+            gold=people.placed, predicted_omissions=judge.omissions, gold_omissions=people.omissions,
+            ungrounded=judge.ungrounded, ungrounded_against=against, unrated=unrated, rounds=rounds,
+            confidence=confidence, seed=seed,
+            notes=tuple(_notes(judge, people, clean, against, unrated, unweighable)),
+        )  # fmt: skip
+
+    def _units(self) -> Codes:
+        if self.documents is None:
+            return np.arange(len(self.pairs))
+        return id_codes([self.documents[identity] for identity in self.pairs], len(self.pairs), "documents")
+
+    def _counts(self, against: bool) -> tuple[Vector, int, int]:
+        """The counts of every text, the texts without a mark, and characters without a severity."""
+        unrated = clean = 0
+        rows = []
+        for identity, sides in self.pairs.items():
+            counts = np.zeros(len(_COUNTS))
+            for a, b in sides:
+                one, missing = _compare(a, b, self.lengths[identity], against)
+                counts += one / len(sides)
+                unrated += missing
+            clean += not counts[_AT["predicted"]] and not counts[_AT["gold"]]
+            rows.append(counts)
+        return np.stack(rows), clean, unrated
+
+
+def _notes(
+    judge: _Tally, gold: _Tally, clean: int, against: bool, unrated: int, unweighable: Sequence[str]
+) -> Iterable[str]:
+    if not judge.placed and not gold.placed:
+        yield "neither side marked a place, which counts as full agreement"
+    elif not judge.placed:
+        yield "the judge marked nothing; its precision of 1 only means that there is no false alarm"
+    elif not gold.placed:
+        yield "people marked nothing; the recall of 1 only means that nothing was missed"
+    if clean and (judge.placed or gold.placed):
+        yield f"{clean} texts have no mark on either side; each counts 1 in the means over texts"
+    if judge.omissions or gold.omissions:
+        yield f"omissions have no place and are left out: {judge.omissions} of the judge, {gold.omissions} of people"
+    if judge.ungrounded:
+        how = "count against precision" if against else "are left out"
+        yield f"{judge.ungrounded} errors of the judge were not found in the text; they {how}"
+    if unweighable:
+        yield f"no severity-weighted values: {' and '.join(unweighable)} gave no severities"
+    elif unrated:
+        yield f"{unrated} shared characters lack a severity and are left out of the severity-weighted values"
+
+
+def _compare(
+    predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int, against: bool
+) -> tuple[Vector, int]:
+    """The counts of one text against one person, and its shared characters without a severity."""
+    (ours, a), (theirs, b) = _marks(predicted, length), _marks(gold, length)
+    lost = [span for span in predicted if _place(span, length) is None and _is_lost(span)] if against else []
+    both = (a > 0) & (b > 0)
+    missing = both & ((a == _UNRATED) | (b == _UNRATED))
+    rated = both & ~missing
+    extra = sum(max(1, len(span.text)) for span in lost)
+    n = {
+        "shared": both.sum(), "predicted": (a > 0).sum() + extra, "gold": (b > 0).sum(),
+        "credit": (1.0 - np.abs(a[rated] - b[rated]) / 4.0).sum(),  # severities run from 1 to 5
+        "spans": len(ours) + len(lost),
+        "touching": sum(bool((b[s:e] > 0).any()) for s, e in ours),
+        "gold_spans": len(theirs), "found": sum(bool((a[s:e] > 0).any()) for s, e in theirs), "texts": 1,
+    }  # fmt: skip
+    left = int(missing.sum())
+    n["rated_predicted"], n["rated_gold"] = n["predicted"] - left, n["gold"] - left
+    counts = np.array([float(n.get(name, 0)) for name in _COUNTS])
+    counts[_AT["precision"] : _AT["f1"] + 1] = _scores(counts[None, :], "shared", "predicted", "gold")[0]
+    weighted = _scores(counts[None, :], "credit", "rated_predicted", "rated_gold")[0]
+    counts[_AT["weighted_precision"] : _AT["weighted_f1"] + 1] = weighted
+    return counts, left
+
+
+_UNRATED = 0.5  # the mark of a character whose spans have no severity: below every severity, so that a known one wins
+
+
+def _marks(spans: Sequence[MarkedSpan], length: int) -> tuple[list[tuple[int, int]], Vector]:
+    """The places, and each character's severity (0: unmarked)."""
+    marks = np.zeros(length)
+    places = []
+    for span in spans:
+        place = _place(span, length)
+        if place is not None:
+            start, end = place
+            value = _UNRATED if math.isnan(span.severity) else min(max(span.severity, 1.0), 5.0)
+            marks[start:end] = np.maximum(marks[start:end], value)
+            places.append(place)
+    return places, marks
+
+
+def _place(span: MarkedSpan, length: int) -> tuple[int, int] | None:
+    if span.start is None or span.end is None or not 0 <= span.start < span.end <= length:
+        return None
+    return span.start, span.end
+
+
+def _is_lost(span: MarkedSpan) -> bool:
+    """Of a span without a place: whether it was not found, rather than an omission."""
+    return span.how != "omission"
+
+
+# Measuring -----------------------------------------------------------------------------------------------------------
+
+
+def _scores(totals: Vector, shared: str, predicted: str, gold: str) -> Vector:
+    """Precision, recall and F1 of each line of totals: (lines, 3)."""
+    hit, ours, theirs = (totals[:, _AT[name]] for name in (shared, predicted, gold))
+    return np.stack([_share(hit, ours), _share(hit, theirs), _share(2 * hit, ours + theirs)], axis=1)
+
+
+def _share(part: Vector, whole: Vector, empty: float = 1.0) -> Vector:
+    return np.where(whole > 0, part / np.where(whole > 0, whole, 1.0), empty)
+
+
+def _measures(totals: Vector, weighable: bool) -> Vector:
+    """Micro and macro, plain and weighted scores, then the two shares of spans: (lines, 14)."""
+    texts = totals[:, [_AT["texts"]]]
+    weighted = np.concatenate(
+        [
+            _scores(totals, "credit", "rated_predicted", "rated_gold"),
+            totals[:, _AT["weighted_precision"] : _AT["weighted_f1"] + 1] / texts,
+        ],
+        axis=1,
+    )
+    if not weighable:
+        weighted[:] = np.nan
+    spans = [
+        _share(totals[:, _AT[part]], totals[:, _AT[whole]], np.nan)
+        for part, whole in (("touching", "spans"), ("found", "gold_spans"))
+    ]
+    return np.concatenate(
+        [
+            _scores(totals, "shared", "predicted", "gold"),
+            totals[:, _AT["precision"] : _AT["f1"] + 1] / texts,
+            weighted,
+            np.stack(spans, axis=1),
+        ],
+        axis=1,
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float):
+        return None if math.isnan(value) else round(value, 6)
+    return value

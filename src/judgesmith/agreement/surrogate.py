@@ -1,0 +1,150 @@
+"""What stands in for agreement while DSPy's own optimizers search: a row's part in it, measured against fixed rows.
+
+DSPy's optimizers average a metric over examples; agreement belongs to the whole set and cannot be averaged. So each row
+is compared with a fixed panel of other training rows, whose judge scores come from the zero-shot pass: does the new
+score stand on the same side of each as the human score does? It is a surrogate: a prompt that shifts all scores alike
+leaves true agreement alone but not this one, whose panel stays where it was. Nothing is chosen by it in the end.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import dspy
+import numpy as np
+from numpy.typing import NDArray
+
+from ..programs.prompting.layouts import disarm
+from .fields import Field, number, text_of
+
+Vector = NDArray[np.float64]
+#: Characters of a panel row's output that feedback quotes, and how many rows it quotes.
+QUOTED, ROWS_QUOTED = 160, 3
+
+
+class RankSurrogate:
+    """A per-example DSPy metric in [0, 1]: concordance of one row with a panel of rows of other groups.
+
+    For a row with human score h and predicted percent p, and panel rows j with human scores h_j and the zero-shot
+    judge's percents p_j, the metric is the mean over j of (1 + sign(p - p_j) sign(h - h_j)) / 2: 1 where judge and
+    people order the two rows alike, 0 where they order them the other way round, 0.5 where either sees a tie. With no
+    panel row of another group it is 0.5. Its mean over rows is (1 + tau-a) / 2, with one side of each pair held fixed.
+
+    A failed answer (NaN) is neither 0 nor the worst: it gets what the panel's own percents p_k, each put in the place
+    of p, get on average, so that a failure is worth as much as an answer drawn at random from the judge's scores.
+
+    examples: rows as `examples_of` makes them (`score` in percent, `group`). percents: the zero-shot judge's, in the
+    same order; rows where it failed (NaN) are not on the panel. panel: rows on it at most, drawn by `seed`.
+    """
+
+    def __init__(
+        self, examples: Sequence[dspy.Example], percents: Vector | Sequence[float], *, panel: int = 60, seed: int = 0
+    ) -> None:
+        scores = np.asarray(percents, dtype=float)
+        answered = np.flatnonzero(np.isfinite(scores))
+        if len(answered) > panel:
+            drawn = np.random.default_rng([seed, 3]).permutation(answered)[:panel]
+            answered = np.sort(drawn)
+        self.rows = [examples[int(i)] for i in answered]
+        self.percents: Vector = scores[answered]
+        self.humans: Vector = np.array([e.score for e in self.rows], dtype=float)
+        self._groups = np.array([e.group for e in self.rows], dtype=object)
+
+    def __call__(self, example: dspy.Example, prediction: Any, trace: Any = None) -> float:
+        """The metric; `prediction` needs a `percent`."""
+        return self.concordance(example, _percent(prediction))
+
+    def concordance(self, example: dspy.Example, percent: float) -> float:
+        others = self._others(example)
+        if not len(others):
+            return 0.5
+        people = np.sign(example.score - self.humans[others])
+        panel = self.percents[others]
+        drawn = panel if math.isnan(percent) else np.array([percent])
+        judge = np.sign(drawn[:, None] - panel[None, :])
+        return float(np.mean((1 + judge * people[None, :]) / 2))
+
+    def feedback(self, example: dspy.Example, prediction: Any) -> str:
+        """Feedback for a reflection model on one answer: where the judge's order contradicts people's. It holds human
+        scores of the row and of panel rows, so these can find their way into the instructions it writes."""
+        percent = _percent(prediction)
+        people = f"People gave this output {example.score:.0f} of 100"
+        if math.isnan(percent):
+            why = getattr(prediction, "failure", None) or "no score could be read"
+            return f"{people}; the judge gave no score ({_quote(str(why))})."
+        others = self._others(example)
+        judge = np.sign(percent - self.percents[others])
+        human = np.sign(example.score - self.humans[others])
+        wrong = [int(i) for i in others[judge * human < 0]]
+        told = [
+            f"{people}, the judge {percent:.0f}. Compared with {len(others)} other outputs, the judge puts it on the "
+            f"same side as people do {int(np.sum(judge * human > 0))} times and on the other side {len(wrong)} times."
+        ]
+        # The clearest contradictions first: people see the largest difference there.
+        wrong.sort(key=lambda i: (-abs(example.score - self.humans[i]), i))
+        for i in wrong[:ROWS_QUOTED]:
+            below = self.humans[i] > example.score
+            told.append(
+                f"People rate this other output {'higher' if below else 'lower'} ({self.humans[i]:.0f}), the judge "
+                f'{"lower" if below else "higher"} ({self.percents[i]:.0f}): "{_quote(self.rows[i].output)}"'
+            )
+        return "\n".join(told)
+
+    def _others(self, example: dspy.Example) -> np.ndarray[Any, Any]:
+        return np.flatnonzero(self._groups != example.group)
+
+
+class Surrogate:
+    """`RankSurrogate` for any program of DSPy's: a metric for MIPROv2, SIMBA, BootstrapFewShot and every other
+    teleprompter, and with feedback for GEPA, which calls it with five arguments.
+
+    rows: (example, prediction) of the program as it is, on the training rows; from dspy.Evaluate they may have a third
+    part. score_of, human_of, group_of: see `CorrelationSum.over`; a row is compared with rows of other groups.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[Any],
+        *,
+        score_of: Field = "score",
+        human_of: Field = "score",
+        group_of: Field | None = None,
+        panel: int = 60,
+        seed: int = 0,
+    ) -> None:
+        self._score_of, self._human_of, self._group_of = score_of, human_of, group_of
+        told = np.array([number(human_of, row[0], "human") for row in rows], dtype=float)
+        self._low, self._width = float(told.min()), float(told.max() - told.min()) or 1.0
+        percents = [self._percent(number(score_of, row[1])) for row in rows]
+        self.ranked = RankSurrogate([self._seen(row[0]) for row in rows], percents, panel=panel, seed=seed)
+
+    def _percent(self, value: float) -> float:
+        return 100.0 * (value - self._low) / self._width
+
+    def _seen(self, example: Any) -> dspy.Example:
+        text = "\n".join(str(value) for value in example.inputs().values())
+        group = text if self._group_of is None else text_of(self._group_of, example)
+        return dspy.Example(output=text, score=self._percent(number(self._human_of, example, "human")), group=group)
+
+    def __call__(
+        self, example: Any, prediction: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None
+    ) -> Any:
+        row, percent = self._seen(example), self._percent(number(self._score_of, prediction))
+        score = self.ranked.concordance(row, percent)
+        if pred_name is None:
+            return score
+        said = dspy.Prediction(percent=percent)
+        return dspy.Prediction(score=score, feedback=self.ranked.feedback(row, said))
+
+
+def _percent(prediction: Any) -> float:
+    """The predicted percent; NaN for a failed answer or none at all."""
+    value = getattr(prediction, "percent", None)
+    return math.nan if value is None or getattr(prediction, "failure", None) else float(value)
+
+
+def _quote(text: str) -> str:
+    flat = " ".join(disarm(text).split())
+    return flat if len(flat) <= QUOTED else flat[: QUOTED - 1] + "…"

@@ -1,0 +1,89 @@
+"""`judgesmith demo`: see it work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from ..cli.options import Json
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `demo` to the command line."""
+    app.command(name="demo")(demo)
+
+
+def demo(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("demo-judge.json"),
+    lm: Annotated[str, typer.Option("--lm", help="Another model to try it with.")] = "local/smollm2-135m",
+    as_json: Json = False,
+) -> None:
+    """See it work: compile a judge from 48 labelled sentences on a small model inside this process, score new ones,
+    and look at the report. One to three minutes on two cores."""
+    from importlib.resources import as_file, files
+
+    from ..running.console import out
+    from .command import compile_judge
+    from .run import READ, CompileRun, Setup
+
+    with as_file(files("judgesmith.datasets.demo")) as folder:
+        if not as_json:
+            out.print(
+                "[bold]48 simplified sentences[/bold], written and rated 1-5 (is it fluent?) by the makers of "
+                "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
+            )
+        # Half of the documents held out: an interval over six would say nothing.
+        setup = Setup.choose(None, None, lm)
+        found = setup.resolve({"heldout": 0.5}.items())
+        run = CompileRun.of(
+            setup, found, labels=folder / "labels.jsonl", lm=lm, output=output, scale=(1, 5),
+            library_aspect="simplification/fluency" if setup.method == READ else None,
+        )  # fmt: skip
+        code = compile_judge(run, as_json=as_json)
+        if as_json or code:
+            raise typer.Exit(code)
+        page = _score(folder / "new_outputs.jsonl", output, lm)
+    judge = escape(str(output))
+    out.print(f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:")
+    out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
+    out.print(f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained", soft_wrap=True)
+    out.print("  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
+              soft_wrap=True)  # fmt: skip
+
+
+def _score(rows: Path, judge_file: Path, lm: str) -> Path:
+    """Judge new rows by the saved file, show the verdicts and write them and their report; the report's path."""
+    from ..cli.rendering import show_verdict
+    from ..datasets.loading import iter_rows
+    from ..programs.atomic import write_whole
+    from ..reports.rows import read_scored
+    from ..reports.spans import render
+    from ..running.console import Watch, out
+    from ..running.opening import open_judge, quiet
+    from ..scoring.scoring import Run, rows_for, score_rows
+    from ..signatures.values import Verdict
+
+    scored, page = judge_file.with_suffix(".scored.jsonl"), judge_file.with_suffix(".html")
+    with quiet():
+        judge = open_judge(judge_file, lm)
+        with Watch("scoring") as watch:
+            score_rows(Run(judge, scored, False, watch), rows_for(scored, rows), "overwrite")
+        out.rule("New outputs, judged by the saved file")
+        flagged = []
+        for row, record in iter_rows(scored):
+            # The row says which aspect was judged; a verdict does not.
+            verdict = Verdict.model_validate({k: v for k, v in record["verdict"].items() if k != "aspect"})
+            show_verdict(row.id, row.output, verdict, str(judge.scale))
+            flagged += [row.id] * bool(verdict.suspicious)
+        if flagged:
+            out.print(
+                f"\n[yellow]{', '.join(map(escape, flagged))} addresses the judge: what asks for a score was left out "
+                "of the prompt, and the row is flagged for a person to look at.[/yellow]"
+            )
+        write_whole(page, render(read_scored(scored), "New outputs, judged by the demo's judge"))
+    return page

@@ -1,0 +1,296 @@
+"""A judge to be compiled: labels, method, optimizer, and what was set of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped,unused-ignore]
+
+from ..datasets.loading import aspects_in, read_labels
+from ..datasets.marks import Kind
+from ..datasets.records import Labels
+from ..errors import LabelsError, OptionError
+from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
+from ..optimizers.registry import build_optimizer, optimizers
+from ..optimizers.several_aspects import naming
+from ..parts import Options, option
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection, Sampling
+from ..programs.readings.opening import readable
+from ..programs.registry import judges
+from ..programs.several_aspects import AspectsJudge
+from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
+from ..running.settings import Catalogue, JudgeInWords, ModelOptions, Owner
+from ..signatures.values import Criterion
+
+METHOD, OPTIMIZER = "active-critic", "random-search"
+#: The method that is taken where none is asked for and the model can be read.
+READ = "readings"
+#: Options of the run that only a method which infers its task has a use for.
+OF_INFERENCE = ("batches", "batch_size", "keep")
+CRITERIA_FORMS = "write lines `name: definition`, or JSON or YAML: {name: definition}, or a list of {name, definition}"
+
+
+class RunOptions(JudgeInWords, CompileOptions):
+    """How a judge is compiled, whatever the method and the optimizer."""
+
+    kind: Kind | None = option(
+        None,
+        "What people gave: score, category, binary (pass or fail) or preference (A, B or tie). Inferred if not given.",
+    )
+    categories: tuple[str, ...] = option(
+        (), "The categories' words, worst first, where they are of no known scale: bad,ok,good."
+    )
+    teacher: str | None = option(None, "A stronger model that writes the demonstrations' explanations.")
+    mlflow: str | None = option(
+        None,
+        "Log the run to this MLflow experiment, at MLFLOW_TRACKING_URI or else where MLflow keeps its runs locally. "
+        "If that fails after compiling, the judge is saved nevertheless, with exit code 1.",
+    )
+    plots: Path | None = option(
+        None, "optuna: draw the history of the study and what mattered in it (SVG) into this folder."
+    )
+
+
+@cache
+def every_part() -> tuple[tuple[str, type[Options]], ...]:
+    """Whose options there are at all, by the name of the part."""
+    methods = [(name, part.Options) for name, part in judges.parts().items()]
+    searches = [(f"--optimizer {name}", part.Options) for name, part in optimizers.parts().items()]
+    return (("every compile run", RunOptions), ("every compile run", ModelOptions), *methods, *searches)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A method and an optimizer (None for a judge without labels)."""
+
+    method: str = METHOD
+    optimizer: str | None = OPTIMIZER
+
+    @classmethod
+    def choose(
+        cls,
+        method: str | None,
+        optimizer: str | None,
+        lm: str | None = None,
+        options: Iterable[str] = (),
+        *,
+        api_base: str | None = None,
+    ) -> Setup:
+        """What was asked for, and else what is best for the model: its readings are weighed where it can be read or a
+        reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an unknown
+        method."""
+        if method is None:
+            names = [name.strip().replace("-", "_") for name in options]
+            read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
+            able = "reader" in names or (lm is not None and readable(lm, api_base))
+            method = READ if able and all(map(read.takes, names)) else METHOD
+        return cls(method, optimizer or default_optimizer(judges.get(method)))
+
+    def catalogue(self) -> Catalogue:
+        """What can be set of them. Raises OptionError for an unknown method or optimizer."""
+        owners = [Owner("method", f"--method {self.method}", judges.get(self.method).Options)]
+        who, more = owners[0].where, f"; see `judgesmith methods {self.method}`"
+        if self.optimizer is None:
+            owners.append(Owner("run", "a judge without labels", JudgeInWords))
+        else:
+            search = Owner("optimizer", f"--optimizer {self.optimizer}", optimizers.get(self.optimizer).Options)
+            model = Owner("lm", "the language model", ModelOptions)
+            owners += [search, Owner("run", "the run", RunOptions), model]
+            who, more = f"{who} and {search.where}", f"{more} and `judgesmith optimizers {self.optimizer}`"
+        return Catalogue(tuple(owners), who, every_part, more)
+
+    def takes(self, name: str) -> bool:
+        """Whether an option of that name does something with this method and this optimizer."""
+        return self.unused(name) is None and self.catalogue().takes(name)
+
+    def unused(self, name: str) -> str | None:
+        """With what an option of the run does nothing, and why; None where it does something."""
+        method = judges.get(self.method)
+        if name in OF_INFERENCE and method.infer is Judge.infer:
+            return f"--method {self.method}: it infers no task"
+        if name == "refine" and method.infer is Judge.infer and method.refiners is Judge.refiners:
+            return f"--method {self.method}: there is nothing to refine in it"
+        if name == "refine" and method.fitted_always:
+            return f"--method {self.method}: its weights are all that it learns"
+        if name == "teacher" and self.optimizer and not optimizers.get(self.optimizer).uses_teacher:
+            return f"--optimizer {self.optimizer}: {NO_TEACHER}"
+        return None
+
+    def resolve(self, *layers: Iterable[tuple[str, Any]], source: str = "--set") -> dict[str, dict[str, Any]]:
+        return self.catalogue().resolve(*layers, source=source)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompileRun:
+    """A judge to be compiled: its labels and model, its parts, and what was set of them."""
+
+    labels: Path
+    lm: str | None = None
+    output: Path = Path("judge.json")
+    aspect: str | None = None
+    scale: tuple[float, float] | None = None
+    columns: Sequence[str] = ()
+    heldout_file: Path | None = None
+    library_aspect: str | None = None
+    api_base: str | None = None
+    registered: str | None = None
+    setup: Setup = field(default_factory=Setup)
+    run: RunOptions = field(default_factory=RunOptions)
+    model: ModelOptions = field(default_factory=ModelOptions)
+    of_method: Mapping[str, Any] = field(default_factory=dict)
+    of_optimizer: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, setup: Setup, found: Mapping[str, Mapping[str, Any]], **everyday: Any) -> CompileRun:
+        """From what `Setup.resolve` found. everyday: the other fields. Raises OptionError."""
+        for name, value in found["run"].items():
+            if value is not None and (why := setup.unused(name)):
+                raise OptionError(f"--set {name}=… does nothing with {why}")
+        return cls(
+            setup=setup, run=RunOptions(**found["run"]), model=ModelOptions(**found["lm"]),
+            of_method=found["method"], of_optimizer=found["optimizer"], **everyday,
+        )  # fmt: skip
+
+    def of_aspects(self, names: Sequence[str]) -> dict[str, CompileRun]:
+        """The run of each aspect, by its name; "all": of each that the labels' own columns tell. Raises OptionError."""
+        if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
+            raise OptionError(f"--aspect {twice} was given {names.count(twice)} times; name each aspect once")
+        if "all" in names:
+            there = aspects_in(rows_file(str(self.labels)), columns=column_roles(self.columns))
+            if "all" not in there and len(names) > 1:
+                raise OptionError("--aspect all takes every aspect; leave the others out")
+            if "all" not in there and len(there) < 2:
+                told = f"only {there[0]!r} is" if there else "none are"
+                raise OptionError(
+                    f"--aspect all: of the aspects of {self.labels.name} {told} told by a column's name; name them, "
+                    "--aspect COLUMN --aspect COLUMN"
+                )
+            names = names if "all" in there else there
+        if self.library_aspect and "/" in self.library_aspect:
+            raise OptionError(
+                f"--as {self.library_aspect} is one aspect; with several name the task, --as "
+                f"{self.library_aspect.partition('/')[0]}, in which each is found by its own name"
+            )
+        within = f"{self.library_aspect}/" if self.library_aspect else ""
+        return {name: replace(self, aspect=name, library_aspect=within + name if within else None) for name in names}
+
+    def judge(self, aspect: str | None) -> Judge:
+        """The judge as it is before anything is learnt. aspect: the name of the labels' score. Raises OptionError."""
+        return judge_in_words(self.setup.method, self.of_method, self.run, aspect, self.library_aspect)
+
+    def compiler(self, labels: Labels) -> Compiler:
+        where = f"--optimizer {self.setup.optimizer}"
+        search = build_optimizer(str(self.setup.optimizer), self.of_optimizer, where=where)
+        if self.run.plots is not None and not hasattr(search, "study"):
+            raise OptionError(f"--set plots=… does nothing with {where}: only optuna keeps a study that can be drawn")
+        options: CompileOptions = self.run
+        if "level" not in self.run.model_fields_set:
+            options = options.model_copy(update={"level": level_for(labels)})
+        elif labels.kind == "preference" and options.level != "sample":
+            raise OptionError(
+                f"--level {options.level} cannot be used with preferences, which order outputs within documents; leave "
+                "it out, or take --level sample"
+            )
+        return Compiler(search=search, options=options, heldout=self._heldout(labels))
+
+    def files(self) -> list[Path]:
+        """The files that it reads or writes beside labels and judge."""
+        values = [*(value for _, value in self.run), *self.of_method.values(), *self.of_optimizer.values()]
+        return [value for value in values if isinstance(value, Path)]
+
+    def connection(self) -> Connection:
+        return connection_of(self.model, self.api_base)
+
+    def sampling(self) -> Sampling:
+        return Sampling(self.model.temperature, self.model.max_tokens)
+
+    def read(self) -> Labels:
+        """The labels. Raises LabelsError, OptionError."""
+        name = str(self.labels)
+        return read_labels(
+            rows_file(name), aspect=self.aspect, scale=self.scale or benchmark_scale(name, self.aspect),
+            columns=column_roles(self.columns),
+            kind=self.run.kind, categories=self.run.categories,
+        )  # fmt: skip
+
+    def _heldout(self, labels: Labels) -> Labels | None:
+        if self.heldout_file is None:
+            return None
+        heldout = read_labels(
+            self.heldout_file, aspect=self.aspect or labels.aspect, scale=labels.scale,
+            columns=column_roles(self.columns), kind=self.run.kind, categories=self.run.categories,
+        )  # fmt: skip
+        if (heldout.kind, heldout.levels) != (labels.kind, labels.levels):
+            there, here = (f"{one.kind} {', '.join(one.categories)}".strip() for one in (heldout, labels))
+            raise LabelsError(
+                f"{heldout.origin}: its ratings are read as {there}, those of {labels.origin} as {here}; say what both "
+                "are with --kind, or --categories with all words, worst first"
+            )
+        return heldout
+
+
+def judge_of_aspects(runs: Mapping[str, CompileRun], labels: Mapping[str, Labels]) -> AspectsJudge:
+    """The judges of several aspects as they are before anything is learnt. Raises OptionError, with the aspect."""
+    made = {name: naming(name, lambda n: runs[n].judge(labels[n].aspect)) for name in runs}
+    for name, judge in made.items():
+        judge.beside([other for its, other in made.items() if its != name])
+    return AspectsJudge(made)
+
+
+def judge_in_words(
+    method: str, given: Mapping[str, Any], words: JudgeInWords, aspect: str | None, library_aspect: str | None
+) -> Judge:
+    """A judge by the name of its method and its options. aspect: of the labels, None where there are none."""
+    made: Judge = judges.get(method).from_options(
+        given,
+        labels_aspect=aspect,
+        library_aspect=library_aspect,
+        aspect_file=words.aspect_file,
+        criteria=read_criteria_file(words.criteria) if words.criteria else (),
+        task=words.task,
+    )
+    return made
+
+
+def read_criteria_file(path: Path) -> list[Criterion]:
+    """The criteria of `--criteria FILE`, word for word. Raises OptionError, for an entry that is none, too."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise OptionError(f"--criteria {path}: {error}") from None
+    try:
+        data = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes texts only; JSON is YAML, too
+    except (yaml.YAMLError, RecursionError):
+        data = None
+    if isinstance(data, dict) and isinstance(data.get("criteria"), dict | list):
+        data = data["criteria"]
+    if isinstance(data, dict) and set(data) == {"name", "definition"}:
+        data = [data]
+    if isinstance(data, dict):
+        data = [{name: definition} for name, definition in data.items()]
+    if not isinstance(data, list):  # lines whose definitions have colons of their own
+        data = [dict([line.split(":", 1)]) if ":" in line else line for line in text.splitlines() if line.strip()]
+    if not data:
+        raise OptionError(f"--criteria {path}: no criteria in it; {CRITERIA_FORMS}")
+    found = [_criterion(entry, f"--criteria {path}, entry {place}") for place, entry in enumerate(data, start=1)]
+    twice = {c.name for c in found if sum(c.name.casefold() == other.name.casefold() for other in found) > 1}
+    if twice:
+        raise OptionError(f"--criteria {path}: {', '.join(sorted(twice))} more than once; give each criterion once")
+    return found
+
+
+def _criterion(entry: Any, where: str) -> Criterion:
+    """{name, definition} or {name: definition}. Raises OptionError."""
+    if isinstance(entry, dict) and set(entry) == {"name", "definition"}:
+        entry = {entry["name"]: entry["definition"]}
+    if isinstance(entry, dict) and len(entry) == 1:
+        ((name, definition),) = entry.items()
+        if isinstance(name, str) and isinstance(definition, str) and name.strip() and definition.strip():
+            return Criterion(re.sub(r"^([-*•]|\d+[.)])\s+", "", name.strip()), " ".join(definition.split()))
+    raise OptionError(f"{where}: {str(entry)[:80]!r} is not a criterion; {CRITERIA_FORMS}")

@@ -1,0 +1,150 @@
+"""`judgesmith compile --aspect A --aspect B`: one judge that scores several aspects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from ..errors import OptionError
+from .steps import check_output, draw_study, tell_labels
+
+if TYPE_CHECKING:
+    from ..datasets.records import Labels
+    from ..mlflow.logging import ExperimentLog
+    from ..optimizers.report import Plan
+    from ..optimizers.several_aspects import AspectsReport
+    from ..programs.judge import Judge
+    from ..programs.models.lm import LanguageModel
+    from .run import CompileRun
+
+__all__ = ["compile_aspects"]
+
+
+def compile_aspects(runs: Mapping[str, CompileRun], *, dry_run: bool = False, as_json: bool = False) -> int:
+    """Compile a judge of the runs' aspects, save and tell; the exit code."""
+    from ..mlflow.logging import ExperimentLog
+    from ..optimizers.several_aspects import AspectsCompiler, naming
+    from ..programs.models.names import check_listed
+    from ..running.console import Watch, err
+    from ..running.opening import make_room, open_model, open_others, quiet
+    from .run import judge_of_aspects
+
+    run = next(iter(runs.values()))
+    with quiet():
+        if run.registered is not None:
+            raise OptionError("--register takes a judge of one aspect; compile each with a name of its own")
+        labels = {name: naming(name, lambda n: runs[n].read()) for name in runs}
+        judge = judge_of_aspects(runs, labels)
+        compiler = AspectsCompiler({name: naming(name, lambda n: runs[n].compiler(labels[n])) for name in runs})
+        if not as_json:
+            tell_labels(list(labels.values()))
+        if dry_run:
+            return _dry_run(
+                run, judge, labels, compiler.plan(judge, labels, run.lm, teacher=bool(run.run.teacher)), as_json
+            )
+        check_output(run)
+        check_listed(judge.models())
+        log = None if run.run.mlflow is None else ExperimentLog(run.run.mlflow)
+        where = run.connection()
+        lm = open_model(run.lm, where, run.sampling())
+        teacher = open_model(run.run.teacher, where) if run.run.teacher else None
+        open_others(judge, where)
+        plans = compiler.plan(judge, labels, lm, teacher=teacher is not None)
+        if not as_json:
+            calls = sum(plan.calls for plan in plans.values())
+            err.print(f"at most {calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+        with Watch("compiling", sum(plan.steps for plan in plans.values())) as watch:
+            compilers = {name: replace(one, teacher=teacher) for name, one in compiler.compilers.items()}
+            made, report = AspectsCompiler(compilers, watch).run(judge, labels, lm)
+        make_room(run.output, made)
+        made.save(run.output)
+        drawn = _draw(report, run)
+        problems = [] if log is None else _log(log, made, report, lm)
+        _tell(run, report, made, labels, drawn, as_json)
+        return _exit_code(report, problems)
+
+
+def _dry_run(
+    run: CompileRun, judge: Judge, labels: Mapping[str, Labels], plans: Mapping[str, Plan], as_json: bool
+) -> int:
+    from ..cli.rendering import show_plan
+    from ..running.console import out, print_json
+    from ..running.opening import expected_seconds
+
+    summed = {
+        name: sum(getattr(plan, name) for plan in plans.values())
+        for name in ("calls", "prompt_tokens", "completion_tokens")
+    }
+    costs = [plan.cost for plan in plans.values()]
+    cost = None if None in costs else sum(one or 0.0 for one in costs)
+    seconds = expected_seconds(summed["calls"], run.lm, run.connection())
+    notes = tuple(dict.fromkeys(note for plan in plans.values() for note in plan.notes))
+    if not as_json:
+        fullest = max(plans.values(), key=lambda plan: plan.rows)
+        show_plan(replace(fullest, **summed, cost=cost, seconds=seconds, notes=notes), run.lm or "any model")
+        for name, plan in plans.items():
+            out.print(f"  {name}: {plan.rows} rows, {plan.calls:,} calls", markup=False, style="dim")
+        return 0
+    sizes = ("rows", "train", "heldout", "folds", "calls", "prompt_tokens", "completion_tokens", "cost")
+    told: dict[str, Any] = {
+        name: {size: getattr(plan, size) for size in sizes}
+        | labels[name].understood()
+        | {"plan_notes": list(plan.notes), "method": judge.by_aspect[name].settings()}
+        for name, plan in plans.items()
+    }
+    passages = judge.passages_per_row()
+    print_json(
+        {"dry_run": True, "seconds": round(seconds)} | summed
+        | {"cost": cost, "passages_per_row": passages, "aspects": told, "plan_notes": list(notes)}
+    )  # fmt: skip
+    return 0
+
+
+def _draw(report: AspectsReport, run: CompileRun) -> list[str]:
+    """Optuna's plots of each aspect, in folders of their own."""
+    folder = run.run.plots
+    if folder is None:
+        return []
+    beneath = {name: re.sub(r"[^\w-]+", "_", name) for name in report.aspects}
+    return [file for name, one in report.aspects.items() for file in draw_study(one, folder / beneath[name])]
+
+
+def _log(log: ExperimentLog, made: Judge, report: AspectsReport, lm: LanguageModel) -> list[str]:
+    """A run of MLflow's for each aspect; what went wrong."""
+    problems = []
+    for name, member in made.by_aspect.items():
+        logged = log.log(member.copy_for(own_lm=lm), report.aspects[name])
+        problems += [] if logged.error is None else [f"{name}: {logged.error}"]
+    return problems
+
+
+def _tell(
+    run: CompileRun, report: AspectsReport, made: Judge, labels: Mapping[str, Labels], drawn: list[str], as_json: bool
+) -> None:
+    from ..cli.rendering import show_aspects_report
+    from ..running.console import out, print_json
+
+    if as_json:
+        print_json(report.to_dict() | {"judge": str(run.output)} | ({"plots": drawn} if drawn else {}))
+        return
+    show_aspects_report(report, made, shown=[warning for one in labels.values() for warning in one.warnings])
+    saved = escape(str(run.output))
+    out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
+    if drawn:
+        out.print(f"Drawn: {', '.join(drawn)}", markup=False)
+
+
+def _exit_code(report: AspectsReport, problems: list[str]) -> int:
+    """0, or 1 where no held-out row got a score for an aspect or MLflow failed, with a message."""
+    from ..running.console import err
+
+    for problem in problems:
+        err.print(f"the judge is saved, but MLflow has not logged it: {problem}", markup=False, style="red")
+    nothing = [name for name, one in report.aspects.items() if one.heldout.reached.failed == one.heldout_rows]
+    for name in nothing:
+        err.print(f"{name}: no held-out row got a score: see the notes for the reasons", markup=False, style="red")
+    return 1 if nothing or problems else 0

@@ -1,0 +1,433 @@
+"""`judgesmith discern`: does a judge notice perturbations? Parsing, and the order of things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..cli.options import LM, ApiBase, Columns, Json
+from ..cli.settings import Config, Presets, Settings, settings_of, with_settings
+from ..errors import OptionError
+
+if TYPE_CHECKING:
+    from ..datasets.perturbations.registry import Perturbation
+    from ..programs.models.lm import Connection
+    from ..running.limits import Limits
+    from ..running.settings import Catalogue
+    from .comparison import Comparison
+    from .options import DiscernOptions
+    from .pairs import Book, Contender, Task, Texts
+    from .run import JudgeResult
+
+__all__ = ["register"]
+
+HELP = """Does a judge notice perturbations? Good texts are perturbed in levels, judged before and after, and tested.
+
+JUDGE is a file that `compile` saved, metric/rougeL and other metrics, or NAME=FILE; NAME/METRIC=FILE makes a metric of
+a judge of several files. With --preset it may be METHOD or METHOD@MODEL, for example direct@local/qwen2.5-0.5b, which
+judges each metric of the preset's task. Several judges are compared on the same pairs. TEXTS is any file with good
+texts, or bench/NAME: its references where there are some, else its outputs, one for each document.
+
+D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed ones
+more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a language
+model (--writer makes them), and ours have tables, D_avg and D_min of their own. Beside them there are changes that a
+good judge does not react to, which give its false alarms, and attacks, texts that ask the judge for the best score.
+
+--preset dhp/summeval and the others of `judgesmith presets` are the paper's benchmark.
+
+With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command resumes where it stopped, and
+further judges are added to the same pairs.
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add `discern` to the command line."""
+    paragraphs = (" ".join(part.split()) for part in HELP.split("\n\n"))
+    app.command(name="discern", cls=with_settings(_catalogue), help="\n\n".join(paragraphs))(discern)
+
+
+def _catalogue(given: Mapping[str, Any]) -> Catalogue:
+    from ..running.settings import Catalogue, Owner, ReachOptions
+    from .options import DiscernOptions
+
+    owners = (Owner("run", "discern", DiscernOptions), Owner("lm", "the language model", ReachOptions))
+    return Catalogue(owners, "discern", more="; see `judgesmith options discern`")
+
+
+Perturb = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--perturb",
+        metavar="NAME",
+        help="A perturbation (typos, typos:major; see `judgesmith perturbations`) or a group: all, paper (what DHP has "
+        "for this task), degradation, invariance, attack, character, word, sentence. Repeatable; default all.",
+    ),
+]
+Brief = Annotated[
+    bool,
+    typer.Option(
+        "--brief",
+        help="Scores alone, from judges that explain after the score: the same scores, several times faster, but "
+        "no explanations in the report.",
+    ),
+]
+
+
+def discern(
+    context: typer.Context,
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="JUDGE... TEXTS", help="One judge or several, then the good texts, which a preset may name instead."
+        ),
+    ] = None,
+    perturb: Perturb = None,
+    n: Annotated[int, typer.Option("--n", help="Texts at most, drawn by the seed.", min=1)] = 100,
+    brief: Brief = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Pairs and scores as .jsonl; resumed if it exists.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start -o over.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.png|.svg", help="Bars of D by perturbation.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE.html",
+            help="A page with tables, figure and texts whose perturbation was missed; no network.",
+        ),
+    ] = None,
+    columns: Columns = None,
+    lm: LM = None,
+    api_base: ApiBase = None,
+    settings: Settings = None,
+    preset: Presets = None,
+    config: Config = None,
+    as_json: Json = False,
+) -> None:
+    from ..running.console import out, print_json
+    from ..running.opening import column_roles, connection_of, quiet
+    from ..running.settings import ReachOptions
+    from .contenders import open_contenders
+    from .options import DiscernOptions
+    from .pairs import estimated, read_texts
+    from .planning import Plan
+    from .run import analyse
+
+    found = _catalogue({}).resolve(*settings_of(context, settings))
+    how, where = DiscernOptions(**found["run"]), connection_of(ReachOptions(**found["lm"]), api_base)
+    if how.weights_form is not None:
+        _write_form(how, perturb)
+        raise typer.Exit(0)
+    judges, source = _judges_and_texts(arguments or [], how)
+    files = _Files(output, plot, report, how)
+    files.check(source)
+    limits = how.limits()
+    there = _perturbations(how, where)
+    weights = _weights(how, there)
+    texts = read_texts(source, columns=column_roles(columns or []), n=n, seed=how.seed, how=how)
+    chosen = _chosen(perturb or ["all"], there, how, texts.task)
+    with quiet():
+        asked = where if how.repeat == 1 else replace(where, cache=False)
+        contenders = open_contenders(judges, lm, asked, how, brief=brief)
+        unkept = how.dry_run and (overwrite or not (output and output.exists()))
+        book = _book(chosen, texts, how, None if unkept else output, overwrite=overwrite)
+        tasks = _tasks(contenders, book, texts, how)
+        if how.dry_run:
+            plan = Plan.of(texts, book, chosen, how, estimated(contenders, tasks, where))
+            print_json(plan.to_dict()) if as_json else out.print("\n".join(plan.lines()), markup=False, soft_wrap=True)
+            raise typer.Exit(0)
+        _judge_all(contenders, book, tasks, limits, quietly=as_json)
+        results = [analyse(contender, book, there, how, weights, texts.task) for contender in contenders]
+        tested = _Tested.of(contenders, results, book, texts, how)
+    files.write(contenders, tested, book, how)
+    if as_json:
+        _print_result(tested, book, how, output, report)
+    else:
+        _tell_result(tested, book, how, files.written())
+    raise typer.Exit(1 if any(result.failed for result in tested.results) else 0)
+
+
+def _judges_and_texts(arguments: Sequence[str], how: DiscernOptions) -> tuple[list[str], str]:
+    """The judges, and the texts of the command line or of the preset. Raises OptionError."""
+    from .contenders import names_judge
+
+    *judges, last = arguments or [""]
+    if last and how.texts is not None and names_judge(last):
+        return [*judges, last], how.texts
+    if not judges:
+        raise OptionError(
+            "name a judge and the texts: judgesmith discern judge.json good.jsonl"
+            if how.texts is None
+            else "name a judge: judgesmith discern judge.json, or METHOD@MODEL such as direct@local/qwen2.5-0.5b"
+        )
+    return judges, last
+
+
+def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
+    """The form for experts' weights of the paper's perturbations for the task, or of those that are named."""
+    from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
+    from ..running.console import out
+    from ..running.plain import clean
+    from .planning import unwritten_perturbations
+    from .weights import write_form
+
+    path = how.weights_form
+    assert path is not None
+    there = {**PERTURBATIONS, **unwritten_perturbations()}
+    named = find_perturbations(perturb or ["paper"], there, how.task())
+    chosen = [made for made, _ in named if made.kind == "degradation"]
+    write_form(path, how.metrics, chosen)
+    out.print(
+        clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one metric "
+              "for each perturbation in a copy; put the copies into a folder and give it with --weights FOLDER"),
+        markup=False, soft_wrap=True,
+    )  # fmt: skip
+
+
+def _weights(how: DiscernOptions, there: Mapping[str, Perturbation]) -> Mapping[str, Mapping[str, float]] | None:
+    from .planning import unwritten_perturbations
+    from .weights import read_weights
+
+    if how.weights is None:
+        return None
+    return read_weights(how.weights, [*there, *unwritten_perturbations()], how.metric_names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """What is written."""
+
+    output: Path | None
+    plot: Path | None
+    report: Path | None
+    how: DiscernOptions
+
+    def check(self, source: str) -> None:
+        """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
+        from ..reports.discernment import check_report
+        from .plots import check_plot
+
+        for name in ("plot", "plot_styles", "plot_judges"):
+            if (path := self.plot if name == "plot" else getattr(self.how, name)) is not None:
+                check_plot(path, f"--{name.replace('_', '-')}")
+        if self.report is not None:
+            check_report(self.report, Path(source), self.output)
+        output = self.output
+        if output is not None and output.suffix.lower() != ".jsonl":
+            raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
+        if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
+            raise OptionError(f"-o {output} is the file of texts; name another")
+
+    def write(self, contenders: Sequence[Contender], tested: _Tested, book: Book, how: DiscernOptions) -> None:
+        """Figures and the report."""
+        from ..reports.discernment import render, write
+        from . import plots
+
+        origin, results = tested.texts.origin, tested.results
+        if self.plot is not None:
+            plots.plot(results, self.plot, origin=origin)
+        if how.plot_judges is not None:
+            plots.plot_judges(results, how.plot_judges, origin=origin)
+        if how.plot_styles is not None:
+            plots.plot_styles(contenders, results, book, how, how.plot_styles)
+        if self.report is not None:
+            page = render(contenders, results, tested.comparisons, book, how, origin=origin, notes=tested.notes)
+            write(self.report, page)
+
+    def written(self) -> list[Path]:
+        paths = (self.output, self.plot, self.how.plot_judges, self.how.plot_styles, self.report)
+        return [path for path in paths if path is not None]
+
+
+def _perturbations(how: DiscernOptions, where: Connection) -> dict[str, Perturbation]:
+    """All that there are, by name."""
+    from ..datasets.perturbations.registry import PERTURBATIONS
+    from ..running.opening import open_model
+    from .planning import unwritten_perturbations
+    from .rewriting import written_perturbations
+
+    if how.writer is None:
+        return dict(PERTURBATIONS)
+    written = unwritten_perturbations() if how.dry_run else written_perturbations(open_model(how.writer, where))
+    return {**PERTURBATIONS, **written}
+
+
+def _chosen(
+    names: Sequence[str], there: Mapping[str, Perturbation], how: DiscernOptions, task: str
+) -> list[tuple[Perturbation, tuple[Any, ...]]]:
+    """Those that were asked for, each with its degrees."""
+    from ..datasets.perturbations.registry import find_perturbations
+
+    return [
+        (made, tuple(d for d in degrees if how.degree == "both" or d in (how.degree, "only")))
+        for made, degrees in find_perturbations(names, there, task)
+    ]
+
+
+def _book(
+    chosen: Sequence[tuple[Perturbation, tuple[Any, ...]]],
+    texts: Texts,
+    how: DiscernOptions,
+    output: Path | None,
+    *,
+    overwrite: bool,
+) -> Book:
+    """Pairs and the scores that are there already."""
+    from ..datasets.perturbations.registry import Amounts
+    from .pairs import Book, make_pairs
+
+    amounts = Amounts(how.amount)
+    settings = {
+        "origin": texts.origin, "texts": texts.fingerprint, "role": texts.role, "n": len(texts.texts),
+        "seed": how.seed, "amount": how.amount, "language": how.language, "writer": how.writer,
+        "perturbations": [f"{p.name}:{d}" for p, degrees in chosen for d in degrees],
+    }  # fmt: skip
+    if not how.show_reference:
+        settings["show_reference"] = False
+    book = Book.open(
+        output, settings,
+        lambda: make_pairs(chosen, texts, seed=how.seed, amounts=amounts, language=how.language),
+        overwrite=overwrite,
+    )  # fmt: skip
+    if not book.pairs:
+        first = f" ({book.left[0].reason})" if book.left else ""
+        raise OptionError(f"{texts.origin}: no text could be perturbed{first}; give other texts, or another --perturb")
+    return book
+
+
+def _tasks(contenders: Sequence[Contender], book: Book, texts: Texts, how: DiscernOptions) -> list[list[Task]]:
+    """What has no score in the book yet, by contender."""
+    from .pairs import asks_of, missing
+
+    found = []
+    for contender in contenders:
+        against = contender.against_reference
+        asks = asks_of(book.pairs, texts.role, against_reference=against, show_reference=how.show_reference)
+        found.append(missing(contender, asks, book, how.repeat))
+    return found
+
+
+def _judge_all(
+    contenders: Sequence[Contender], book: Book, tasks: Sequence[Sequence[Task]], limits: Limits, *, quietly: bool
+) -> None:
+    """Judge what has no score in the book yet. Raises BudgetError over the limits."""
+    from ..running.console import Watch, err
+    from .pairs import judge, judges_of
+
+    wanted = [sum(len(asks) for _, _, asks in task) for task in tasks]
+    live = sum(w for c, w in zip(contenders, wanted, strict=True) if not c.against_reference)
+    if not quietly and live:
+        err.print(f"{live:,} texts to judge; Ctrl-C loses nothing", style="dim")
+    models = [one.lm for contender in contenders for one in judges_of(contender)]
+    with limits.spending(*models), Watch("judging", sum(wanted)) as watch:
+        for contender, task, count in zip(contenders, tasks, wanted, strict=True):
+            watch.stage(f"judging with {contender.name}", count)
+            judge(contender, task, book, watch.step, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """The result, as JSON or as tables."""
+
+    texts: Texts
+    results: list[JudgeResult]
+    comparisons: list[Comparison]
+    notes: list[str]
+
+    @classmethod
+    def of(
+        cls, contenders: Sequence[Contender], results: list[JudgeResult], book: Book, texts: Texts, how: DiscernOptions
+    ) -> _Tested:
+        from .comparison import compare
+
+        notes = [*texts.notes, *_notes(contenders, texts.role, how.repeat, book.path is not None), *_impossible(book)]
+        notes += _notes_of_task(results, how)
+        return cls(texts, results, compare(contenders, results, book, how), notes)
+
+
+def _print_result(tested: _Tested, book: Book, how: DiscernOptions, output: Path | None, report: Path | None) -> None:
+    from ..running.console import print_json
+
+    left: dict[str, dict[str, int]] = {}
+    for one in book.left:
+        reasons = left.setdefault(one.name, {})
+        reasons[one.reason] = reasons.get(one.reason, 0) + 1
+    print_json(
+        book.settings
+        | {"repeat": how.repeat, "form": how.form, "rounds": how.rounds, "notes": tested.notes, "left_out": left}
+        | {"pairs": len(book.pairs), "output": str(output) if output else None}
+        | {"report": str(report) if report else None}
+        | {"judges": [result.to_dict() for result in tested.results]}
+        | {"comparisons": [one.to_dict() for one in tested.comparisons]}
+    )
+
+
+def _tell_result(tested: _Tested, book: Book, how: DiscernOptions, written: Sequence[Path]) -> None:
+    from ..running.console import out
+    from ..running.plain import clean
+    from . import tables
+
+    texts = tested.texts
+    out.print(
+        clean(f"{len(texts.texts)} texts ({texts.role}s) of {texts.origin}, {len(book.pairs)} pairs"), markup=False
+    )
+    for result in tested.results:
+        tables.show(result, rounds=how.rounds)
+    tables.show_comparisons(tested.comparisons)
+    for note in tested.notes:
+        out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
+    for path in written:
+        out.print(f"Wrote {clean(str(path))}", markup=False)
+
+
+def _notes(contenders: Sequence[Contender], role: str, repeat: int, kept: bool) -> list[str]:
+    notes = []
+    if role == "reference" and any(c.against_reference for c in contenders):
+        notes.append(
+            "the texts are references: a metric compares each with the document's other references, or with the "
+            "original text itself where there is none, which flatters it"
+        )
+    if repeat > 1 and any(not c.against_reference for c in contenders):
+        notes.append(
+            f"each text was judged {repeat} times"
+            + ("" if kept else "; without -o the same command would ask all of it again")
+        )
+    return notes
+
+
+def _notes_of_task(results: Sequence[JudgeResult], how: DiscernOptions) -> list[str]:
+    """What keeps a judge's numbers from being the paper's."""
+    notes = []
+    for result in results:
+        there = {metric.casefold() for metric in result.metrics}
+        if how.metrics and not there >= {name.casefold() for name in how.metric_names}:
+            given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
+            notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
+    if any(line.origin == "stand-in" for result in results for line in result.of("degradation")):
+        notes.append(
+            "stand-ins (~) are made by rules where the paper has a language model; they count as none of the paper's "
+            "perturbations. --writer MODEL makes those"
+        )
+    if how.form == "paper" and any(len(result.metrics) > 1 for result in results):
+        notes.append(
+            "without 1/M, several metrics make p as many times too small: a judge that guesses passes D = 1 far more "
+            "often than in 5 % of the perturbations; p Holm, and what a judge notices, rest on the normalised p"
+        )
+    return notes
+
+
+def _impossible(book: Book) -> list[str]:
+    """Perturbations that no text allowed, by the reason that most of the texts have."""
+    possible = {pair.name for pair in book.pairs}
+    reasons: dict[str, list[str]] = {}
+    for one in book.left:
+        if one.name not in possible:
+            reasons.setdefault(one.name, []).append(one.reason)
+    return [f"{name}: not possible on these texts ({max(set(r), key=r.count)})" for name, r in reasons.items()]

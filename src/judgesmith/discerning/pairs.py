@@ -1,0 +1,336 @@
+"""What `judgesmith discern` judges: good texts of a file, pairs made of them, and the scores, kept as they come in."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from ..datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of, sentences
+from ..datasets.records import Row, as_text
+from ..errors import LabelsError, OptionError
+from ..evaluating.sources import json_lines, read_file, references_beside, some
+from ..programs.atomic import write_whole
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection
+from ..programs.prompting.suspicion import guarded
+from ..running.limits import SAMPLED, Estimate, Limits, estimate
+from ..signatures.values import Item, Verdict
+from .options import DiscernOptions
+
+FORMAT = "judgesmith.pairs/1"
+_WRONG = ("wrong", "wrong_ending", "wrong_answer")
+
+
+class Scorer(Protocol):
+    def score_many(self, rows: Iterable[Any], **options: Any) -> Iterator[Verdict]: ...
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A judge under test. scorers: by metric; mark: changes with anything that changes its scores; against_reference:
+    whether it compares with references (a metric) and does not read on its own."""
+
+    name: str
+    scorers: Mapping[str, Scorer]
+    marks: Mapping[str, str]
+    against_reference: bool = False
+
+
+# Texts ---------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Good texts of a file. role: "reference" or "output", the column they are from. total: documents that have one.
+    task: the paper's task for that of the file, one of `dhp.TASKS`."""
+
+    origin: str
+    role: str
+    texts: tuple[Text, ...]
+    total: int
+    notes: tuple[str, ...] = ()
+    task: str = "summarization"
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hex digits over all that perturbing and judging depend on."""
+        said = [[t.id, t.text, t.source, t.context, list(t.references), t.group, t.wrong] for t in self.texts]
+        return sha256(json.dumps([self.role, said]).encode()).hexdigest()[:16]
+
+
+def read_texts(
+    name: str,
+    *,
+    columns: Mapping[str, str] | None = None,
+    n: int = 100,
+    seed: int = 0,
+    how: DiscernOptions | None = None,
+) -> Texts:
+    """One good text for each document of a file or `bench/NAME`, `n` of them drawn by `seed`, in the file's order.
+
+    A document's text is its first reference (or the one with most sentences), where the file has references, and else
+    its first output; what other references it has stay beside it. how: `good`, `pick`, `longer_than`, `language`.
+    Raises LabelsError for a file that has neither.
+    """
+    how = how or DiscernOptions()
+    file = read_file(name, columns, None)
+    more = references_beside(file)
+    role: str = how.good
+    if role == "auto":
+        role = "reference" if more or any((row.reference or "").strip() for row in file.rows) else "output"
+    found: dict[str, Text] = {}
+    for row, record in zip(file.rows, file.records, strict=True):
+        if row.doc_id not in found:
+            there = list(dict.fromkeys(t for t in [row.reference or "", *more.get(row.doc_id, [])] if t.strip()))
+            if how.pick == "most-sentences":  # of equal ones the first
+                there.sort(key=lambda text: -len(sentences(text, how.language)))
+            if (made := _text_of(row, record, role, there)) is not None:
+                found[row.doc_id] = made
+    texts = list(found.values())
+    if not texts:
+        raise LabelsError(f"{file.origin}: no row has a {role}")
+    notes = []
+    if len(texts) < n:
+        notes.append(f"{file.origin} has {len(texts)} documents with {role}s; {n} were asked for")
+    texts, total = _long_enough(texts, n, how.longer_than, notes), len(texts)
+    kept = sorted(random.Random(seed).sample(range(len(texts)), min(n, len(texts))))
+    told = as_text(file.records[0].get("task")) or ""
+    return Texts(file.origin, role, tuple(texts[i] for i in kept), total, tuple(notes), how.task(told))
+
+
+def _long_enough(texts: list[Text], n: int, longer_than: int, notes: list[str]) -> list[Text]:
+    """The texts that are longer than that, and where these are fewer than `n`, the longest of the others."""
+    long = [text for text in texts if len(text.text) > longer_than]
+    if len(long) >= n or len(long) == len(texts):
+        return long
+    longest = sorted(texts, key=lambda text: -len(text.text))[:n]
+    notes.append(
+        f"{len(long)} texts have more than {longer_than} characters; the others of these {len(longest)} are the next "
+        f"longest, down to {len(longest[-1].text)}"
+    )
+    return [text for text in texts if any(text is one for one in longest)]
+
+
+def _text_of(row: Row, record: Mapping[str, Any], role: str, there: Sequence[str]) -> Text | None:
+    """there: its references."""
+    text, others = (row.output, there) if role == "output" else (there[0], there[1:]) if there else ("", [])
+    if not text.strip():
+        return None
+    wrong = next((as_text(record[name]) for name in _WRONG if record.get(name) is not None), None)
+    return Text(row.id, text, row.source, row.context, tuple(others), row.doc_id, wrong)
+
+
+# Pairs and scores on disk --------------------------------------------------------------------------------------------
+
+
+def ask_key(pair: Pair, text: str) -> str:
+    """16 hex digits of what is judged: the text with its source, context and references."""
+    return sha256(json.dumps([pair.source, pair.context, list(pair.references), text]).encode()).hexdigest()[:16]
+
+
+@dataclass
+class Book:
+    """Pairs and the scores of their texts, kept in a JSONL file where there is a path: a line with the settings, a line
+    a pair or left-out text, then a line a score as it comes in. A score that is there is not asked for again."""
+
+    settings: dict[str, Any]
+    pairs: list[Pair] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    scores: dict[tuple[str, str, int], dict[str, Any]] = field(default_factory=dict)
+    path: Path | None = None
+
+    @classmethod
+    def open(
+        cls, path: Path | None, settings: dict[str, Any], make: Callable[[], Iterator[Pair | Left]], *, overwrite: bool
+    ) -> Book:
+        """Resume a file that has these settings, or make the pairs. Raises OptionError for a file with others."""
+        if path is not None and path.is_dir():
+            raise OptionError(f"-o {path} is a folder; name a file in it")
+        if path is not None and path.exists() and path.stat().st_size and not overwrite:
+            return cls._read(path, settings)
+        book = cls(settings, path=path)
+        for outcome in make():
+            if isinstance(outcome, Pair):
+                book.pairs.append(outcome)
+            else:
+                book.left.append(outcome)
+        if path is not None:
+            book._write_all(path)
+        return book
+
+    @classmethod
+    def _read(cls, path: Path, settings: dict[str, Any]) -> Book:
+        _drop_half_line(path)
+        book = cls(settings, path=path)
+        other = f"{path.name} is not an output of `judgesmith discern`; give another -o, or --overwrite"
+        for number, record in json_lines(path):
+            kind = record.pop("type", None)
+            try:
+                if number == 1:
+                    if kind != "settings" or record.pop("format", None) != FORMAT:
+                        raise OptionError(other)
+                    changed = [k for k in {**settings, **record} if record.get(k) != settings.get(k)]
+                    if changed:
+                        raise OptionError(
+                            f"{path.name} was made with another {some(changed)} ({record.get(changed[0])!r} there, "
+                            f"{settings.get(changed[0])!r} here); give another -o, or --overwrite"
+                        )
+                elif kind == "pair":
+                    book.pairs.append(Pair.from_dict(record))
+                elif kind == "left":
+                    book.left.append(Left(**record))
+                elif kind == "score":
+                    book.scores[record["mark"], record["text"], record["repeat"]] = record
+            except (KeyError, TypeError):
+                raise OptionError(f"{path.name}, line {number}: damaged; {other}") from None
+        return book
+
+    def _write_all(self, path: Path) -> None:
+        lines = [{"type": "settings", "format": FORMAT} | self.settings]
+        lines += [{"type": "pair"} | pair.to_dict() for pair in self.pairs]
+        lines += [{"type": "left", "id": left.id, "name": left.name, "reason": left.reason} for left in self.left]
+        try:
+            write_whole(path, "".join(map(_line, lines)))
+        except OSError as error:
+            raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
+
+    def add(self, record: dict[str, Any]) -> None:
+        self.scores[record["mark"], record["text"], record["repeat"]] = record
+        if self.path is not None:
+            try:
+                with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
+                    file.write(_line({"type": "score"} | record))
+            except OSError as error:
+                raise OptionError(
+                    f"-o {self.path} cannot be written: {error.strerror or error}; the scores in it are kept, the same "
+                    "command resumes from there"
+                ) from None
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"
+
+
+def _drop_half_line(path: Path) -> None:
+    """What a killed run was writing is taken away; it is judged again."""
+    data = path.read_bytes()
+    if not data.endswith(b"\n") and data.startswith(b'{"type": "settings"'):
+        with path.open("rb+") as file:
+            file.truncate(data.rfind(b"\n") + 1)
+
+
+def make_pairs(
+    perturbations: Sequence[tuple[Perturbation, tuple[Degree, ...]]],
+    texts: Texts,
+    *,
+    seed: int,
+    amounts: Amounts,
+    language: str,
+) -> Iterator[Pair | Left]:
+    for perturbation, degrees in perturbations:
+        yield from pairs_of(perturbation, texts.texts, degrees=degrees, seed=seed, amounts=amounts, language=language)
+
+
+# Judging -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One text to be judged, once or several times."""
+
+    key: str
+    row: Mapping[str, Any]
+
+
+def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> list[Ask]:
+    """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
+    good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
+    metric compares with the other references, or with the original text where there is none."""
+    found: dict[str, Ask] = {}
+    good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
+    for pair in pairs:
+        for text in (pair.original, pair.perturbed):
+            key = ask_key(pair, text)
+            if key in found:
+                continue
+            row: dict[str, Any] = {"output": text, "source": pair.source, "context": pair.context, "group": pair.group}
+            if against_reference:
+                row["references"] = list(pair.references) or [t for t in (good.get(pair.id),) if t]
+            elif show_reference and role == "output" and pair.references:
+                row["reference"] = pair.references[0]
+            found[key] = Ask(key, row)
+    # All texts of one source together: a model with a cache of prompt beginnings reads the source once.
+    place: dict[tuple[Any, Any], int] = {}
+    for ask in found.values():
+        place.setdefault((ask.row["source"], ask.row["context"]), len(place))
+    return sorted(found.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
+
+
+#: A metric, which repeat, and the texts that it has no score of.
+Task = tuple[str, int, list[Ask]]
+
+
+def missing(contender: Contender, asks: Sequence[Ask], book: Book, repeat: int) -> list[Task]:
+    """(metric, repeat, texts) that have no score yet; failed ones are asked again."""
+    found = []
+    for metric, mark in contender.marks.items():
+        for k in range(1 if contender.against_reference else repeat):
+            left = [a for a in asks if (book.scores.get((mark, a.key, k)) or {}).get("score") is None]
+            if left:
+                found.append((metric, k, left))
+    return found
+
+
+def judge(
+    contender: Contender,
+    tasks: Sequence[Task],
+    book: Book,
+    step: Callable[[], None],
+    limits: Limits | None = None,
+) -> None:
+    """Judge what is missing; each score is written as it comes in. Raises BudgetError over the limits."""
+    judged = failed = 0
+    for metric, k, asks in tasks:
+        items = [ask.row if contender.against_reference else Item.of(ask.row) for ask in asks]
+        scorer = contender.scorers[metric]
+        quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
+        for ask, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
+            parts: Mapping[str, Any] = {**verdict.criteria, **verdict.aspects}
+            book.add(
+                {
+                    "judge": contender.name,
+                    "mark": contender.marks[metric],
+                    "text": ask.key,
+                    "repeat": k,
+                    "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
+                    "criteria": {n: c.score for n, c in parts.items() if not math.isnan(c.score)},
+                    "explanation": verdict.explanation,
+                    "failure": verdict.failure,
+                }
+            )
+            step()
+            judged, failed = judged + 1, failed + (verdict.failure is not None)
+            if limits is not None:
+                limits.check(failed, judged, verdict.failure)
+
+
+def judges_of(contender: Contender) -> list[Judge]:
+    """Those of its scorers that ask a model."""
+    return [] if contender.against_reference else [cast(Judge, scorer) for scorer in contender.scorers.values()]
+
+
+def estimated(contenders: Sequence[Contender], tasks: Sequence[Sequence[Task]], where: Connection) -> Estimate:
+    """What judging would take. Calls no model."""
+    total = Estimate(0, 0, 0, 0, 0.0, 0.0)
+    for contender, several in zip(contenders, tasks, strict=True):
+        for metric, _, asks in several if not contender.against_reference else ():
+            scorer = cast(Judge, contender.scorers[metric])
+            sample = [guarded(Item.of(ask.row))[0] for ask in asks[:SAMPLED]]
+            total += estimate(scorer, scorer.lm.name, len(asks), sample, where)
+    return total

@@ -1,0 +1,325 @@
+"""`judgesmith discern`: what a judge made of good texts and their perturbations, as tested numbers; no printing."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from ..agreement.discernment import (
+    OUR_WEIGHTS,
+    Discernment,
+    Form,
+    Summary,
+    combine,
+    discernment,
+    expert_weights,
+    summarise,
+)
+from ..agreement.significance import holm
+from ..datasets.perturbations.attacks import CONTROL
+from ..datasets.perturbations.base import Origin
+from ..datasets.perturbations.dhp import TASKS, origin_of
+from ..datasets.perturbations.registry import Degree, Pair, Perturbation
+from ..errors import OptionError
+from .options import DiscernOptions
+from .pairs import Book, Contender, ask_key
+
+# Statistics ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Line:
+    """What a judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: of the
+    normalised p over the perturbations of its kind and origin. left: texts that could not be perturbed. fewest: pairs
+    with which a perfect judge would pass Holm's first step; with fewer nothing can be said. origin: "paper", "stand-in"
+    or "ours"."""
+
+    judge: str
+    name: str
+    kind: str
+    level: str
+    method: str
+    origin: Origin
+    test: Discernment
+    left: int
+    p_holm: float = math.nan
+    fewest: int = 5
+
+    @property
+    def enough(self) -> bool:
+        return not math.isnan(self.test.p) and self.test.n >= self.fewest
+
+    @property
+    def sees(self) -> str:
+        """ "yes" (significant among all perturbations), "alone" (only when tested alone), "no", or "unknown"."""
+        if not self.enough:
+            return "unknown"
+        if self.p_holm <= 0.05:
+            return "yes"
+        return "alone" if self.test.d_normalised >= 1 else "no"
+
+    def to_dict(self) -> dict[str, Any]:
+        t = self.test
+        first = t.tests[0]
+        return {
+            "judge": self.judge, "perturbation": self.name, "kind": self.kind, "level": self.level,
+            "method": self.method, "origin": self.origin, "n": t.n, "left_out": self.left,
+            "failed": max(x.left_out for x in t.tests), "d": _plain(t.d), "d_low": _plain(t.low),
+            "d_high": _plain(t.high), "p": _plain(t.p), "p_holm": _plain(self.p_holm), "p_floor": _plain(first.floor),
+            "d_normalised": _plain(t.d_normalised), "d_paper": _plain(t.d_paper), "d_expert": _plain(t.d_expert),
+            "fewest": self.fewest,
+            "effect": _plain(t.effect), "effect_low": _plain(t.effect_low), "effect_high": _plain(t.effect_high),
+            "mean_change": _plain(t.drop), "share_changed": _plain(t.dropped), "sees": self.sees,
+            "p_by_metric": [_plain(x.p) for x in t.tests],
+            "reason": next((x.reason for x in t.tests if x.reason), None),
+        }  # fmt: skip
+
+
+#: What the perturbations of an origin are called.
+HEADINGS: Mapping[Origin, str] = {
+    "paper": "the paper's perturbations",
+    "stand-in": "stand-ins by rules for the paper's model-made perturbations",
+    "ours": "perturbations of our own",
+}
+
+
+@dataclass(frozen=True)
+class Overall:
+    """D_avg and D_min over the harmful perturbations of one origin with enough texts, by each way to combine metrics.
+    expert: None where no weight fits. names: of these perturbations."""
+
+    normalised: Summary
+    paper: Summary
+    expert: Summary | None
+    names: tuple[str, ...]
+
+    def in_form(self, form: Form) -> Summary:
+        return self.paper if form == "paper" else self.normalised
+
+    def to_dict(self) -> dict[str, Any]:
+        def shown(summary: Summary | None) -> dict[str, Any] | None:
+            if summary is None:
+                return None
+            return {"d_avg": _plain(summary.d_avg), "d_min": _plain(summary.d_min), "worst": summary.worst or None,
+                    "undefined": summary.undefined}  # fmt: skip
+
+        return {"normalised": shown(self.normalised), "paper": shown(self.paper), "expert": shown(self.expert),
+                "rests_on": list(self.names)}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class JudgeResult:
+    """One judge: its lines, and D_avg and D_min by the origin of its perturbations, which are never mixed. unmeasured:
+    perturbations of the paper's task that its D_avg does not rest on. false_alarms: share of the harmless changes that
+    lowered the score."""
+
+    judge: str
+    metrics: tuple[str, ...]
+    lines: tuple[Line, ...]
+    overall: Mapping[Origin, Overall]
+    unmeasured: tuple[str, ...]
+    form: Form
+    false_alarms: float
+    failed: int
+
+    def of(self, kind: str, origin: Origin | None = None) -> list[Line]:
+        return [line for line in self.lines if line.kind == kind and origin in (None, line.origin)]
+
+    @property
+    def summary(self) -> Summary:
+        """Of the paper's perturbations, in the form that was asked for."""
+        return self.overall["paper"].in_form(self.form)
+
+    def coverage(self) -> str:
+        """How many of the paper's perturbations D_avg rests on, and which are missing."""
+        there = len(self.overall["paper"].names)
+        of = f"{there} of the paper's {there + len(self.unmeasured)} perturbations of this task"
+        return of + (f" (without {', '.join(self.unmeasured)})" if self.unmeasured else "")
+
+    def conclusion(self) -> str:
+        """One line: what the judge is blind to, what it alarms for without need, and what it gives in to."""
+        said = []
+        harmful = self.of("degradation")
+        blind = [line.name for line in harmful if line.sees == "no"]
+        doubtful = [line.name for line in harmful if line.sees == "alone"]
+        unknown = [line.name for line in harmful if line.sees == "unknown" and line.test.n]
+        if harmful:
+            seen = sum(line.sees == "yes" for line in harmful)
+            said.append(
+                f"blind to {', '.join(blind)}" if blind else "blind to none of these" if seen else "sees nothing surely"
+            )
+        if doubtful:
+            said.append(f"doubtful (not after Holm): {', '.join(doubtful)}")
+        if unknown:
+            said.append(f"too few texts to tell: {', '.join(unknown)}")
+        alarmed = [line.name for line in self.of("invariance") if line.sees == "yes"]
+        if alarmed:
+            said.append(f"lowers its score without need for {', '.join(alarmed)}")
+        fooled = [line.name for line in self.of("attack") if line.sees == "yes"]
+        if CONTROL in fooled:  # then nothing is known about the attacks
+            said.append("raises its score for any further sentence, so also for attacks")
+        elif fooled:
+            said.append(f"gives in to {', '.join(fooled)}")
+        return f"{self.judge}: {'; '.join(said) or 'nothing was measured'}."
+
+    def to_dict(self) -> dict[str, Any]:
+        of_paper, *others = (self.overall[origin].to_dict() for origin in HEADINGS)
+        return {
+            "judge": self.judge, "metrics": list(self.metrics), **of_paper, "unmeasured": list(self.unmeasured),
+            "stand_ins": others[0], "ours": others[1], "false_alarms": _plain(self.false_alarms),
+            "failed": self.failed, "conclusion": self.conclusion(),
+            "perturbations": [line.to_dict() for line in self.lines],
+        }  # fmt: skip
+
+
+def _plain(value: float) -> float | None:
+    return None if math.isnan(value) else value
+
+
+def analyse(
+    contender: Contender,
+    book: Book,
+    perturbations: Mapping[str, Perturbation],
+    how: DiscernOptions,
+    weights: Mapping[str, Mapping[str, float]] | None = None,
+    task: str = "summarization",
+) -> JudgeResult:
+    """The tests of one judge. weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the
+    paper's."""
+    values = metric_values(contender, book, how)
+    groups: dict[str, list[Pair]] = {}
+    for pair in book.pairs:
+        groups.setdefault(pair.name, []).append(pair)
+    left = Counter(one.name for one in book.left)
+    places = {name: i for i, name in enumerate(perturbations)}
+    names = sorted(
+        dict.fromkeys([*groups, *left]),
+        key=lambda name: (places.get(name.partition(":")[0], len(places)), name.endswith("major")),
+    )
+    metrics = tuple(values)
+    lines = []
+    for name in names:
+        plain, _, degree = name.partition(":")
+        perturbation = perturbations[plain]
+        pairs = groups.get(name, [])
+        before, after = (
+            np.array([[by_key.get(ask_key(p, text), math.nan) for p, text in side] for by_key in values.values()])
+            for side in ([(p, p.original) for p in pairs], [(p, p.perturbed) for p in pairs])
+        )
+        attack = perturbation.kind == "attack"
+        if attack:
+            before, after = after, before
+        chosen = _weights(weights or OUR_WEIGHTS, name, perturbation, metrics)
+        if len(metrics) == len(how.metrics) == 1:  # a task of one metric leaves nothing to weigh
+            chosen = [1.0]
+        found = discernment(before, after, form=how.form, rounds=how.rounds, seed=how.seed)
+        if chosen is not None:
+            found = replace(found, d_expert=discernment(before, after, weights=chosen).d_expert)
+        lines.append(
+            Line(contender.name, name, perturbation.kind, perturbation.level, perturbation.method,
+                 origin_of(perturbation, cast(Degree, degree or "only"), task), found, left[name])
+        )  # fmt: skip
+    return _result(contender, metrics, lines, book, values, how.form, task)
+
+
+def _weights(
+    table: Mapping[str, Mapping[str, float]], name: str, perturbation: Perturbation, metrics: tuple[str, ...]
+) -> list[float] | None:
+    """A stand-in has the weights of what it stands for, unless it has its own."""
+    if len(metrics) < 2:
+        return None
+    found = expert_weights(table, name, metrics)
+    return found or (expert_weights(table, perturbation.stands_for, metrics) if perturbation.stands_for else None)
+
+
+def metric_values(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, dict[str, float]]:
+    """metric -> text's key -> mean score over the repeats. Metrics: those of the task (`how.metrics`) where a judge of
+    one file scores them all, with `how.criteria` all its criteria, else its files' scores."""
+    by_mark = {mark: metric for metric, mark in contender.marks.items()}
+    records = [
+        (by_mark[mark], key, record)
+        for (mark, key, k), record in book.scores.items()
+        if mark in by_mark and k < how.repeat
+    ]
+    wanted = _metrics_of_task(contender, records, how)
+    several: dict[str, dict[str, list[float]]] = {metric: {} for metric in wanted}
+    for metric, key, record in records:
+        parts = record.get("criteria") or {}
+        if wanted:
+            named = {metric: score for name, score in parts.items() if (metric := wanted_name(name, wanted))}
+        else:
+            named = parts if how.criteria else {metric: record.get("score")}
+        for name, score in named.items():
+            if score is not None:
+                several.setdefault(name, {}).setdefault(key, []).append(float(score))
+    if how.criteria and not several:
+        raise OptionError(f"{contender.name} gives no scores for criteria; leave --criteria out")
+    metrics = several if how.criteria or wanted else {metric: several.get(metric, {}) for metric in contender.marks}
+    return {m: {key: math.fsum(s) / len(s) for key, s in by_key.items()} for m, by_key in metrics.items()}
+
+
+def _metrics_of_task(
+    contender: Contender, records: Sequence[tuple[str, str, Mapping[str, Any]]], how: DiscernOptions
+) -> tuple[str, ...]:
+    """The task's metrics where one file of a judge scores them all, as its criteria or aspects; else ()."""
+    if list(contender.marks) != ["score"]:
+        return ()
+    there = {wanted_name(name, how.metric_names) for _, _, record in records for name in record.get("criteria") or {}}
+    return how.metric_names if how.metrics and there >= set(how.metric_names) else ()
+
+
+def wanted_name(name: str, wanted: Sequence[str]) -> str:
+    """The one of these names that is this one but for case; "" where none is."""
+    return next((metric for metric in wanted if metric.casefold() == name.casefold()), "")
+
+
+def _result(
+    contender: Contender,
+    metrics: tuple[str, ...],
+    lines: Sequence[Line],
+    book: Book,
+    values: Mapping[str, Mapping[str, float]],
+    form: Form,
+    task: str,
+) -> JudgeResult:
+    adjusted = list(lines)
+    for family in {(line.kind, line.origin): None for line in lines}:
+        places = [i for i, line in enumerate(adjusted) if (line.kind, line.origin) == family]
+        # The least p of n pairs is 2**-n; what cannot pass is no part of the family.
+        fewest = 1
+        while 0.5**fewest > 0.05 / max(1, sum(adjusted[i].test.n >= fewest for i in places)):
+            fewest += 1
+        # Whatever form D has: without 1/M, a judge of several metrics would see what it does not.
+        tests = [adjusted[i].test for i in places]
+        tested = [combine([x.p for x in t.tests]) if t.n >= fewest else math.nan for t in tests]
+        for i, p in zip(places, holm(tested) if places else [], strict=True):
+            adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
+    overall = {
+        origin: _overall([x for x in adjusted if (x.kind, x.origin) == ("degradation", origin) and x.enough])
+        for origin in HEADINGS
+    }
+    every = [name if d == "only" else f"{name}:{d}" for name, ds in TASKS[task].perturbations.items() for d in ds]
+    unmeasured = tuple(name for name in every if name not in overall["paper"].names)
+    harmless = [line.test for line in adjusted if line.kind == "invariance" and line.test.n]
+    texts = sum(t.n for t in harmless)
+    alarms = math.fsum(t.dropped * t.n for t in harmless) / texts if texts else math.nan
+    asked = {ask_key(p, text) for p in book.pairs for text in (p.original, p.perturbed)}
+    failed = sum(any(key not in by_key for by_key in values.values()) for key in asked)
+    return JudgeResult(contender.name, metrics, tuple(adjusted), overall, unmeasured, form, alarms, failed)
+
+
+def _overall(lines: Sequence[Line]) -> Overall:
+    levels = {line.name: line.level for line in lines}
+
+    def over(which: str) -> Summary:
+        return summarise({line.name: getattr(line.test, which) for line in lines}, levels)
+
+    expert = over("d_expert")
+    return Overall(
+        over("d_normalised"), over("d_paper"), expert if expert.undefined < len(lines) else None, tuple(levels)
+    )

@@ -1,0 +1,129 @@
+"""`judgesmith estimate`: how good is each system, from many judge scores and few human ones?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..cli.options import Columns, Json
+from ..errors import OptionError
+
+if TYPE_CHECKING:
+    from ..agreement.estimation import Estimates
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `estimate` to the command line."""
+    app.command(name="estimate")(estimate)
+
+
+def estimate(
+    scored: Annotated[str, typer.Argument(help="All rows with a judge's scores: an output of `score`, bench/NAME.")],
+    human: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE|COLUMN",
+            help="Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found "
+            "in SCORED by name where not given.",
+        ),
+    ] = None,
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="The judge's scores: a column, a path, a metric of SET.metrics.jsonl; the verdicts where not given.",
+        ),
+    ] = None,
+    aspect: Annotated[str | None, typer.Option(help="Which rating, where there are several.")] = None,
+    columns: Columns = None,
+    unseen: Annotated[
+        bool, typer.Option("--unseen", help="Do not use human scores that the judge was compiled from.")
+    ] = False,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
+    as_json: Json = False,
+) -> None:
+    """How good is each system, by what people would say?
+
+    The judge scores all rows, people a random part of them, best whole documents. Prediction-powered inference
+    (PPI++) takes the people's mean and corrects it by what the judge says of the rest: the interval is valid however
+    wrong the judge is, and the better it agrees, the narrower. Beside it stands the naive figure, the judge's mean.
+    """
+    import numpy as np
+
+    from ..agreement.estimation import estimate as compute
+    from ..running.console import print_json
+    from ..running.opening import column_roles
+    from .estimation import read_known
+
+    known = read_known(
+        scored, human=human or (), judges=[judge] if judge else (), aspect=aspect, columns=column_roles(columns or [])
+    )
+    if not known.judges:
+        raise OptionError(f"{known.origin}: no row has a verdict; name the judge's scores with --judge COLUMN")
+    learnt = [i for i in sorted(known.seen) if not np.isnan(known.human[i])]
+    if learnt and unseen:
+        known.human[learnt] = np.nan
+        known.notes.append(f"{len(learnt)} human scores that the judge was compiled from are not used")
+    elif learnt:
+        known.notes.append(
+            f"{len(learnt)} of the rows with human scores were used to compile the judge, which is more right there "
+            "than elsewhere: the estimates can be off; --unseen leaves their human scores out"
+        )
+    name, scores = next(iter(known.judges.items()))
+    found = compute(scores, known.human, systems=known.systems, documents=known.documents, confidence=confidence)
+    notes = [*known.notes, *found.notes]
+    if known.systems is None:
+        notes.append("not every row has a system: all rows are taken together")
+    if as_json:
+        print_json(found.to_dict() | {"notes": notes, "origin": known.origin, "judge": name, "aspect": known.aspect})
+    else:
+        _show(found, f"{known.origin}, {known.aspect}, judge {name}", notes)
+
+
+def _show(found: Estimates, title: str, notes: list[str]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from ..running.console import number, wide
+    from ..running.plain import clean
+    from .tables import escape
+
+    out = wide()
+    table = Table(title=f"How good the systems are: {escape(title)}", box=box.SIMPLE_HEAD)
+    table.add_column("system", overflow="fold")
+    for head in (
+        "mean",
+        f"{found.confidence:.0%} interval",
+        "rank",
+        "naive",
+        "people alone",
+        "human",
+        "judge",
+        "worth",
+    ):
+        table.add_column(head, justify="right")
+    for s in found.systems:
+        ranks = f"{s.rank_low}" if s.rank_low == s.rank_high else f"{s.rank_low}–{s.rank_high}"
+        table.add_row(
+            escape(s.system), number(s.mean, 3), rf"\[{number(s.low, 3)}, {number(s.high, 3)}]",
+            "–" if s.reason else ranks, number(s.naive, 3),
+            rf"{number(s.human, 3)} \[{number(s.human_low, 3)}, {number(s.human_high, 3)}]", str(s.n_human),
+            str(s.n_judge), "–" if s.effective != s.effective else f"{s.effective:.0f} labels",
+        )  # fmt: skip
+    out.print(table)
+    sure = [d for d in found.differences if d.p < 1 - found.confidence]
+    if found.differences:
+        out.print(f"{len(sure)} of {len(found.differences)} differences are more than chance (p after Holm).")
+    for d in sorted(sure, key=lambda d: d.p)[:10]:
+        better, worse = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
+        low, high = sorted((abs(d.low), abs(d.high)))
+        said = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], p {d.p:.2g}"
+        out.print(clean(said), markup=False)
+    for s in found.systems:
+        if s.reason:
+            out.print(clean(f"note: {s.system}: {s.reason}"), style="yellow", markup=False)
+    for note in notes:
+        out.print(f"note: {clean(note)}", style="yellow", markup=False)

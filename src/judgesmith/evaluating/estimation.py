@@ -1,0 +1,151 @@
+"""What `judgesmith estimate` and `suggest` read: rows of a file, scores of judges in it, and people's few scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..agreement.correlation import Vector
+from ..datasets.benchmarks.registry import PREFIX
+from ..datasets.records import Row
+from ..errors import LabelsError, OptionError
+from .sources import File, Judged, inside, json_lines, places, read_file, read_number, read_people, some
+
+__all__ = ["Known", "read_known", "score_columns"]
+
+#: Where the scores of `judgesmith score` stand.
+VERDICTS = ("verdict.score", "judge_score")
+
+
+@dataclass
+class Known:
+    """Rows of one file. judges: scores by name, NaN where there is none. human: human ratings, NaN where there is
+    none. aspect: what they are of. seen: places of the rows that the judge was compiled from."""
+
+    origin: str
+    rows: list[Row]
+    records: list[dict[str, Any]]
+    judges: dict[str, Vector]
+    human: Vector
+    aspect: str
+    seen: set[int] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def systems(self) -> list[str] | None:
+        """Of the rows, None unless every one has one."""
+        return [str(row.system) for row in self.rows] if all(row.system for row in self.rows) else None
+
+    @property
+    def documents(self) -> list[str]:
+        return [row.doc_id for row in self.rows]
+
+    @property
+    def unlabelled(self) -> int:
+        """Rows without a human score."""
+        return int(np.isnan(self.human).sum())
+
+
+def read_known(
+    scored: str,
+    *,
+    human: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    aspect: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    labels_needed: bool = True,
+) -> Known:
+    """Read a file of rows, and join human ratings to it by id.
+
+    human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
+    judges: columns, paths or metrics of SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are
+    any. Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
+    """
+    file = read_file(scored, columns, limit)
+    place = places(file.origin, file.rows)
+    known = Known(file.origin, file.rows, file.records, {}, np.full(len(file.rows), np.nan), aspect or "")
+    for i, record in enumerate(file.records):
+        if str(record.get("seen", record.get("judge_seen"))).lower() == "true":
+            known.seen.add(i)
+    for name in judges:
+        known.judges[name] = _scores(file, name)
+    if not judges:
+        known.judges.update(score_columns(file))
+    files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
+    own = [name for name in human if name not in files]
+    if len(own) > 1:
+        raise OptionError(f"--human {' '.join(own)}: name one column of {file.origin}, or files with human ratings")
+    if missing := [
+        name for name in own if Path(name).suffix.lower() in (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+    ]:
+        raise LabelsError(f"{missing[0]}: no such file")
+    if own or (not files and labels_needed):
+        _take(known, file, own[0] if own else aspect)
+    for name in files:
+        _join(known, read_file(name, columns, None), aspect, place)
+    return known
+
+
+def score_columns(file: File) -> dict[str, Vector]:
+    """The verdicts of `judgesmith score`, if there are any."""
+    for name in VERDICTS:
+        if any(inside(record, name) is not None for record in file.records):
+            return {name: _scores(file, name)}
+    return {}
+
+
+def _scores(file: File, name: str) -> Vector:
+    cells = [inside(record, name) for record in file.records]
+    if any(cell is not None for cell in cells):
+        return np.array([read_number(file, row, name, cell) for row, cell in zip(file.rows, cells, strict=True)])
+    beside = file.path.with_name(file.path.name.split(".")[0] + ".metrics.jsonl")
+    names: dict[str, None] = dict.fromkeys(file.names())
+    if beside.exists() and beside != file.path:
+        table = {str(r.get("id")): r.get("metrics", r) for _, r in json_lines(beside)}
+        if any(name in values for values in table.values()):
+            values = [table.get(row.id, {}).get(name) for row in file.rows]
+            return np.array([read_number(file, row, name, v) for row, v in zip(file.rows, values, strict=True)])
+        names |= dict.fromkeys(key for values in table.values() for key in values)
+    raise LabelsError(f"{file.origin}: there is no column or metric {name!r}; there are {some(names)}")
+
+
+def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
+    found = Judged(file.origin)
+    read_people(found, file, file.rows, file.records, [aspect] if aspect else (), None)
+    if len(found.human) > 1:
+        raise OptionError(f"{file.origin} has human ratings for {some(found.human)}; choose one with --aspect")
+    return next(iter(found.human.items()))
+
+
+def _take(known: Known, file: File, aspect: str | None) -> None:
+    known.aspect, known.human = _people(file, aspect)
+
+
+def _join(known: Known, labels: File, aspect: str | None, place: Mapping[str, int]) -> None:
+    """Human ratings of another file, by id. Raises LabelsError where no id is the same, or outputs differ."""
+    known.aspect, scores = _people(labels, aspect)
+    extra = 0
+    for identity, j in places(labels.origin, labels.rows).items():
+        i = place.get(identity)
+        if i is None:
+            extra += 1
+            continue
+        if known.rows[i].output != labels.rows[j].output:
+            raise LabelsError(
+                f"id {identity!r} is another output in {labels.origin} (row {labels.rows[j].line}) than in "
+                f"{known.origin} (row {known.rows[i].line}); give the rows ids of their own"
+            )
+        if not np.isnan(scores[j]):
+            known.human[i] = scores[j]
+    if extra == len(labels.rows):
+        raise LabelsError(
+            f"no id of {labels.origin} is in {known.origin} ({labels.rows[0].id!r} there, {known.rows[0].id!r} here); "
+            "the files are joined by id"
+        )
+    if extra:
+        known.notes.append(f"{extra} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")

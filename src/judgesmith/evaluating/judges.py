@@ -1,0 +1,394 @@
+"""The judges of `judgesmith evaluate`: columns, verdicts of scored files, metric files, reference metrics, and saved
+judges, which `evaluation_live` lets judge the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..agreement.correlation import Vector
+from ..datasets.records import Row, as_text
+from ..errors import ArtifactError, LabelsError, OptionError
+from ..optimizers.seen import Seen
+from ..programs import artifact
+from ..programs.metrics import PREFIX, reference_metric
+from .sources import (
+    File,
+    Judged,
+    LiveJudge,
+    check_systems,
+    inside,
+    json_lines,
+    own_categories,
+    places,
+    read_cell,
+    read_file,
+    read_number,
+    read_people,
+    read_raters,
+    references_beside,
+    some,
+)
+from .verdicts import aspects_of, matched, part_of, plain_name, verdict_of
+
+ASPECT = "{aspect}"  # in a judge's column or file: one for each aspect
+
+#: Columns that say where an output was shown; "rank" and "order" may be people's own ranking.
+POSITIONS = ("position", "slot", "presented")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """`NAME=COLUMN` or `COLUMN` of `--judge`; a column may also be a metric or a saved judge's file."""
+
+    name: str
+    column: str
+
+    @classmethod
+    def parse(cls, text: str) -> Spec:
+        name, equals, column = text.partition("=")
+        if not equals or text.startswith(PREFIX):  # a metric's options have signs of their own
+            name = column = text
+        if not name.strip() or not column.strip():
+            raise OptionError(f"--judge {text!r} is not of the form COLUMN or NAME=COLUMN")
+        return cls(name.strip(), column.strip())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which scores are compared, on which rows.
+
+    human: aspects, columns or paths of human ratings; judges: as `--judge` names them; none: those that are found.
+    labels: a file that human ratings are taken from. metrics: files of further judges' values. limit: only the first
+    rows. unseen: leave out the rows that any judge is known to have been compiled from.
+    """
+
+    human: Sequence[str] = ()
+    judges: Sequence[str] = ()
+    labels: str | None = None
+    metrics: Sequence[Path] = ()
+    columns: Mapping[str, str] | None = None
+    without_systems: Sequence[str] = ()
+    scale: tuple[float, float] | None = None
+    limit: int | None = None
+    unseen: bool = False
+
+
+def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
+    """Read and join everything by id; the first file (or `labels`) gives the rows and human ratings.
+
+    Saved judges are checked and wait in `live` for `judge_live`. Raises LabelsError for a file, a column or an id that
+    is not there, with what is; OptionError for a wrong option, ArtifactError for a file that is not a judge.
+    """
+    labels = wanted.labels
+    specs = [Spec.parse(text) for text in (*wanted.judges, *(s for s in sources if s.startswith(PREFIX)))]
+    files = [read_file(name, wanted.columns, wanted.limit) for name in sources if not name.startswith(PREFIX)]
+    if not files and labels is None:
+        raise OptionError("name a file with scores, or a benchmark such as bench/summeval")
+    base = files[0] if labels is None else read_file(labels, wanted.columns, wanted.limit)
+    joined = Judged(base.origin)
+    keep = [i for i, row in enumerate(base.rows) if (row.system or "") not in wanted.without_systems]
+    check_systems(base, wanted.without_systems)
+    rows, records = [base.rows[i] for i in keep], [base.records[i] for i in keep]
+    if not rows:
+        raise LabelsError(f"{base.origin}: no row is left without the systems {', '.join(wanted.without_systems)}")
+    place = places(base.origin, rows)
+    joined.rows = rows
+    column = next((name for name in POSITIONS if name in base.names()), None)
+    if column is not None:
+        joined.positions = [as_text(record.get(column)) for record in records]
+    read_people(joined, base, rows, records, wanted.human or _judged_aspects(rows, files, specs), wanted.scale)
+    read_raters(joined, base, place)
+    tables = [_metric_file(path) for path in wanted.metrics]
+    beside = base.path.with_name(base.path.name.split(".")[0] + ".metrics.jsonl")
+    if not tables and beside.exists() and beside != base.path:
+        tables = [_metric_file(beside)]
+    for spec in specs:
+        _judge(joined, spec, base, rows, records, files, tables, place)
+    for file in files if labels is None or not specs else []:
+        _verdicts(joined, file, rows, place, specs, several=len(files) > 1)
+    if labels is not None and not specs and not joined.judges:
+        raise LabelsError(f"{', '.join(f.origin for f in files)}: no row has a verdict; name a column with --judge")
+    if not joined.judges:
+        raise OptionError(
+            f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
+            + (f", or a metric: {some(_metric_names(tables))}" if tables else "")
+        )
+    _mark_seen(joined)
+    if wanted.unseen:
+        _leave_out(joined)
+    elif joined.seen:
+        joined.notes.append(
+            f"{len(joined.seen)} of the rows were used to compile the judge; agreement on them says little. Leave them "
+            "out with --unseen"
+        )
+    return joined
+
+
+def _mark_seen(joined: Judged) -> None:
+    """Know the rows again that a saved judge was compiled from, and their near duplicates."""
+    paths = {path for judge in joined.live for path in judge.artifacts.values()}
+    seen = Seen(*(artifact.read(path).provenance for path in sorted(paths)))
+    joined.seen |= {i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)}
+
+
+def _leave_out(joined: Judged) -> None:
+    """Drop the rows that a judge was compiled from, for people and all judges alike."""
+    if not joined.seen:
+        joined.notes.append("--unseen: no row is known to have been used to compile a judge, and none is left out")
+        return
+    kept = [i for i in range(len(joined.rows)) if i not in joined.seen]
+    if not kept:
+        raise LabelsError(f"{joined.origin}: --unseen leaves no row, since a judge was compiled from every one of them")
+    joined.notes.append(
+        f"--unseen: {len(joined.seen)} of {len(joined.rows)} rows were used to compile a judge and are left out"
+    )
+    joined.rows = [joined.rows[i] for i in kept]
+    joined.human = {aspect: scores[kept] for aspect, scores in joined.human.items()}
+    joined.ratings = {aspect: table[kept] for aspect, table in joined.ratings.items()}
+    for given in (joined.judges, joined.uncalibrated, joined.decided):
+        given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
+    joined.explanations = {name: [texts[i] for i in kept] for name, texts in joined.explanations.items()}
+    if joined.positions is not None:
+        joined.positions = [joined.positions[i] for i in kept]
+    joined.seen = set()
+    joined.deferred = {new for new, old in enumerate(kept) if old in joined.deferred}
+
+
+# Judges' scores ------------------------------------------------------------------------------------------------------
+
+_Table = tuple[str, dict[str, Mapping[str, Any]]]  # a metric file's name, and its values by id
+
+
+def _metric_file(path: Path) -> _Table:
+    """`{"id", "metrics": {name: value}}` a line, or the values beside the id."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for number, record in json_lines(path):
+        values = record.get("metrics", {k: v for k, v in record.items() if k != "id"})
+        if "id" not in record or not isinstance(values, Mapping):
+            raise LabelsError(f'{path.name}, line {number}: expected {{"id": …, "metrics": {{name: value}}}}')
+        if found.setdefault(str(record["id"]), values) is not values:
+            raise LabelsError(f"{path.name}, line {number}: id {record['id']!r} appears twice in it")
+    return path.name, found
+
+
+def _metric_names(tables: Sequence[_Table]) -> list[str]:
+    return list(dict.fromkeys(name for _, table in tables for values in table.values() for name in values))
+
+
+def _judge(
+    joined: Judged,
+    spec: Spec,
+    base: File,
+    rows: Sequence[Row],
+    records: Sequence[Mapping[str, Any]],
+    files: Sequence[File],
+    tables: Sequence[_Table],
+    place: Mapping[str, int],
+) -> None:
+    """Find the scores that `--judge` names: a reference metric, a column of a file, or a metric of a metric file."""
+    artifacts = _artifacts(spec, list(joined.human), base.names())
+    name = Path(spec.name).stem if artifacts and spec.name == spec.column else spec.name
+    if name in joined.judges:
+        raise OptionError(f"--judge {name!r} is named twice; tell them apart with NAME=COLUMN")
+    if artifacts:
+        joined.live.append(LiveJudge(name, artifacts))
+        joined.judges[name] = {}
+        return
+    if spec.column.startswith(PREFIX):
+        references = references_beside(base)
+        items = [
+            {
+                "output": row.output,
+                "source": row.source,
+                "reference": row.reference,
+                "references": references.get(row.doc_id),
+            }
+            for row in rows
+        ]
+        verdicts = list(reference_metric(spec.column).score_many(items))
+        scores = np.array([verdict.score for verdict in verdicts])
+        if np.isnan(scores).all():
+            raise LabelsError(f"{base.origin}: {spec.column} has a score for no row ({verdicts[0].failure})")
+        joined.judges[spec.name] = dict.fromkeys(joined.human, scores)
+        return
+    found: dict[str, Vector] = {}
+    for aspect in joined.human:
+        column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
+        scores_of = _column(column, base, rows, records, files, tables, place, joined)
+        if scores_of is not None:
+            found[aspect] = scores_of
+    if not found:
+        there = [*base.names(), *_metric_names(tables)]
+        raise LabelsError(f"there is no column or metric {spec.column!r}; there are {some(there)}")
+    joined.judges[spec.name] = found
+    if spec.column in ("verdict.score", "judge_score"):
+        joined.on_scale.add(spec.name)
+
+
+def _artifacts(spec: Spec, aspects: Sequence[str], columns: Sequence[str]) -> dict[str, Path]:
+    """The saved judge's file for each aspect, none where `--judge` names a column. Raises ArtifactError for a .json
+    file that is not there or is not a judge."""
+    if not spec.column.lower().endswith(".json") or spec.column in columns:
+        return {}
+    found = {aspect: Path(spec.column.replace(ASPECT, aspect.removeprefix("zscores."))) for aspect in aspects}
+    there = {aspect: path for aspect, path in found.items() if path.is_file()}
+    if not there:
+        raise ArtifactError(
+            f"--judge {spec.column}: there is no such file, and no column of that name; `judgesmith compile LABELS -o "
+            f"{next(iter(found.values())).name}` makes a judge"
+        )
+    for path in dict.fromkeys(there.values()):
+        artifact.read(path)
+    return there
+
+
+def _column(
+    column: str,
+    base: File,
+    rows: Sequence[Row],
+    records: Sequence[Mapping[str, Any]],
+    files: Sequence[File],
+    tables: Sequence[_Table],
+    place: Mapping[str, int],
+    joined: Judged,
+) -> Vector | None:
+    cells = [inside(record, column) for record in records]
+    if any(cell is not None for cell in cells):
+        return np.array([read_number(base, row, column, cell) for row, cell in zip(rows, cells, strict=True)])
+    for name, table in tables:
+        if any(column in values for values in table.values()):
+            values = np.full(len(rows), np.nan)
+            for identity, i in place.items():
+                found = read_cell(name, i + 1, column, table.get(identity, {}).get(column))
+                values[i] = found[0] if found else np.nan
+            _one_sided(joined, name, table, place, base.origin)
+            return values
+    for file in files:
+        if file is not base and any(inside(record, column) is not None for record in file.records):
+            where = _joined_rows(joined, file, rows, place)
+            values = np.full(len(rows), np.nan)
+            for i, j in where:
+                values[i] = read_number(file, file.rows[j], column, inside(file.records[j], column))
+            return values
+    return None
+
+
+def _one_sided(joined: Judged, name: str, other: Iterable[str], place: Mapping[str, int], origin: str) -> None:
+    """Say which ids stand on one side only. Raises LabelsError if none stands on both."""
+    ids = set(other)
+    missing = [i for i in place if i not in ids]
+    if len(missing) == len(place):
+        raise LabelsError(
+            f"no id of {origin} is in {name} ({next(iter(place))!r} here, {next(iter(ids), 'none')!r} there); the "
+            "files are joined by id"
+        )
+    extra = len(ids) - (len(place) - len(missing))
+    note = []
+    if missing:
+        first = f"first: {missing[0]!r}"
+        note.append(f"{len(missing)} of {len(place)} rows of {origin} are not in {name} ({first}) and count as failed")
+    if extra:
+        note.append(f"{extra} rows of {name} are not in {origin} and are left out")
+    if note and "; ".join(note) not in joined.notes:
+        joined.notes.append("; ".join(note))
+
+
+def _joined_rows(joined: Judged, file: File, rows: Sequence[Row], place: Mapping[str, int]) -> list[tuple[int, int]]:
+    """(row here, row there) of equal ids. Raises LabelsError where they hold different outputs."""
+    there = places(file.origin, file.rows)
+    _one_sided(joined, file.origin, there, place, joined.origin)
+    pairs = [(place[identity], j) for identity, j in there.items() if identity in place]
+    for i, j in pairs:
+        if rows[i].output != file.rows[j].output:
+            raise LabelsError(
+                f"id {rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
+                f"{joined.origin} (row {rows[i].line}); give the rows ids of their own, or join files of the same rows"
+            )
+    return pairs
+
+
+def _verdicts(
+    joined: Judged,
+    file: File,
+    rows: Sequence[Row],
+    place: Mapping[str, int],
+    specs: Sequence[Spec],
+    *,
+    several: bool,
+) -> None:
+    """The verdicts of `judgesmith score`: {"verdict": {"score", …}} of JSON lines, judge_score of CSV."""
+    nested = any(isinstance(record.get("verdict"), Mapping) for record in file.records)
+    if not nested and "judge_score" not in file.names():
+        if several and not specs:
+            raise LabelsError(f"{file.origin}: no row has a verdict; name the judge's column with --judge")
+        return
+    if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and not several:
+        return
+    where = [(i, i) for i in range(len(rows))]
+    if rows is not file.rows and (len(rows) != len(file.rows) or rows[0] is not file.rows[0]):
+        same = joined.origin == file.origin
+        where = (
+            [(place[row.id], j) for j, row in enumerate(file.rows) if row.id in place]
+            if same
+            else _joined_rows(joined, file, rows, place)
+        )
+    name = _free(file.origin.split(".")[0] or "judge", joined.judges)
+    told = [verdict_of(record) or {} for record in file.records]
+    explanations = [""] * len(rows)
+    for i, j in where:
+        record = file.records[j]
+        explanations[i] = str(told[j].get("explanation") or told[j].get("failure") or "")
+        seen = record.get("seen", record.get("judge_seen"))
+        if seen is True or str(seen).lower() in ("true", "yes"):
+            joined.seen.add(i)
+        if record.get("defer") is True:
+            joined.deferred.add(i)
+    by_human = matched(joined, name, aspects_of(told))
+    scores = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
+    raw = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
+    said: dict[str, list[tuple[Any, Any]]] = {aspect: [(None, None)] * len(rows) for aspect in by_human}
+    for human, aspect in by_human.items():
+        column = "verdict.score" if nested else "judge_score"
+        for i, j in where:
+            of = part_of(told[j], aspect)
+            scores[human][i] = read_number(file, file.rows[j], column, of.get("score"))
+            raw[human][i] = read_number(file, file.rows[j], "verdict.percent", of.get("percent"))
+            said[human][i] = of.get("category"), of.get("passed")
+        own_categories(joined, name, said[human], [human])
+    joined.judges[name] = scores
+    joined.on_scale.add(name)
+    joined.explanations[name] = explanations
+    if len(set(joined.scales.values())) == 1:
+        low, high = next(iter(joined.scales.values()))
+        before = {human: low + (high - low) * values / 100.0 for human, values in raw.items()}
+        # A judge without calibration has no other stage.
+        staged = {
+            human: values
+            for human, values in before.items()
+            if not np.isnan(values).all() and not np.allclose(values, scores[human], atol=1e-6, equal_nan=True)
+        }
+        if staged:
+            joined.uncalibrated[name] = staged
+
+
+def _judged_aspects(rows: Sequence[Row], files: Sequence[File], specs: Sequence[Spec]) -> list[str]:
+    """The aspects of human ratings that the judges say they judge: those are compared where none is named."""
+    judged: set[str] = set()
+    for spec in specs:
+        if spec.column.lower().endswith(".json") and Path(spec.column).is_file():
+            judge = artifact.build(artifact.read(Path(spec.column)))
+            judged |= {plain_name(name) for name in (*judge.by_aspect, judge.judges_aspect) if name}
+    for file in files if not specs else ():
+        judged |= {plain_name(name) for name in aspects_of([verdict_of(record) or {} for record in file.records])}
+    known = dict.fromkeys(name for row in rows for name in row.scores)
+    return [name for name in known if plain_name(name) in judged]
+
+
+def _free(name: str, taken: Iterable[str]) -> str:
+    names = set(taken)
+    return next(n for n in (name, *(f"{name} ({k})" for k in range(2, 1000))) if n not in names)

@@ -1,0 +1,173 @@
+"""Saved judges in `judgesmith evaluate`: they judge the rows here and now, beside what was scored before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..programs import artifact
+from ..programs.aspects import OVERALL as GENERAL
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection
+from ..programs.prompting.suspicion import guarded
+from ..running.console import Watch, duration
+from ..running.limits import SAMPLED, Estimate, Limits, estimate
+from ..running.opening import open_judge, quiet
+from ..scoring.scoring import ScoreSummary, item_of
+from ..signatures.values import Scale, Usage, Verdict
+from .sources import Judged, LiveJudge, own_categories, some
+from .verdicts import plain_name
+
+
+@dataclass(frozen=True)
+class LiveRun:
+    """What judging the rows with one saved judge took. usage: calls that were sent, and their tokens and seconds."""
+
+    judge: str
+    artifact: Path
+    model: str
+    summary: ScoreSummary
+    usage: Usage
+
+    def to_dict(self) -> dict[str, Any]:
+        found = self.summary.to_dict()
+        found["seconds"] = round(self.summary.seconds, 2)
+        del found["resumed"]  # nothing is written here; what was answered before is in cached_calls
+        return {"judge": self.judge, "artifact": str(self.artifact), "model": self.model} | found
+
+    def __str__(self) -> str:
+        s, u = self.summary, self.usage
+        return (
+            f"{self.judge}: {s.rows} rows judged with {self.model}, {s.scored} scored, {s.failed} failed; {u.calls:,} "
+            f"calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} tokens, "
+            f"{'price unknown' if s.cost is None else f'${s.cost:.4g}'}, {duration(s.seconds)}"
+        )
+
+
+def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
+    """What judging with the saved judges that wait would take. Opens and calls no model."""
+    total = Estimate(0, 0, 0, 0, 0.0, 0.0)
+    for live in joined.live:
+        for path in dict.fromkeys(live.artifacts.values()):
+            read, rows = artifact.read(path), _rows_with_people(joined, live, path)
+            items = [guarded(item_of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
+            model = lm or (read.lm.model if read.lm else None)
+            total += estimate(artifact.build(read), model, len(rows), items, where)
+    return total
+
+
+def judge_live(
+    joined: Judged, lm: str | None, where: Connection, say: Callable[[str], None], limits: Limits | None = None
+) -> list[LiveRun]:
+    """Let the saved judges that wait in `live` judge the rows; their scores take their places in `judges`.
+
+    lm: a model instead of the one that each was compiled with. say: called with what is about to be spent. A row that
+    fails is NaN, and its reason stands as its explanation. Raises ArtifactError for a file that is refused, OptionError
+    where no model is named, ModelError for one that cannot be used.
+    """
+    with quiet():
+        tasks = [(live, path) for live in joined.live for path in dict.fromkeys(live.artifacts.values())]
+        opened = [open_judge(path, lm, where) for _, path in tasks]  # all, before the first call is paid for
+        asked = [_rows_with_people(joined, live, path) for live, path in tasks]
+        calls = sum(len(rows) * judge.calls_per_row() for rows, judge in zip(asked, opened, strict=True))
+        say(f"at most {calls:,} calls to {', '.join(dict.fromkeys(j.lm.name for j in opened))}; Ctrl-C loses nothing")
+        runs = []
+        limits = limits or Limits()
+        models = [judge.lm for judge in opened]
+        with limits.spending(*models), Watch("judging", sum(map(len, asked))) as watch:
+            for (live, path), judge, rows in zip(tasks, opened, asked, strict=True):
+                watch.stage(f"judging with {path.name}", len(rows))
+                runs.append(_judge_rows(joined, (live, path), judge, rows, watch, limits))
+    joined.live = []
+    return runs
+
+
+def _aspects_of(live: LiveJudge, path: Path) -> list[str]:
+    return [aspect for aspect, file in live.artifacts.items() if file == path]
+
+
+def _rows_with_people(joined: Judged, live: LiveJudge, path: Path) -> list[int]:
+    """Places of the rows that people scored for what this file judges: of the others nothing could be learnt."""
+    scored = [~np.isnan(joined.human[aspect]) for aspect in _aspects_of(live, path)]
+    return [int(i) for i in np.flatnonzero(np.logical_or.reduce(scored))]
+
+
+def _judge_rows(
+    joined: Judged, named: tuple[LiveJudge, Path], judge: Judge, rows: Sequence[int], watch: Watch, limits: Limits
+) -> LiveRun:
+    live, path = named
+    summary, meter = ScoreSummary(), judge.lm.meter
+    verdicts = [Verdict.failed("") for _ in joined.rows]
+    asked = [joined.rows[i] for i in rows]
+    before = meter.usage
+    with summary.counting(meter):
+        for i, verdict in zip(rows, judge.score_many(map(item_of, asked), progress=False), strict=True):
+            verdicts[i] = verdict
+            summary.count({"id": joined.rows[i].id, "verdict": verdict.to_dict(), "seen": i in joined.seen})
+            watch.step()
+            limits.check(summary.failed, summary.rows, verdict.failure)
+    usage = meter.usage - before
+    aspects = _aspects_of(live, path)
+    _explain(joined, live, aspects, verdicts)
+    by_human = _matched(joined, live.name, aspects, judge)
+    for judged in dict.fromkeys(by_human.values()):
+        told = verdicts if judged is None else [verdict.aspects.get(judged, Verdict.failed("")) for verdict in verdicts]
+        humans = [human for human, part in by_human.items() if part == judged]
+        joined.judges[live.name] |= dict.fromkeys(humans, np.array([verdict.score for verdict in told]))
+        own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in told], humans)
+        _compare_scales(joined, live.name, humans, judge.by_aspect.get(judged or "", judge), told)
+    return LiveRun(live.name, path, judge.lm.name, summary, usage)
+
+
+def _explain(joined: Judged, live: LiveJudge, aspects: Sequence[str], verdicts: Sequence[Verdict]) -> None:
+    """What the judge said of each row; with a file for each aspect, one after the other."""
+    texts = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
+    if len(set(live.artifacts.values())) == 1:
+        joined.explanations[live.name] = texts
+        return
+    title = ", ".join(aspects)
+    before = joined.explanations.setdefault(live.name, [""] * len(texts))
+    joined.explanations[live.name] = [
+        "\n".join(filter(None, (old, new and f"{title}: {new}"))) for old, new in zip(before, texts, strict=True)
+    ]
+
+
+def _compare_scales(
+    joined: Judged, name: str, aspects: Sequence[str], judge: Judge, verdicts: Sequence[Verdict]
+) -> None:
+    """Scores before calibration, where the judge's scale is that of human ratings; a note where it is not."""
+    other = [a for a in aspects if a in joined.scales and joined.scales[a] != (judge.scale.low, judge.scale.high)]
+    if other:
+        scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
+        joined.notes.append(
+            f"{name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend on "
+            "that, errors on the scale and --threshold do; --scale LOW HIGH corrects a scale that was inferred wrongly"
+        )
+    if not other:
+        joined.on_scale.add(name)
+    if judge.calibration is None:
+        return
+    raw = np.array([math.nan if v.failure else judge.scale.from_percent(v.percent) for v in verdicts])
+    same = [aspect for aspect in aspects if aspect not in other]
+    if same and not np.allclose(raw, [v.score for v in verdicts], atol=1e-6, equal_nan=True):
+        joined.uncalibrated.setdefault(name, {}).update(dict.fromkeys(same, raw))
+
+
+def _matched(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> dict[str, str | None]:
+    """For each aspect of human ratings, the judged aspect that it is compared with; None for the judge's one score.
+    A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
+    several = {plain_name(aspect): aspect for aspect in judge.by_aspect}
+    found: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in aspects}
+    compiled = judge.options().get("aspect") or judge.judges_aspect or ", ".join(judge.by_aspect)
+    same = plain_name(compiled)
+    other = [a for a, part in found.items() if part is None and plain_name(a) != same]
+    if compiled and compiled not in GENERAL and other:
+        joined.notes.append(
+            f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(other)} here"
+        )
+    return found

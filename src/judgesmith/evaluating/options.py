@@ -1,0 +1,52 @@
+"""What `judgesmith evaluate` has to choose beside the rows and the judges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+from ..agreement.meta.inputs import EvaluationOptions
+from ..parts import option
+from ..running.limits import LimitOptions
+
+#: What papers call our levels. "Summary level" means two different things.
+PAPER_NAMES: Mapping[str, Mapping[str, str]] = {
+    "judgesmith": {"pooled": "pooled", "sample": "sample", "system": "system"},
+    "active-critic": {"pooled": "summary-level", "sample": "sample", "system": "system-level"},
+    "g-eval": {"pooled": "dataset-level", "sample": "summary-level", "system": "system-level"},
+    "usr": {"pooled": "turn-level", "sample": "within context", "system": "system-level"},
+    "nlpstats": {"pooled": "global-level", "sample": "input-level", "system": "system-level"},
+    "wmt": {"pooled": "segment-level, no grouping", "sample": "segment-level, group-by-item", "system": "system-level"},
+    "shared-data": {"pooled": "pooled", "sample": "per_doc_mean", "system": "system"},
+}
+
+
+class EvaluateOptions(LimitOptions, EvaluationOptions):
+    """Options of `judgesmith evaluate`."""
+
+    metrics: tuple[Path, ...] = option(
+        (), 'More judges: lines {"id", "metrics": {name: value}}; SET.metrics.jsonl beside SET.jsonl is found.'
+    )
+    without_system: tuple[str, ...] = option((), "Leave these systems' rows out (a human reference, say).")
+    absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
+    alt_test: bool = option(
+        False,
+        "May the judge take a rater's place? The alternative annotator test (Calderon et al. 2025), where rows have "
+        "several raters.",
+    )
+    epsilon: float = option(
+        0.2,
+        "What a rater's cost is worth in that test: 0.2 for experts, 0.15 for skilled raters, 0.1 for crowds.",
+        ge=0,
+        lt=1,
+    )
+    names: Literal["judgesmith", "active-critic", "g-eval", "usr", "nlpstats", "wmt", "shared-data"] = option(
+        "judgesmith", "Call the levels as this paper does."
+    )
+    csv: Path | None = option(None, "Write the agreement as CSV.")
+    latex: Path | None = option(None, "Write the agreement as a LaTeX table.")
+    markdown: Path | None = option(
+        None, "Write the agreement, and whether --fail-under passed, as a comment for a pull request."
+    )
+    min_coverage: float = option(0.95, "Share of rows that need a score to pass --fail-under.", ge=0, le=1)

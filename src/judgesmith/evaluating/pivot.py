@@ -1,0 +1,254 @@
+"""The agreement as people read it: one sentence, and tables of judges against aspects (or, of one aspect, against
+coefficients) with the best marked. The terminal, LaTeX and the page show the same tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..agreement.meta.evaluation import AVERAGE, MetaEvaluation, rows_of
+
+TITLES = {
+    "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "kendall_c": "Kendall τ-c", "q": "Q",
+    "accuracy": "acc_eq", "accuracy_cross": "acc_eq cross-fitted", "kappa": "kappa", "auc": "AUC",
+    "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
+}  # fmt: skip
+UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
+#: Marks a judge that agrees less than the best one beyond chance, and what that means.
+BEHIND, ALPHA = "†", 0.05
+BEHIND_MEANS = f"{BEHIND} below the best beyond chance (p < {ALPHA:g}, permutation of documents, Holm)"
+
+
+def plain_number(value: Any, digits: int = 3) -> str:
+    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
+
+
+def count(n: int, level: str) -> str:
+    """`98 documents`: what a value of this level rests on."""
+    return f"{n} {UNITS[level]}" if n != 1 else f"1 {UNITS[level][:-1]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One agreement with its interval (NaN where there is none). best: highest of its column. behind: lower than the
+    best beyond chance; never without a test."""
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    best: bool = False
+    behind: bool = False
+
+    @property
+    def shown(self) -> str:
+        return plain_number(self.value) + (BEHIND if self.behind else "")
+
+    def interval(self, digits: int = 3) -> str:
+        """`[0.412, 0.518]`, "" where there is none."""
+        if math.isnan(self.low):
+            return ""
+        return f"[{plain_number(self.low, digits)}, {plain_number(self.high, digits)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A judge in a pivot: what its values rest on, rows without a score, and an entry a column, None where there is
+    none. The human ceiling is a line, too."""
+
+    name: str
+    rests: str
+    failed: int
+    entries: tuple[Entry | None, ...]
+    human: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pivot:
+    """Judges against aspects for one level and coefficient; of one aspect, against coefficients for one level.
+    coefficient: "" for the latter. columns: titles. best first where `level` and `coefficient` are the headline's."""
+
+    level: str
+    coefficient: str
+    columns: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    def title(self, levels: Mapping[str, str]) -> str:
+        name = levels[self.level]
+        return f"{TITLES[self.coefficient]}, {name}" if self.coefficient else name
+
+    @property
+    def marked(self) -> bool:
+        return any(entry.behind for line in self.lines for entry in line.entries if entry is not None)
+
+
+def main_coefficient(result: MetaEvaluation) -> str:
+    """What judges are compared by, where it was reported; else the first that was."""
+    names = list(dict.fromkeys(result.agreement["coefficient"]))
+    by = str(result.settings["compare_by"])
+    return by if by in names else names[0]
+
+
+def pivots(result: MetaEvaluation) -> list[Pivot]:
+    """The tables, those of the coefficient that judges are compared by first, in the order of the levels."""
+    rows = rows_of(result.agreement)
+    levels, aspects, names = ([*dict.fromkeys(row[key] for row in rows)] for key in ("level", "aspect", "coefficient"))
+    cells = {(row["judge"], row["aspect"], row["level"], row["coefficient"]): row for row in rows}
+    ceiling = {(row["aspect"], row["level"], row["coefficient"]): row for row in rows_of(result.ceiling)}
+    worse = _worse(result)
+    made = []
+    if len(aspects) == 1:
+        keys = [(level, "", [(aspects[0], level, name) for name in names], names) for level in levels]
+    else:
+        first = main_coefficient(result)
+        keys = [
+            (level, name, [(aspect, level, name) for aspect in aspects], aspects)
+            for name in sorted(names, key=lambda name: name != first)
+            for level in levels
+        ]
+    for level, coefficient, places, columns in keys:
+        there = [k for k, place in enumerate(places) if any(key[1:] == place for key in cells)]
+        lines = _lines([places[k] for k in there], cells, ceiling, worse)
+        titles = tuple(columns[k] if coefficient else TITLES[columns[k]] for k in there)
+        if lines and titles:
+            made.append(Pivot(level, coefficient, titles, tuple(lines)))
+    return made
+
+
+def _lines(
+    places: Sequence[tuple[str, str, str]],
+    cells: Mapping[tuple[str, str, str, str], Mapping[str, Any]],
+    ceiling: Mapping[tuple[str, str, str], Mapping[str, Any]],
+    worse: Mapping[tuple[str, str, str, str], set[str]],
+) -> list[Line]:
+    judges = list(dict.fromkeys(judge for judge, *_ in cells))
+    best = {place: _best(judges, place, cells) for place in places}
+    lines = []
+    for judge in judges:
+        found = [cells.get((judge, *place)) for place in places]
+        known = [row for row in found if row is not None]
+        if not known:
+            continue
+        fewest = min(known, key=lambda row: row["n"])
+        skipped = max(row["skipped"] for row in known) if fewest["level"] == "sample" else 0
+        rests = count(fewest["n"], fewest["level"]) + (f", {skipped} skipped" if skipped else "")
+        entries = tuple(
+            None if row is None else Entry(
+                row["value"], row["low"], row["high"], best[place] == judge and len(judges) > 1,
+                judge in worse.get((best[place], *place), ()),
+            )
+            for place, row in zip(places, found, strict=True)
+        )  # fmt: skip
+        lines.append(Line(judge, rests, max(row["failed"] for row in known), entries))
+    people = [ceiling.get(place) for place in places]
+    if any(row is not None and not math.isnan(row["value"]) for row in people):
+        raters = next(row["raters"] for row in people if row is not None)
+        entries = tuple(None if row is None else Entry(row["value"], row["low"], row["high"]) for row in people)
+        lines.append(Line("human ceiling", f"{raters} raters", 0, entries, human=True))
+    return lines
+
+
+def _best(judges: Sequence[str], place: tuple[str, str, str], cells: Mapping[Any, Mapping[str, Any]]) -> str:
+    known = [(judge, cells[judge, *place]["value"]) for judge in judges if (judge, *place) in cells]
+    known = [(judge, value) for judge, value in known if not math.isnan(value)]
+    return max(known, key=lambda pair: pair[1])[0] if known else ""
+
+
+def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
+    """(judge, aspect, level, coefficient) -> the judges that agree less than it beyond chance."""
+    found: dict[tuple[str, str, str, str], set[str]] = {}
+    for row in rows_of(result.comparisons):
+        if row["p_permutation_holm"] < ALPHA and row["difference"]:  # NaN is not
+            better, other = (row["a"], row["b"]) if row["difference"] > 0 else (row["b"], row["a"])
+            found.setdefault((better, row["aspect"], row["level"], row["coefficient"]), set()).add(other)
+    return found
+
+
+# The sentence --------------------------------------------------------------------------------------------------------
+
+
+def headline(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
+    """What came out: which judge agrees best, how far, by how much, how surely, and how far people agree."""
+    table = result.agreement
+    name, level = main_coefficient(result), str(table["level"].iloc[0])
+    aspects = list(dict.fromkeys(table["aspect"]))
+    aspect = AVERAGE if AVERAGE in aspects else aspects[0]
+    rows = rows_of(table[table["aspect"] == aspect])
+    at = [row for row in rows if (row["level"], row["coefficient"]) == (level, name)]
+    if not at:  # categories and preferences have coefficients of their own
+        level, name = rows[0]["level"], rows[0]["coefficient"]
+        at = [row for row in rows if (row["level"], row["coefficient"]) == (level, name)]
+    ranked = sorted((row for row in at if not math.isnan(row["value"])), key=lambda row: -row["value"])
+    if not ranked:
+        return f"No judge has a defined agreement with the human ratings: {at[0]['reason'] or 'no score is there'}."
+    best, judged = ranked[0], [one for one in aspects if one != AVERAGE]
+    over = f" on average over {len(judged)} aspects" if aspect == AVERAGE else ""
+    over = f" for {aspect}" if len(judged) > 1 and not over else over
+    missing = f", {best['failed']} without a score" if best["failed"] else ""
+    where = f"({levels[level]}, {count(best['n'], level)}{missing})"
+    value = f"{TITLES[name]} {_told(best)}"
+    if len(ranked) == 1:
+        told = [f"{best['judge']} agrees with the human ratings at {value}{over} {where}{_surely(best)}."]
+    else:
+        told = [
+            f"Of {len(at)} judges, {best['judge']} agrees best with the human ratings: {value}{over} "
+            f"{where}{_surely(best)}.",
+            _lead(result, best, ranked[1], judged if aspect == AVERAGE else [aspect]),
+        ]
+    return " ".join(filter(None, [*told, _against_people(result, best, judged if aspect == AVERAGE else [aspect])]))
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    return f"{plain_number(row['value'], 2)} {Entry(row['value'], row['low'], row['high']).interval(2)}".rstrip()
+
+
+def _surely(row: Mapping[str, Any]) -> str:
+    chance = 0.5 if row["coefficient"] in ("auc", "balanced-accuracy", "pairwise") else 0.0
+    if math.isnan(row["low"]) or row["coefficient"].startswith("accuracy"):
+        return ""
+    return "" if row["low"] > chance else "; that cannot be distinguished from chance"
+
+
+def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, Any], aspects: Sequence[str]) -> str:
+    """How far the best is ahead of the next, and on which aspects that is more than chance."""
+    ahead = best["value"] - second["value"]
+    told = f"The next is {second['judge']}, {plain_number(ahead, 2)} lower"
+    pair, tested = {best["judge"], second["judge"]}, {}
+    for row in rows_of(result.comparisons):
+        if {row["a"], row["b"]} == pair and (row["level"], row["coefficient"]) == (best["level"], best["coefficient"]):
+            tested[row["aspect"]] = row
+    found = [tested[aspect] for aspect in aspects if aspect in tested]
+    if not found:
+        return f"{told}; not tested."
+    if len(aspects) == 1:
+        row = found[0]
+        sign = 1 if row["a"] == best["judge"] else -1
+        low, high = sorted((sign * row["low"], sign * row["high"]))
+        p = row["p_permutation_holm"]
+        sure = "a difference beyond chance" if p < ALPHA else "which may be chance"
+        return f"{told} {Entry(ahead, low, high).interval(2)}".rstrip() + f", {sure} (p = {plain_number(p)})."
+    # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
+    leads = [row for row in found if (row["a"] == best["judge"]) == (row["difference"] > 0)]
+    ahead_on = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
+    if not ahead_on:
+        return f"{told}, which may be chance: the lead is significant on no aspect."
+    rest = (
+        "on every aspect"
+        if len(ahead_on) == len(found)
+        else f"on {len(ahead_on)} of {len(found)}: {', '.join(ahead_on)}"
+    )
+    return f"{told}; the lead is beyond chance {rest}."
+
+
+def _against_people(result: MetaEvaluation, best: Mapping[str, Any], aspects: Sequence[str]) -> str:
+    at = (best["level"], best["coefficient"])
+    found = {row["aspect"]: row for row in rows_of(result.ceiling) if (row["level"], row["coefficient"]) == at}
+    known = [found[aspect] for aspect in aspects if aspect in found and not math.isnan(found[aspect]["value"])]
+    if not known or len(known) < len(aspects):
+        return ""
+    value = math.fsum(row["value"] for row in known) / len(known)
+    low = known[0]["low"] if len(known) == 1 else math.nan
+    people = f"{plain_number(value, 2)} {Entry(value, low, known[0]['high']).interval(2)}".rstrip()
+    place = "above" if best["value"] > value else "below"
+    return f"{best['judge']} is {place} the human ceiling of {people}: one rater with the mean of the others."

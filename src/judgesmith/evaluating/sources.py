@@ -1,0 +1,336 @@
+"""What `judgesmith evaluate` reads: rows of files and benchmarks, and human ratings; judges are added elsewhere."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..agreement.correlation import Vector
+from ..datasets.loading import iter_rows, open_table, read_labels
+from ..datasets.marks import Marks, folded
+from ..datasets.preferences import Pairs
+from ..datasets.records import OVERALL, Columns, Row, from_json, infer_scale, is_missing, parts_of, read_ratings
+from ..errors import LabelsError, OptionError
+from ..running.opening import rows_file
+
+_SHOWN = 12  # names in one message
+
+
+@dataclass
+class Judged:
+    """Rows with people's and judges' scores, as `meta_evaluate` takes them, and the texts to show with them.
+
+    live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
+    in their places. seen: places of rows that a judge was compiled from. positions: where each output was shown to
+    people, if the rows say so. on_scale: judges whose scores are known to be on people's scale.
+    deferred: places of rows that are left to a person. kinds, marks: of human ratings, by aspect. decided: the number
+    of each row's category, by judges that have categories as people have.
+    """
+
+    origin: str
+    rows: list[Row] = field(default_factory=list)
+    human: dict[str, Vector] = field(default_factory=dict)
+    judges: dict[str, dict[str, Vector]] = field(default_factory=dict)
+    uncalibrated: dict[str, dict[str, Vector]] = field(default_factory=dict)
+    explanations: dict[str, list[str]] = field(default_factory=dict)
+    ratings: dict[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    scales: dict[str, tuple[float, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    live: list[LiveJudge] = field(default_factory=list)
+    seen: set[int] = field(default_factory=set)
+    positions: list[str | None] | None = None
+    on_scale: set[str] = field(default_factory=set)
+    kinds: dict[str, str] = field(default_factory=dict)
+    marks: dict[str, Marks] = field(default_factory=dict)
+    decided: dict[str, dict[str, Vector]] = field(default_factory=dict)
+    deferred: set[int] = field(default_factory=set)
+
+    @property
+    def ids(self) -> list[str]:
+        return [row.id for row in self.rows]
+
+    @property
+    def outputs(self) -> list[str]:
+        return [row.output for row in self.rows]
+
+    @property
+    def documents(self) -> list[str]:
+        return [row.doc_id for row in self.rows]
+
+    @property
+    def systems(self) -> list[str] | None:
+        """Of the rows, None unless every one has one."""
+        return [str(row.system) for row in self.rows] if all(row.system for row in self.rows) else None
+
+    @property
+    def lengths(self) -> Vector:
+        """Words of the outputs."""
+        return np.array([len(text.split()) for text in self.outputs], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class LiveJudge:
+    """A judge of `--judge FILE.json`. artifacts: the file for each aspect, mostly the same one."""
+
+    name: str
+    artifacts: Mapping[str, Path]
+
+
+@dataclass(frozen=True)
+class File:
+    """A file as rows and as its own records; chosen: the columns' roles that the user named. compared: people compared
+    two outputs in each row of the file, and the rows here are these outputs with the shares of comparisons that they
+    won.
+    """
+
+    origin: str
+    path: Path
+    rows: list[Row]
+    records: list[dict[str, Any]]
+    chosen: Mapping[str, str]
+    compared: bool = False
+
+    def names(self) -> list[str]:
+        return list(dict.fromkeys(name for record in self.records for name in record))
+
+
+# Files ---------------------------------------------------------------------------------------------------------------
+
+
+def read_file(name: str, columns: Mapping[str, str] | None, limit: int | None) -> File:
+    path = rows_file(name)
+    if _compares(path, columns or {}):
+        rows = list(read_labels(path, columns=columns, kind="preference").rows[:limit])
+        records = [
+            {"id": row.id, "source": row.source, "output": row.output, "score": value}
+            for row in rows
+            for value in row.scores.values()
+        ]
+        return File(path.name, path, rows, records, {}, compared=True)
+    pairs = []
+    for pair in iter_rows(path, columns=columns):
+        pairs.append(pair)
+        if limit is not None and len(pairs) >= limit:
+            break
+    return File(path.name, path, [row for row, _ in pairs], [record for _, record in pairs], columns or {})
+
+
+def _compares(path: Path, columns: Mapping[str, str]) -> bool:
+    """Whether the rows of a file compare two outputs."""
+    first = next(iter(open_table(path).records), None)
+    return first is not None and "output" not in columns and Pairs.find(list(first), columns) is not None
+
+
+def check_systems(file: File, wanted: Sequence[str]) -> None:
+    there = {row.system for row in file.rows}
+    for name in wanted:
+        if name not in there:
+            raise OptionError(f"--without-system {name!r}: {file.origin} has {some(sorted(s for s in there if s))}")
+
+
+def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:
+    place: dict[str, int] = {}
+    for i, row in enumerate(rows):
+        if place.setdefault(row.id, i) != i:
+            raise LabelsError(
+                f"{origin}, row {row.line}: id {row.id!r} is that of row {rows[place[row.id]].line} already; give "
+                "every row its own"
+            )
+    return place
+
+
+def some(names: Iterable[str]) -> str:
+    every = list(names)
+    return ", ".join(every[:_SHOWN]) + (f" and {len(every) - _SHOWN} more" if len(every) > _SHOWN else "") or "none"
+
+
+def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    try:
+        with path.open(encoding="utf-8-sig") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    record = json.loads(line)
+                    if not isinstance(record, dict):
+                        raise LabelsError(f"{path.name}, line {number}: a JSON object is needed")
+                    yield number, record
+    except (ValueError, RecursionError) as error:
+        raise LabelsError(f"{path.name}: not JSON lines ({error}); correct the file") from None
+    except OSError as error:
+        raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
+
+
+# Human ratings -----------------------------------------------------------------------------------------------------
+
+
+def read_people(
+    joined: Judged,
+    file: File,
+    rows: Sequence[Row],
+    records: Sequence[Mapping[str, Any]],
+    wanted: Sequence[str],
+    scale: tuple[float, float] | None,
+) -> None:
+    known = list(dict.fromkeys(name for row in rows for name in row.scores))
+    if not wanted:
+        wanted = [OVERALL] if OVERALL in known else known
+        if not wanted:
+            raise LabelsError(
+                f"{file.origin}: no column with human ratings was found; name it with --human COLUMN; the columns "
+                f"are: {some(file.names())}"
+            )
+    for name in dict.fromkeys(known if "all" in wanted and "all" not in known else wanted):
+        aspect = name.removeprefix("scores.")
+        values, ratings, marks = _human_column(file, rows, records, name, aspect, known)
+        joined.human[aspect] = values
+        kind = "preference" if file.compared else marks.kind
+        longer = not marks.values and scale not in (None, marks.scale)  # only two of its numbers were given so far
+        if kind != "score" and not longer:
+            joined.kinds[aspect], joined.marks[aspect] = kind, marks
+        raters = max((len(r) for r in ratings), default=0)
+        if raters > 1:
+            joined.ratings[aspect] = np.array([[*r, *[math.nan] * (raters - len(r))] for r in ratings])
+        defined = values[~np.isnan(values)]
+        if scale is not None:
+            joined.scales[aspect] = scale
+        elif len(defined):
+            every = np.concatenate([defined, *(np.array(r) for r in ratings if len(r))])
+            joined.scales[aspect] = infer_scale(every, len(defined))
+
+
+def _human_column(
+    file: File,
+    rows: Sequence[Row],
+    records: Sequence[Mapping[str, Any]],
+    name: str,
+    aspect: str,
+    known: Sequence[str],
+) -> tuple[Vector, list[tuple[float, ...]], Marks]:
+    """The scores, NaN where there is none, the single ratings of each row, () where there is one rating, and how the
+    column's cells are read."""
+    names = file.names()
+    if name not in names and "." in name and name.split(".")[0] in names and aspect not in known:
+        values = [read_number(file, row, name, inside(record, name)) for row, record in zip(rows, records, strict=True)]
+        if all(math.isnan(v) for v in values):
+            raise LabelsError(f"{file.origin}: {name!r} is in no row; human ratings are {some(known)}")
+        return np.array(values), [()] * len(rows), Marks()
+    flat = next((n for n in (name, *(n for n in names if n.casefold() == name.casefold())) if n in names), None)
+    if aspect not in known and flat is None:
+        raise LabelsError(
+            f"{file.origin}: there is no column or aspect {name!r} with human ratings; aspects: {some(known)}; "
+            f"columns: {some(names)}"
+        )
+    if flat is not None and aspect not in known:
+        marks = Marks.of(part for record in records for _, part in parts_of(record.get(flat)))
+        cells = [
+            read_cell(file.origin, row.line, flat, record.get(flat), marks)
+            for row, record in zip(rows, records, strict=True)
+        ]
+        values = [math.fsum(cell) / len(cell) if cell else math.nan for cell in cells]
+        return np.array(values), [cell if len(cell) > 1 else () for cell in cells], marks
+    roles = Columns.find(names, file.origin, chosen=file.chosen, aspect=aspect, scores_needed=False).reading(records)
+    values, ratings = [], []
+    for row, record in zip(rows, records, strict=True):
+        if aspect not in row.scores:
+            problem = roles.row(record, row.line)[1].get(aspect)
+            if problem is not None and "missing" not in problem:
+                raise LabelsError(f"{file.origin}, row {row.line}, {problem}")
+        values.append(row.scores.get(aspect, math.nan))
+        ratings.append(row.ratings.get(aspect, ()))
+    return np.array(values), ratings, roles.marks.get(aspect, Marks())
+
+
+def own_categories(
+    joined: Judged, judge: str, said: Sequence[tuple[Any, Any]], aspects: Sequence[str] | None = None
+) -> None:
+    """Keep what a judge decided itself. said: category and pass or fail of each row, None where it has none. aspects:
+    those that it judged; None for all."""
+    for aspect, marks in joined.marks.items():
+        if aspects is not None and aspect not in aspects:
+            continue
+        names = {folded(name): float(place) for place, name in enumerate(marks.names)}
+        binary = joined.kinds[aspect] == "binary"
+        places = np.array([names.get(folded(word), math.nan) if word else math.nan for word, _ in said])
+        if binary:  # a judge may call pass and fail otherwise than these people do
+            other = [float(passed) if passed is not None else math.nan for _, passed in said]
+            places = np.where(np.isnan(places), other, places)
+        if not np.isnan(places).all():
+            joined.decided.setdefault(judge, {})[aspect] = places
+        elif words := list(dict.fromkeys(str(word) for word, _ in said if word)):
+            joined.notes.append(
+                f"{judge} has the categories {some(words)}, human ratings of {aspect!r} {some(marks.names)}: "
+                "its scores are compared"
+            )
+
+
+def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | None = None) -> tuple[float, ...]:
+    """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read. Raises
+    LabelsError with the place and what to do."""
+    if is_missing(cell) or (isinstance(cell, str) and cell.strip().lower() == "nan"):
+        return ()
+    try:
+        return read_ratings(cell, or_none=True, marks=marks)
+    except ValueError as error:
+        raise LabelsError(f"{origin}, row {line}, column {column!r}: {error}") from None
+
+
+def read_number(file: File, row: Row, column: str, cell: Any) -> float:
+    found = read_cell(file.origin, row.line, column, cell)
+    return math.fsum(found) / len(found) if found else math.nan
+
+
+def inside(record: Mapping[str, Any], path: str) -> Any:
+    """`verdict.criteria.fluency.score`: a value inside nested objects, None where a step is missing."""
+    value: Any = record
+    while path:
+        value = from_json(value)
+        if not isinstance(value, Mapping):
+            return None
+        if path in value:
+            return value[path]
+        step, _, path = path.partition(".")
+        value = value.get(step)
+    return value
+
+
+def read_raters(joined: Judged, file: File, place: Mapping[str, int]) -> None:
+    """`<set>.annotators.jsonl` beside the file: {"id", "annotations": [{aspect: rating}, …]}."""
+    beside = file.path.with_name(file.path.name.split(".")[0] + ".annotators.jsonl")
+    if not beside.exists() or beside == file.path:
+        return
+    found: dict[str, dict[int, list[float]]] = {}
+    for line, record in json_lines(beside):
+        i = place.get(str(record.get("id")))
+        given = record.get("annotations")
+        for person in given if i is not None and isinstance(given, list) else []:
+            for aspect, cell in person.items() if isinstance(person, Mapping) else ():
+                rating = read_cell(beside.name, line, str(aspect), cell)
+                found.setdefault(str(aspect), {}).setdefault(i or 0, []).append(rating[0] if rating else math.nan)
+    for aspect in joined.human:
+        if aspect in found and aspect not in joined.ratings:
+            raters = max(len(r) for r in found[aspect].values())
+            table = np.full((len(joined.rows), raters), np.nan)
+            for i, ratings in found[aspect].items():
+                table[i, : len(ratings)] = ratings
+            joined.ratings[aspect] = table
+            note = f"ceilings are from {beside.name}, where positions are not the same persons throughout"
+            if note not in joined.notes:
+                joined.notes.append(note)
+
+
+def references_beside(file: File) -> dict[str, list[str]]:
+    """`<set>.references.jsonl` beside the file: {"doc_id", "references": […]}."""
+    beside = file.path.with_name(file.path.name.split(".")[0] + ".references.jsonl")
+    if not beside.exists() or beside == file.path:
+        return {}
+    return {
+        str(record["doc_id"]): [str(text) for text in record["references"]]
+        for _, record in json_lines(beside)
+        if "doc_id" in record and isinstance(record.get("references"), list)
+    }

@@ -1,0 +1,276 @@
+"""`judgesmith spans`: does a judge mark the errors that people marked?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from rich import box
+from rich.table import Table
+
+from ..agreement.scale import Estimate
+from ..agreement.spans import Scores, SpanAgreement, human_span_agreement, span_agreement
+from ..datasets.benchmarks.catalog import benchmark, data_dir, resolve
+from ..datasets.benchmarks.registry import PREFIX
+from ..datasets.loading import iter_rows
+from ..datasets.spans import Span, SpanSet, read_spans
+from ..errors import LabelsError, OptionError
+from ..running.console import wide
+from ..running.plain import clean
+from ..signatures.values import ErrorSpan, How
+from .tables import cell_text, escape
+
+__all__ = ["SpanReport", "evaluate_spans"]
+
+Unlisted = Literal["left out", "clean"]
+#: Sets whose file of spans lists only the outputs in which something was marked, though all were read.
+_LISTS_ERRORS_ONLY = frozenset({"mqm_ted_ende", "mqm_ted_zhen"})
+
+
+@dataclass(frozen=True)
+class SpanReport:
+    """A judge's spans against people's. human: people's agreement with each other, None where no two read one text.
+
+    rows: of the scored file. failed: of them without a verdict; they are in no number. unmarked: of them that no person
+    read. unscored: outputs that people read and the scored file does not have.
+    """
+
+    scored: str
+    gold: str
+    agreement: SpanAgreement
+    human: SpanAgreement | None
+    rows: int
+    failed: int
+    unmarked: int
+    unscored: int
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain JSON types; NaN becomes null."""
+        return {
+            "scored": self.scored,
+            "gold": self.gold,
+            "rows": self.rows,
+            "failed": self.failed,
+            "unmarked": self.unmarked,
+            "unscored": self.unscored,
+            "spans": self.agreement.to_dict(),
+            "human_spans": None if self.human is None else self.human.to_dict(),
+            "notes": list(self.notes),
+        }
+
+    def show(self) -> None:
+        """Print it as a table, with what the numbers rest on below."""
+        found = self.agreement
+        intervals = f"{found.confidence:.0%} intervals over {_count(found.documents, 'document')}, seed {found.seed}"
+        table = Table(
+            title=f"Error spans of {escape(self.scored)} against {escape(self.gold)}"
+            f" ({intervals if found.rounds else 'no intervals'})",
+            box=box.SIMPLE_HEAD,
+        )
+        table.add_column("characters", no_wrap=True)
+        for name in ("precision", "recall", "F1"):
+            table.add_column(name, justify="right")
+        for name, scores in _lines(found):
+            table.add_row(name, *map(_cell, (scores.precision, scores.recall, scores.f1)))
+        if self.human is not None:
+            table.add_section()
+            for name, scores in _lines(self.human):
+                table.add_row(f"people: {name}", *map(_cell, (scores.precision, scores.recall, scores.f1)))
+        out = wide()
+        out.print(table)
+        out.print(
+            f"{_count(found.texts, 'text')}, {_count(found.predicted, 'predicted span')} of which"
+            f" {_cell(found.touching)} touch a human one, {_count(found.gold, 'span')} of people of which"
+            f" {_cell(found.found)} are touched",
+            markup=False,
+        )
+        for note in self.notes:
+            out.print(f"note: {clean(note)}", style="yellow", markup=False)
+
+
+def evaluate_spans(
+    scored: str | PathLike[str],
+    gold: str | PathLike[str],
+    *,
+    unlisted: Unlisted | None = None,
+    ungrounded_against: bool = False,
+    rounds: int = 1000,
+    confidence: float = 0.95,
+    seed: int = 0,
+) -> SpanReport:
+    """Compare the error spans of a scored file with people's, joined by id.
+
+    scored: rows that `judgesmith score` wrote, with {"verdict": {"errors": [...]}}.
+    gold: bench/NAME, or a file that `datasets.spans` reads.
+    unlisted: what an output is that the gold file does not list: "clean" (read, and nothing found) or "left out". By
+        default clean for the benchmarks that list only outputs with errors, left out otherwise.
+    Raises LabelsError for a file that cannot be read or was marked on other texts; OptionError where nothing can be
+    compared.
+    """
+    scored = Path(scored)
+    predicted: dict[str, list[ErrorSpan]] = {}
+    outputs: dict[str, str] = {}
+    documents: dict[str, str] = {}
+    failed = seen = verdicts = misshapen = 0
+    for row, record in iter_rows(scored):
+        if row.id in outputs:
+            raise LabelsError(
+                f"{scored.name}, row {row.line}: id {row.id!r} is that of an earlier row; give every row its own"
+            )
+        outputs[row.id], documents[row.id] = row.output, row.doc_id
+        verdict = record.get("verdict")
+        verdicts += isinstance(verdict, Mapping)
+        seen += record.get("seen") is True
+        errors = verdict.get("errors") if isinstance(verdict, Mapping) and not verdict.get("failure") else None
+        if not isinstance(errors, list):
+            failed += 1
+            continue
+        predicted[row.id], wrong = _errors(errors)
+        misshapen += wrong
+    if not verdicts:
+        raise LabelsError(
+            f"{scored.name}: no row has a verdict with its errors; score the outputs with"
+            " `judgesmith score -o FILE.jsonl`"
+        )
+    spans, name, listed = _gold(gold, outputs)
+    unlisted = unlisted or ("clean" if listed is not None else "left out")
+    people = _with_clean(spans, outputs if listed is None else listed, unlisted)
+    read = {identity for marked in people for identity in marked} | set(spans.unplaced)
+    if not read & outputs.keys():
+        raise OptionError(
+            f"{scored.name} and {name} have no id in common ({_some(outputs)} and {_some(read)}); score the outputs"
+            " that people marked, with their ids"
+        )
+    people = [{i: marked[i] for i in marked if i in outputs} for marked in people]
+    lengths = {identity: len(text) for identity, text in outputs.items()}
+    options: dict[str, Any] = {"rounds": rounds, "confidence": confidence, "seed": seed}
+    if not any(predicted.keys() & marked.keys() for marked in people):
+        raise OptionError(
+            f"{scored.name}: the judge failed on every row that people marked; there is nothing to compare"
+        )
+    agreement = span_agreement(predicted, people, lengths, documents, ungrounded_against=ungrounded_against, **options)
+    human = human_span_agreement(people, lengths, documents, **options)
+    return SpanReport(
+        scored.name, name, agreement, human, len(outputs), failed, len(outputs.keys() - read), len(read -
+        outputs.keys()), tuple(_notes(agreement, predicted, len(outputs), failed, read, outputs, seen, misshapen)),
+    )  # fmt: skip
+
+
+def _gold(gold: str | PathLike[str], outputs: Mapping[str, str]) -> tuple[SpanSet, str, Mapping[str, str] | None]:
+    """People's spans, what to call them, and all outputs that they read where the file lists only those with errors."""
+    if not str(gold).startswith(PREFIX):
+        return read_spans(gold, outputs), Path(gold).name, None
+    card = benchmark(str(gold))
+    folder = data_dir()
+    path = None if folder is None else folder / f"{card.key}.spans.jsonl"
+    if path is None or not path.is_file():
+        lacking = "the set has no spans" if "spans" not in card.extras else f"{card.key}.spans.jsonl is not here"
+        raise LabelsError(f"{card.name}: {lacking}; set JUDGESMITH_DATA to a folder with it, or name a file of spans")
+    texts = {row.id: row.output for row, _ in iter_rows(resolve(card.name))}
+    for identity, text in outputs.items():
+        if texts.get(identity, text) != text:
+            raise LabelsError(
+                f"{card.name}: the output of {identity!r} is not the one that was judged; score the set's own outputs"
+            )
+    return read_spans(path, texts), card.name, texts if card.key in _LISTS_ERRORS_ONLY else None
+
+
+def _with_clean(spans: SpanSet, read: Iterable[str], unlisted: Unlisted) -> list[dict[str, tuple[Span, ...]]]:
+    """People's spans; with "clean", outputs that are not listed have been read by everybody and are without
+    errors."""
+    people = [dict(marked) for marked in spans.people.values()]
+    if unlisted == "clean":
+        if len(people) > 1:
+            raise OptionError(
+                f"{spans.origin}: with {len(people)} people it is not known who read the outputs that are not listed;"
+                " list them with empty errors"
+            )
+        people = people or [{}]
+        for identity in read:
+            if identity not in spans.ids and identity not in spans.unplaced:
+                people[0][identity] = ()
+    return people
+
+
+def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
+    """The spans of a verdict, and how many entries were none."""
+    spans = []
+    for error in errors:
+        if isinstance(error, Mapping):
+            start, end, severity = (error.get(key) for key in ("start", "end", "severity"))
+            placed = _is_whole(start) and _is_whole(end)
+            spans.append(
+                ErrorSpan(
+                    text=str(error.get("text") or ""),
+                    explanation=str(error.get("explanation") or ""),
+                    severity=_number(severity),
+                    start=start if placed else None,
+                    end=end if placed else None,
+                    how=_how(error.get("how")),
+                )
+            )
+    return spans, len(errors) - len(spans)
+
+
+def _how(how: Any) -> How | None:
+    known: tuple[How, ...] = ("exact", "normalised", "fuzzy", "omission", "ungrounded")
+    return next((one for one in known if one == how), None)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
+
+
+def _notes(
+    agreement: SpanAgreement,
+    predicted: Mapping[str, Sequence[ErrorSpan]],
+    rows: int,
+    failed: int,
+    read: set[str],
+    outputs: Mapping[str, str],
+    seen: int,
+    misshapen: int,
+) -> Iterator[str]:
+    if failed:
+        yield f"{failed} of {rows} rows have no verdict and are left out of every number"
+    if missing := len(outputs.keys() - read):
+        yield f"{missing} of {rows} rows were not marked by people and are left out"
+    if missing := len(read - outputs.keys()):
+        yield f"{missing} outputs that people marked were not scored"
+    if seen:
+        yield f"{seen} of the rows were used to compile the judge; agreement on them says little. Leave them out"
+    if not any(predicted.values()):
+        yield "no verdict has an error: does this judge give error spans?"
+    if misshapen:
+        yield f"{misshapen} entries of verdicts' errors are not objects and were passed over"
+    yield from agreement.notes
+
+
+def _lines(found: SpanAgreement) -> Iterator[tuple[str, Scores]]:
+    yield "all (micro)", found.micro
+    yield "per text (macro)", found.macro
+    if not math.isnan(found.weighted.f1.value):
+        yield "by severity (micro)", found.weighted
+        yield "by severity (macro)", found.weighted_macro
+
+
+def _cell(estimate: Estimate) -> str:
+    return cell_text({"value": estimate.value, "low": estimate.low, "high": estimate.high})
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s'[: n != 1]}"
+
+
+def _some(ids: Iterable[str]) -> str:
+    every = sorted(ids)
+    return ", ".join(map(repr, every[:2])) + (", …" if len(every) > 2 else "") or "none"

@@ -1,0 +1,67 @@
+"""What `judgesmith suggest` reads: rows, what is known of them, and which have labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ..agreement.correlation import Vector
+from ..datasets.records import merge_groups
+from ..errors import LabelsError
+from ..likeness import folded
+from ..programs.readings.surface import surface
+from .estimation import Known, read_known
+from .sources import read_file
+
+__all__ = ["read_suggestable"]
+
+
+def read_suggestable(
+    rows: str,
+    *,
+    labels: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    aspect: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    own: bool = True,
+) -> tuple[Known, dict[str, Vector]]:
+    """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
+
+    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
+    stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
+    """
+    known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
+    if labels:
+        said = _labelled_texts(labels, aspect, columns, known)
+        known.human = np.array([said.get(_key(row.source, row.output), np.nan) for row in known.rows])
+    elif own and any(row.scores for row in known.rows):
+        known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
+    known.rows = list(merge_groups(known.rows))
+    readings = dict(known.judges)
+    if not readings or all(np.isnan(values).all() for values in readings.values()):
+        counted = [surface(row.source, row.output) for row in known.rows]
+        readings = {name: np.array([one[name] for one in counted]) for name in counted[0]}
+        known.notes.append("no judge has scored these rows: they are spread by length, overlap and repetition alone")
+    return known, readings
+
+
+def _key(source: str, output: str) -> tuple[str, str]:
+    return folded(source).key, folded(output).key
+
+
+def _labelled_texts(
+    labels: Sequence[str], aspect: str | None, columns: Mapping[str, str] | None, known: Known
+) -> dict[tuple[str, str], float]:
+    """Human ratings by text: files of labels often number their rows afresh."""
+    found: dict[tuple[str, str], float] = {}
+    for name in labels:
+        file = read_file(name, columns, None)
+        aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
+        wanted = aspect or next(iter(aspects), None)
+        if wanted not in aspects:
+            raise LabelsError(f"{file.origin}: no row has a score" + (f" for {aspect!r}" if aspect else ""))
+        if len(aspects) > 1 and aspect is None:
+            known.notes.append(f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled")
+        found |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
+    return found

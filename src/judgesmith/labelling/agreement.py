@@ -1,0 +1,190 @@
+"""How far raters agree, with each other and with themselves, and which rows the guidelines leave unclear."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..agreement.significance import krippendorff_alpha
+from ..agreement.spans import human_span_agreement
+from ..datasets.spans import SEVERITIES, Span
+from .store import Given, Store
+from .task import Question, Task, Unit
+
+#: Answers that are at least this far apart, as a share of the scale, split their raters: two steps of 1 to 5.
+SPLIT = 0.4
+_MOST = 200  # rows of each list
+
+
+@dataclass
+class Said:
+    """All answers of a store, by unit and rater: the first time it was shown, and the second."""
+
+    task: Task
+    units: Mapping[str, Unit]
+    first: dict[str, dict[str, Given]]
+    again: dict[str, dict[str, Given]]
+    skipped: list[Given]
+
+    @classmethod
+    def of(cls, store: Store, task: Task) -> Said:
+        said = cls(task, store.units(), {}, {}, [])
+        for one in store.given():
+            if one.answer is None:
+                said.skipped.append(one)
+            else:
+                (said.again if one.turn else said.first).setdefault(one.unit, {})[one.rater] = one
+        return said
+
+    def apart(self, unit: str, one: Given, other: Given) -> float:
+        """How far two answers are from each other, 0 to 1: of the question where they are farthest, or the share of
+        the marked characters that only one of them marked."""
+        assert one.answer is not None and other.answer is not None
+        if self.task.kind == "spans":
+            return _spans_apart(self.units[unit], one.answer, other.answer)
+        return max(q.apart(one.answer[q.name], other.answer[q.name]) for q in self.task.questions(self.units[unit]))
+
+    def shown(self, given: Given) -> str:
+        """An answer in words."""
+        assert given.answer is not None
+        if self.task.kind == "spans":
+            errors = given.answer["errors"]
+            marks = [f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})" for e in errors]
+            return "; ".join(marks)[:300] or "no errors"
+        questions = self.task.questions(self.units[given.unit])
+        told = [(q.name, q.shown(given.answer[q.name])) for q in questions]
+        return told[0][1] if len(told) == 1 else ", ".join(f"{name}: {answer}" for name, answer in told)
+
+
+_SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
+
+
+def summary(said: Said, raters: Sequence[str], seen_by: str | None = None) -> dict[str, Any]:
+    """What is known of the raters, as JSON values. seen_by: list only rows that this rater has answered, as the others'
+    answers would colour the rater's own."""
+    splits = sorted(_splits(said), key=lambda one: -one["apart"])
+    mine = {key for key, by in said.first.items() if seen_by in by} if seen_by is not None else None
+    kept = [one for one in splits if mine is None or one["unit"] in mine]
+    return {
+        "raters": [_rater(said, name) for name in raters],
+        "agreement": _spans_agreement(said) if said.task.kind == "spans" else list(_questions(said)),
+        "splits": kept[:_MOST],
+        "split_rows": len(splits),
+        "contradictions": [one for one in _contradictions(said) if seen_by in (None, one["rater"])][:_MOST],
+        "confused": _confused(said),
+        "skipped": [
+            {"id": said.units[one.unit].row["id"], "rater": one.rater, "reason": one.reason}
+            for one in said.skipped
+            if seen_by in (None, one.rater)
+        ][:_MOST],
+    }
+
+
+def _rater(said: Said, name: str) -> dict[str, Any]:
+    """What one rater did. same: of the rows shown twice, the share with the same answer twice; None without any."""
+    twice = [(key, said.first[key][name], by[name]) for key, by in said.again.items() if name in by
+             and name in said.first.get(key, {})]  # fmt: skip
+    same = sum(said.apart(*one) == 0 for one in twice)
+    return {
+        "rater": name,
+        "rated": sum(name in by for by in said.first.values()),
+        "skipped": sum(one.rater == name for one in said.skipped),
+        "twice": len(twice),
+        "same": round(same / len(twice), 4) if twice else None,
+    }
+
+
+def _questions(said: Said) -> Iterator[dict[str, Any]]:
+    """Per question: Krippendorff's alpha over all rows with two raters, and the share of pairs that are equal."""
+    asked: dict[str, Question] = {}
+    tables: dict[str, list[dict[str, float]]] = {}
+    for key, by in said.first.items():
+        for question in said.task.questions(said.units[key]):
+            asked[question.name] = question
+            given = {name: question.number(one.answer[question.name]) for name, one in by.items() if one.answer}
+            tables.setdefault(question.name, []).append(given)
+    for name, rows in tables.items():
+        shared = [row for row in rows if len(row) > 1]
+        raters = sorted({rater for row in shared for rater in row})
+        table = [[row.get(rater, math.nan) for rater in raters] for row in shared]
+        alpha = krippendorff_alpha(table, nominal=not asked[name].ordered) if table else math.nan
+        equal = [a == b for row in shared for a, b in itertools.combinations(row.values(), 2)]
+        yield {
+            "question": name,
+            "alpha": _finite(alpha),
+            "equal": _finite(sum(equal) / len(equal) if equal else math.nan),
+            "rows": len(shared),
+            "raters": len(raters),
+        }
+
+
+def _spans_agreement(said: Said) -> list[dict[str, Any]]:
+    """F1 of every two raters over the marked characters, and with severities."""
+    raters = sorted({rater for by in said.first.values() for rater in by})
+    people = [{key: _spans(by[name].answer) for key, by in said.first.items() if name in by} for name in raters]
+    lengths = {key: len(said.units[key].row["output"]) for key in said.first}
+    found = human_span_agreement(people, lengths, rounds=0) if len(people) > 1 else None
+    if found is None:
+        return [{"question": "errors", "f1": None, "weighted_f1": None, "rows": 0, "raters": len(raters)}]
+    return [
+        {
+            "question": "errors", "f1": _finite(found.micro.f1.value), "weighted_f1": _finite(found.weighted.f1.value),
+            "rows": found.texts, "raters": len(raters),
+        }
+    ]  # fmt: skip
+
+
+def _spans(answer: Mapping[str, Any] | None) -> tuple[Span, ...]:
+    return tuple(
+        Span(e["text"], e["start"], e["end"], float(e["severity"]), how="omission" if e["start"] is None else "exact")
+        for e in (answer or {}).get("errors", ())
+    )
+
+
+def _spans_apart(unit: Unit, one: Mapping[str, Any], other: Mapping[str, Any]) -> float:
+    if bool(one["errors"]) != bool(other["errors"]):
+        return 1.0
+    found = human_span_agreement(
+        [{unit.key: _spans(one)}, {unit.key: _spans(other)}], {unit.key: len(unit.row["output"])}, rounds=0
+    )
+    f1 = math.nan if found is None else found.micro.f1.value
+    return 0.0 if math.isnan(f1) else 1 - f1
+
+
+def _splits(said: Said) -> Iterator[dict[str, Any]]:
+    for key, by in said.first.items():
+        apart = max((said.apart(key, *pair) for pair in itertools.combinations(by.values(), 2)), default=0.0)
+        if apart >= SPLIT:
+            answers = {name: said.shown(one) for name, one in by.items()}
+            yield {"unit": key, "id": said.units[key].row["id"], "apart": round(apart, 4), "answers": answers}
+
+
+def _contradictions(said: Said) -> Iterator[dict[str, Any]]:
+    for key, by in said.again.items():
+        for name, second in by.items():
+            first = said.first.get(key, {}).get(name)
+            if first is not None and said.apart(key, first, second) >= SPLIT:
+                yield {
+                    "unit": key, "id": said.units[key].row["id"], "rater": name, "first": said.shown(first),
+                    "second": said.shown(second),
+                }  # fmt: skip
+
+
+def _confused(said: Said) -> list[dict[str, Any]]:
+    """Which two answers raters give to the same row, the most frequent first: where the guidelines draw no line."""
+    pairs: Counter[tuple[str, str, str]] = Counter()
+    for key, by in said.first.items():
+        for question in said.task.questions(said.units[key]):
+            there = {one.answer[question.name] for one in by.values() if one.answer}
+            if question.choices:
+                ranked = [choice for choice in question.choices if choice.value in there]
+                pairs.update((question.name, a.label, b.label) for a, b in itertools.combinations(ranked, 2))
+    return [{"question": name, "between": [a, b], "rows": n} for (name, a, b), n in pairs.most_common(10)]
+
+
+def _finite(value: float) -> float | None:
+    return round(float(value), 4) if math.isfinite(value) else None

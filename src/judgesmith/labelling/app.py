@@ -1,0 +1,303 @@
+"""The page and what it asks for, behind a gate: only this machine's own browser page with the token gets through.
+
+The token stands in the address after `#`, which browsers do not send; the page sends it in a header, which a page of
+another origin cannot do without a permission that this server never gives.
+"""
+
+from __future__ import annotations
+
+import hmac
+import sqlite3
+from collections.abc import Awaitable, Callable, MutableMapping
+from importlib.resources import files
+from typing import Annotated, Any, Literal
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ..datasets.spans import SEVERITIES
+from ..reports.page import stylesheet
+from ..running.plain import clean, finite
+from .agreement import Said, summary
+from .order import sequence
+from .store import Answered, Given, Store
+from .task import Task
+
+Scope = MutableMapping[str, Any]
+App = Callable[..., Awaitable[None]]
+
+#: The page's own files; there is nothing in them, so that they need no token.
+OPEN = {
+    "/": ("page.html", "text/html"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/page.css": ("page.css", "text/css"),
+}
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}  # fmt: skip
+LONGEST_BODY = 1_048_576
+#: Why a row may be skipped; with the last, the rater writes a text.
+REASONS = ("I cannot tell", "The guidelines do not say", "The text is broken", "Not my language or field", "Other")
+
+
+def rater_name(name: str) -> str:
+    """A rater's name in one line, without what does something. Raises ValueError for an empty one."""
+    made = " ".join(clean(name).split())
+    if not made:
+        raise ValueError("give a name")
+    return made
+
+
+Rater = Annotated[str, Field(max_length=80), AfterValidator(rater_name)]
+
+
+class Event(BaseModel):
+    """Something that a rater says. after: the number of what the page knows to stand for the row. request: made up by
+    the page, the same when it sends again what may have been lost."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    action: Literal["answer", "skip", "undo"]
+    rater: Rater
+    request: str = Field(min_length=16, max_length=64)
+    unit: str = Field("", max_length=64)
+    turn: int = Field(0, ge=0, le=1)
+    answer: dict[str, Any] | None = None
+    reason: str = Field("", max_length=500)
+    after: int | None = None
+
+
+class Desk:
+    """The rows of a store as raters see them."""
+
+    def __init__(self, store: Store, task: Task, rater: str | None = None) -> None:
+        self.store, self.task, self.rater = store, task, rater
+        self.units = store.units()
+        self.shown = sequence(store.queue(), task.repeats)
+
+    def about(self) -> dict[str, Any]:
+        return {
+            "title": clean(self.task.title), "kind": self.task.kind, "origin": clean(self.store.get("origin") or ""),
+            "guidelines": clean(self.store.get("guidelines") or ""), "rater": self.rater,
+            "raters": [clean(name) for name in self.store.raters()], "reasons": REASONS,
+            "severities": {int(number): name for name, number in SEVERITIES.items()},
+        }  # fmt: skip
+
+    def next(self, rater: str) -> dict[str, Any]:
+        """The first row that this rater has not dealt with, and how many there are."""
+        said = {(one.unit, one.turn) for one in self.store.given(rater)}
+        left = [one for one in self.shown if one not in said]
+        counts = {"done": len(self.shown) - len(left), "total": len(self.shown), "undo": bool(said)}
+        return counts | {"unit": self.show(*left[0]) if left else None}
+
+    def show(self, key: str, turn: int, answer: Any = None, after: int | None = None) -> dict[str, Any]:
+        """A unit as the page shows it: its texts, without who wrote them and what others said of them."""
+        unit = self.units[key]
+        row, about = unit.row, unit.about
+        if self._turned(key, turn):
+            row = {**row, "output_a": row["output_b"], "output_b": row["output_a"]}
+            answer = answer and _swapped(answer)
+        names = ("source", "context", "reference", "output", "output_a", "output_b")
+        told: dict[str, Any] = {
+            "key": key, "turn": turn, "place": self.shown.index((key, turn)) + 1, "after": after, "answer": answer,
+            "questions": [question.to_dict() for question in self.task.questions(unit)],
+            "texts": {name: clean(row[name]) for name in names if row.get(name)},
+            "about": _cleaned({name: value for name, value in about.items() if name != "judge"}),
+        }  # fmt: skip
+        return told
+
+    def _turned(self, key: str, turn: int) -> bool:
+        """Whether the second of two outputs is shown as A: for half of the pairs, and for the others when they are
+        shown again, so that who prefers a place contradicts himself."""
+        return self.task.kind == "preference" and (int(key[:8], 16) + turn) % 2 == 1
+
+    def standing(self, rater: str, unit: str, turn: int) -> Given | None:
+        return next((one for one in self.store.given(rater) if (one.unit, one.turn) == (unit, turn)), None)
+
+    def take(self, event: Event) -> dict[str, Any]:
+        """Keep what a rater says; what comes next. Raises ValueError for an answer that is none, Answered."""
+        if event.action == "undo":
+            return self._undo(event)
+        unit = self.units.get(event.unit)
+        if unit is None or (event.unit, event.turn) not in self.shown:
+            raise ValueError("there is no such row here; reload the page")
+        if event.action == "skip":
+            body: dict[str, Any] = {"reason": _reason(event)}
+        else:
+            body = self.task.read(unit, event.answer)
+            body = _swapped(body) if self._turned(event.unit, event.turn) else body
+        self.store.say(
+            event.rater, event.unit, event.turn, event.action, body, after=event.after, request=event.request
+        )
+        return self.next(event.rater)
+
+    def _undo(self, event: Event) -> dict[str, Any]:
+        undone = self.store.undo(event.rater, event.request)
+        told = self.next(event.rater)
+        if undone is None or (undone.unit, undone.turn) not in self.shown:
+            return told
+        stands = self.standing(event.rater, undone.unit, undone.turn)
+        told["unit"] = self.show(undone.unit, undone.turn, undone.answer, stands.n if stands else None)
+        return told
+
+    def conflict(self, event: Event, given: Given | None) -> dict[str, Any]:
+        """The stored answer, where another tab gave a different one meanwhile."""
+        told = self.next(event.rater)
+        answer, after = (given.answer, given.n) if given is not None else (None, None)
+        return told | {"unit": self.show(event.unit, event.turn, answer, after)}
+
+
+def _swapped(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer on two outputs, as one on the same in the other order."""
+    return {name: {"a": "b", "b": "a"}.get(value, value) for name, value in answer.items()}
+
+
+def _reason(event: Event) -> str:
+    reason = " ".join(clean(event.reason).split())
+    if not reason:
+        raise ValueError("say why the row is skipped")
+    return reason
+
+
+def _cleaned(value: Any) -> Any:
+    """All texts of a JSON value for a page."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {_cleaned(name): _cleaned(one) for name, one in value.items()}
+    return [_cleaned(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def application(desk: Desk, port: int) -> App:
+    """The ASGI application at a port of this machine."""
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+
+    for path, (name, kind) in OPEN.items():
+        text = files(__package__).joinpath(name).read_text(encoding="utf-8")
+        text = f"{stylesheet()}\n{text}" if kind == "text/css" else text
+        app.add_api_route(path, _file(text, kind), methods=["GET"])
+
+    @app.get("/api/task")
+    async def task() -> Response:
+        return _json(desk.about())
+
+    @app.get("/api/next")
+    async def next_row(rater: Rater) -> Response:
+        return _json(desk.next(rater))
+
+    @app.get("/api/agreement")
+    async def agreement(rater: Rater) -> Response:
+        said = Said.of(desk.store, desk.task)
+        return _json(_cleaned(summary(said, desk.store.raters(), rater)))
+
+    @app.post("/api/events")
+    async def events(event: Event) -> Response:
+        try:
+            return _json(desk.take(event))
+        except Answered as conflict:
+            return _json(desk.conflict(event, conflict.given) | {"error": f"Not saved: {conflict}."}, 409)
+        except ValueError as error:
+            return _json({"error": str(error)}, 422)
+        except sqlite3.Error as error:
+            return _json({"error": f"Not saved: {desk.store.path.name} cannot be written ({error})."}, 503)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(_: Request, problem: RequestValidationError) -> Response:
+        first = problem.errors()[0]
+        return _json({"error": clean(f"{first['loc'][-1]}: {first['msg']}")[:300]}, 422)
+
+    return Gate(app, desk.store.token, port)
+
+
+def _file(text: str, kind: str) -> Callable[[], Awaitable[Response]]:
+    async def answer() -> Response:
+        return Response(text, media_type=kind)
+
+    return answer
+
+
+def _json(told: dict[str, Any], status: int = 200) -> Response:
+    return JSONResponse(finite(told), status)
+
+
+class Gate:
+    """ASGI middleware that lets through only requests of the page itself."""
+
+    def __init__(self, app: App, token: str, port: int) -> None:
+        self.app, self.token = app, token.encode()
+        self.hosts = {f"{name}:{port}" for name in ("127.0.0.1", "localhost")}
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            return  # no WebSockets, and nothing to start or stop
+
+        async def sending(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", ()), *ours]
+            await send(message)
+
+        refused = self._refused(scope)
+        if refused is None:
+            body = await _body(receive) if scope["method"] == "POST" else b""
+            if body is not None:
+                await self.app(scope, _once(body), sending)
+                return
+            refused = (413, f"a request has at most {LONGEST_BODY} bytes")
+        await _json({"error": refused[1]}, refused[0])(scope, receive, sending)
+
+    def _refused(self, scope: Scope) -> tuple[int, str] | None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
+        host = headers.get("host", "")
+        if len(hosts) != 1 or host not in self.hosts:
+            return 421, "this server answers to the address that the command printed, and to no other"
+        origin = headers.get("origin")
+        if origin is not None and origin != f"http://{host}":
+            return 403, "requests of other origins are refused"
+        if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none") and scope["path"] != "/":
+            return 403, "requests of other sites are refused"
+        if scope["path"] in OPEN and scope["method"] == "GET":
+            return None
+        if not hmac.compare_digest(headers.get("x-token", "").encode("latin-1"), self.token):
+            return 401, "the token is wrong; open the whole address that the command printed"
+        if scope["method"] not in ("GET", "POST"):
+            return 405, "only GET and POST"
+        if scope["method"] == "POST" and origin is None:
+            return 403, "a request without an origin is refused"
+        if scope["method"] == "POST" and headers.get("content-type") != "application/json":
+            return 415, "send JSON"
+        return None
+
+
+async def _body(receive: Any) -> bytes | None:
+    """The whole body, None where it is too long."""
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > LONGEST_BODY:
+            return None
+    return bytes(body)
+
+
+def _once(body: bytes) -> Any:
+    sent = False
+
+    async def receive() -> dict[str, Any]:
+        nonlocal sent
+        if sent:
+            return {"type": "http.disconnect"}
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive

@@ -1,0 +1,109 @@
+"""What people said, as files that the other commands read without an option."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ..datasets.marks import Marks
+from ..datasets.spreadsheets import guarded
+from ..errors import OptionError
+from ..programs.atomic import write_whole
+from ..running.plain import finite
+from .agreement import Said
+from .store import Given
+from .task import Task
+
+FORMATS = (".jsonl", ".csv")
+
+
+def check_export(path: Path, task: Task) -> None:
+    """Raises OptionError for a name from which no format follows."""
+    suffix = path.suffix.lower()
+    if suffix not in FORMATS:
+        raise OptionError(f"--export {path}: labels are written as .jsonl or .csv; name such a file")
+    if suffix == ".csv" and task.kind == "spans":
+        raise OptionError(f"--export {path}: error spans do not fit into a table; name it .jsonl")
+
+
+def export(said: Said, path: Path) -> int:
+    """Write a line for each rater's answer on each row, the first one where the row was shown twice; how many. Raises
+    OptionError where the file cannot be written."""
+    records = labels(said)
+    try:
+        write_whole(path, _csv(records) if path.suffix.lower() == ".csv" else _jsonl(records))
+    except OSError as error:
+        raise OptionError(f"--export {path}: cannot be written ({error.strerror or error})") from None
+    return len(records)
+
+
+def labels(said: Said) -> list[dict[str, Any]]:
+    """One record for each answer, in the order of the rows."""
+    words = _category_words(said)
+    found = []
+    for key, unit in said.units.items():
+        for given in said.first.get(key, {}).values():
+            row = {
+                name: value for name, value in unit.row.items() if name != "system" or said.task.kind != "preference"
+            }
+            when = datetime.fromtimestamp(given.at, UTC).isoformat(timespec="seconds")
+            found.append(row | _label(said, given, words) | {"labelled_at": when})
+    return found
+
+
+def _label(said: Said, given: Given, words: Mapping[str, str]) -> dict[str, Any]:
+    task, answer = said.task, given.answer
+    assert answer is not None
+    if task.kind == "spans":
+        errors = [one | {"how": "omission" if one["start"] is None else "exact"} for one in answer["errors"]]
+        return {"annotator": given.rater, "errors": errors}
+    who: dict[str, Any] = {"rater": given.rater}
+    if task.kind == "verdicts":
+        about = said.units[given.unit].about
+        told = about.get("error", {}).get("text") or about.get("name", "")
+        return who | {"judge": about["judge"], "what": about["what"], "of": told} | answer
+    if task.kind == "preference":  # the names of the columns: those of systems may be "a" and "b", too
+        return who | {"winner": {"a": "output_a", "b": "output_b"}.get(answer["preference"], "tie")}
+    (value,) = answer.values()
+    return who | {score_column(task): words.get(value, value)}
+
+
+def score_column(task: Task) -> str:
+    """The column's name, which tells the aspect and the scale to whoever reads the file."""
+    low, high = task.scale
+    named = low.is_integer() and high.is_integer() and low >= -999 and high <= 999
+    scale = f" ({low:g}-{high:g})" if task.kind == "score" and named else ""
+    return f"scores.{task.aspect}{scale}" if task.aspect else f"score{scale}"
+
+
+def _category_words(said: Said) -> dict[str, str]:
+    """Each category as it is written: its word where readers know the words' order, else with its number before it."""
+    names = said.task.categories
+    if not names:
+        return {}
+    used = [next(iter(one.answer.values())) for by in said.first.values() for one in by.values() if one.answer]
+    marks = Marks.of(used)
+    known = [marks.values.get(name.casefold()) for name in names]
+    order = [number for number in known if number is not None]
+    if None not in known and len(marks.names) == len(names) and order == sorted(set(order)):
+        return {}
+    return {name: f"{place} - {name}" for place, name in enumerate(names, 1)}
+
+
+def _jsonl(records: list[dict[str, Any]]) -> bytes:
+    lines = (json.dumps(finite(record), ensure_ascii=False) + "\n" for record in records)
+    return "".join(lines).encode("utf-8", "backslashreplace")  # a lone surrogate as JSON's own escape for it
+
+
+def _csv(records: list[dict[str, Any]]) -> str:
+    made = io.StringIO(newline="")
+    writer = csv.writer(made)
+    names = list(dict.fromkeys(name for record in records for name in record))
+    writer.writerow(map(guarded, names))
+    writer.writerows([guarded(record.get(name, "")) for name in names] for record in records)
+    return made.getvalue()

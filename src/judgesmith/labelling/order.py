@@ -1,0 +1,84 @@
+"""Which rows are labelled, in which order, and which of them twice."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import deque
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from ..agreement.correlation import Vector
+from ..errors import OptionError
+from ..evaluating.suggesting import read_suggestable
+from ..optimizers.suggestion import suggest
+from .store import Given, Store
+from .task import Task, Unit
+from .units import Units
+
+Order = Literal["file", "random", "suggest"]
+ORDERS: tuple[Order, ...] = get_args(Order)
+#: Rows shown before a row is shown again, so that the rater judges it afresh.
+GAP = 10
+
+
+def next_units(
+    found: Units, store: Store, task: Task, rows: str, n: int | None, order: Order, seed: int,
+    columns: Mapping[str, str],
+) -> list[str]:  # fmt: skip
+    """The units to add to a store's queue, so that n are in it (None: all). rows: the file that was found to hold these
+    units. Raises OptionError where that order cannot be had."""
+    queued = set(store.queue())
+    units = [unit for unit in found.units if unit.key not in queued]
+    wanted = len(units) if n is None else max(0, n - len(queued))
+    if order == "random":
+        random.Random(seed).shuffle(units)
+    elif order == "suggest":
+        if task.kind in ("preference", "verdicts"):
+            raise OptionError(f"--order suggest: it chooses single rows, not {task.kind}; take --order random")
+        known, readings = read_suggestable(rows, columns=columns, own=False)
+        human = _labelled(len(known.rows), found, store, task)
+        chosen = suggest(readings, len(known.rows), human=human, documents=known.documents, systems=known.systems)
+        of_line = {unit.line: unit for unit in units}
+        units = [of_line[one.row + 1] for one in chosen if one.row + 1 in of_line]
+    return [unit.key for unit in units[:wanted]]
+
+
+def _labelled(rows: int, found: Units, store: Store, task: Task) -> Vector:
+    """The mean of what the store's raters gave each row of the file, NaN where nobody did: scores that the file itself
+    has may be of something else."""
+    of_key = {unit.key: unit for unit in found.units}
+    said: dict[int, list[float]] = {}
+    for one in store.given():
+        if one.unit in of_key and one.answer is not None:
+            unit = of_key[one.unit]
+            said.setdefault(unit.line - 1, []).append(as_number(task, unit, one))
+    scores = np.full(rows, np.nan)
+    for row, values in said.items():
+        scores[row] = np.mean(values)
+    return scores
+
+
+def as_number(task: Task, unit: Unit, given: Given) -> float:
+    """A rater's answer as one number, higher is better: the first question's, or fewer errors."""
+    assert given.answer is not None
+    if task.kind == "spans":
+        return -float(sum(error["severity"] for error in given.answer["errors"]))
+    question = task.questions(unit)[0]
+    return question.number(given.answer[question.name])
+
+
+def sequence(queue: Sequence[str], share: float) -> list[tuple[str, int]]:
+    """What a rater is shown: (unit, 0), and for a share of the units (unit, 1) once GAP others came after it. A longer
+    queue only adds to it."""
+    shown: list[tuple[str, int]] = []
+    again: deque[tuple[int, str]] = deque()
+    for place, key in enumerate(queue):
+        shown.append((key, 0))
+        if math.ceil((place + 1) * share) > math.ceil(place * share) and place + GAP < len(queue):
+            again.append((place + GAP, key))
+        while again and again[0][0] <= place:
+            shown.append((again.popleft()[1], 1))
+    return shown

@@ -1,0 +1,177 @@
+"""`judgesmith label`: a store opened or begun, the page served until it is ended, and the result."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import LabelsError, OptionError
+from .agreement import Said, summary
+from .export import check_export, export
+from .order import Order, next_units
+from .store import Store
+from .studies import tables
+from .task import Kind, Task
+from .units import read_units
+
+HOST = "127.0.0.1"
+LONGEST_GUIDELINES = 200_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The options of the command; None for what is not given, which an earlier run on the store has decided."""
+
+    rows: str | None
+    store: Path | None = None
+    kind: Kind | None = None
+    scale: tuple[float, float] | None = None
+    categories: tuple[str, ...] = ()
+    aspect: str | None = None
+    guidelines: Path | None = None
+    n: int | None = None
+    order: Order = "file"
+    repeats: float | None = None
+    seed: int = 0
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """The store: beside ROWS where no name is given."""
+        if self.store is None and self.rows is None:
+            raise OptionError("give ROWS, or --store FILE of rows that were labelled before")
+        return self.store or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite")
+
+
+@dataclass
+class Opened:
+    """A store that is ready. rows: that are labelled in all."""
+
+    store: Store
+    task: Task
+    rows: int
+    notes: tuple[str, ...] = ()
+
+    def result(self, target: Path | None = None) -> dict[str, Any]:
+        """The result as JSON values, and the labels written to `target`."""
+        said = Said.of(self.store, self.task)
+        found: dict[str, Any] = {"store": str(self.store.path), "kind": self.task.kind, "rows": self.rows}
+        found |= {"labels": sum(map(len, said.first.values()))} | summary(said, self.store.raters())
+        if self.task.kind == "verdicts":
+            found["studies"] = tables(said)
+        if target is not None:
+            check_export(target, self.task)
+            found |= {"export": str(target), "exported": export(said, target)}
+        return found
+
+
+def open_store(wanted: Wanted) -> Opened:
+    """The store with its task, and the rows of ROWS in its queue. Raises LabelsError, OptionError."""
+    guidelines = None if wanted.guidelines is None else _guidelines(wanted.guidelines)
+    known = wanted.path.is_file()
+    # Wrong options and rows are refused before a file is made.
+    task = _task(wanted, None) if not known else None
+    found = read_units(wanted.rows, task.kind, wanted.columns) if task is not None and wanted.rows else None
+    store = Store(wanted.path, create=wanted.rows is not None)
+    task = _task(wanted, store.task)
+    if wanted.rows is not None and found is None:
+        found = read_units(wanted.rows, task.kind, wanted.columns)
+    if found is not None:
+        more = next_units(
+            found, store, task, str(wanted.rows), wanted.n, wanted.order, wanted.seed, wanted.columns
+        )  # fmt: skip
+        store.add(found.units)
+        store.enqueue(more)
+        store.set(origin=found.origin)
+    store.set(task=_json(task), **({} if guidelines is None else {"guidelines": guidelines}))
+    return Opened(store, task, len(store.queue()), found.notes if found is not None else ())
+
+
+def _task(wanted: Wanted, before: Task | None) -> Task:
+    """What is asked: as before, or by the options. Raises OptionError where they contradict each other."""
+    old = before or Task(kind="category" if wanted.categories and wanted.kind is None else wanted.kind or "score",
+                         categories=wanted.categories)  # fmt: skip
+    asked: dict[str, Any] = {
+        "kind": wanted.kind, "scale": wanted.scale and (float(wanted.scale[0]), float(wanted.scale[1])),
+        "categories": wanted.categories or None, "aspect": wanted.aspect,
+    }  # fmt: skip
+    given = {name: value for name, value in asked.items() if value is not None}
+    for name, value in given.items() if before is not None else ():
+        if getattr(before, name) != value:
+            raise OptionError(
+                f"--{name} {_words(value)}: {wanted.path} holds labels with {name} {_words(getattr(before, name))}; "
+                "leave the option out, or give another --store"
+            )
+    if "scale" in given and (given.get("kind") or old.kind) != "score":
+        raise OptionError(f"--scale: labels of kind {old.kind} have none; leave it out, or pass --kind score")
+    if wanted.repeats is not None:
+        given["repeats"] = wanted.repeats
+    return replace(old, **given)
+
+
+def _words(value: Any) -> str:
+    return " ".join(map(str, value)) if isinstance(value, tuple) else repr(value)
+
+
+def _json(task: Task) -> str:
+    return json.dumps(task.to_dict())
+
+
+def _guidelines(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise LabelsError(f"{path}: is not a text in UTF-8; save the guidelines as plain text or Markdown") from None
+    except OSError as error:
+        raise LabelsError(f"{path}: the guidelines cannot be read ({error.strerror}); check --guidelines") from None
+    if len(text) > LONGEST_GUIDELINES:
+        raise LabelsError(f"{path}: guidelines have at most {LONGEST_GUIDELINES:,} characters; shorten them")
+    return text
+
+
+def listening(store: Store, port: int) -> socket.socket:
+    """A socket of this machine alone. Port 0: that of the run before, so that an open tab goes on, or any free one.
+    Raises OptionError where it cannot be had."""
+    before = int(store.get("port") or 0)
+    for place in [port] if port or not before else [before, 0]:
+        try:
+            made = socket.create_server((HOST, place))
+        except OSError as error:
+            problem = error.strerror or error
+            continue
+        store.set(port=str(made.getsockname()[1]))
+        return made
+    raise OptionError(f"--port {port}: cannot listen there ({problem}); take another, or 0 for any free one")
+
+
+def serve(opened: Opened, made: socket.socket, rater: str | None, started: Callable[[str], None]) -> None:
+    """Serve the page until Ctrl-C or SIGTERM. started: called with the address."""
+    import uvicorn
+
+    from .app import Desk, application, rater_name
+
+    port = made.getsockname()[1]
+    try:
+        desk = Desk(opened.store, opened.task, None if rater is None else rater_name(rater))
+    except ValueError:
+        raise OptionError("--rater: the name is empty; give one, or leave the option out to be asked") from None
+    config = uvicorn.Config(
+        application(desk, port), log_config=None, access_log=False, lifespan="off", server_header=False,
+        timeout_graceful_shutdown=2, ws="none",
+    )  # fmt: skip
+    before = {number: signal.signal(number, _ends) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        started(f"http://{HOST}:{port}/#{opened.store.token}")
+        uvicorn.Server(config).run(sockets=[made])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ends(*_: Any) -> None:
+    """Ctrl-C is how a session is ended: uvicorn stops at it, and raises it once more when it has stopped."""

@@ -1,0 +1,233 @@
+"""What people are asked of a row, and which answers there are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, get_args
+
+from ..datasets.spans import SEVERITIES
+from ..errors import OptionError
+
+Kind = Literal["score", "category", "binary", "preference", "spans", "verdicts"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+#: Answers of one question that have a key of their own; of a longer scale people type the number.
+MOST_CHOICES = 10
+MOST_ERRORS = 500
+LONGEST_NOTE = 2000
+
+#: What OpeNLGauge's and Active-Critic's studies with people ask (section 7.2 and Table 4; appendix F and Table 3).
+SPAN_ANSWERS = ("Error", "No span given", "Not an error", "Hallucination")
+EXPLANATION_ANSWERS = ("Correct", "Partially correct", "Incomplete", "Vague", "Incorrect", "Not an error")
+QUALITIES = {
+    "Clarity": "Is the explanation clear and easy to understand?",
+    "Relevance": "Is it about the aspect that it is given for?",
+    "Score consistency": "Does it fit the score, and does the score follow from it?",
+    "Accuracy": "Does it match the texts, with nothing invented?",
+}
+ALIGNMENT, DIFFERENTIABILITY, USEFULNESS = "Aspect-to-overall alignment", "Differentiability", "Overall"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """An answer. key: what is pressed for it."""
+
+    value: str | float
+    label: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Something asked of a row. choices: the answers, worst first where they are `ordered`; none: a number from low to
+    high is typed."""
+
+    name: str
+    text: str
+    choices: tuple[Choice, ...] = ()
+    low: float = math.nan
+    high: float = math.nan
+    ordered: bool = True
+
+    def read(self, value: Any) -> str | float:
+        """An answer that came from outside. Raises ValueError."""
+        if not self.choices:
+            if isinstance(value, bool) or not isinstance(value, int | float) or not self.low <= value <= self.high:
+                raise ValueError(f"{self.name}: give a number from {self.low:g} to {self.high:g}")
+            return float(value)
+        for choice in self.choices:
+            if type(value) is not bool and value == choice.value:
+                return choice.value
+        raise ValueError(f"{self.name}: choose one of {', '.join(choice.label for choice in self.choices)}")
+
+    def number(self, value: str | float) -> float:
+        """An answer as a number: its place from 0 to 1 if answers are ordered, else that of the category, from 0."""
+        if not self.choices or (self.ordered and isinstance(value, int | float)):
+            return (float(value) - self.low) / (self.high - self.low)
+        place = [choice.value for choice in self.choices].index(value)
+        return place / (len(self.choices) - 1) if self.ordered else float(place)
+
+    def apart(self, one: str | float, other: str | float) -> float:
+        """How far two answers are from each other: 0 for equal ones, 1 for the ends of the scale."""
+        distance = abs(self.number(one) - self.number(other))
+        return distance if self.ordered else float(distance > 0)
+
+    def shown(self, value: str | float) -> str:
+        """An answer in words."""
+        return next((choice.label for choice in self.choices if choice.value == value), f"{value:g}"
+                    if isinstance(value, float) else str(value))  # fmt: skip
+
+    def to_dict(self) -> dict[str, Any]:
+        number = {} if self.choices else {"low": self.low, "high": self.high}
+        return {"name": self.name, "text": self.text, "choices": [asdict(choice) for choice in self.choices], **number}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one answer is given on. row: the texts and names of the row; about: what of a verdict is judged. line: of
+    the file, from 1, where the unit is one row of it."""
+
+    key: str
+    row: Mapping[str, Any]
+    about: Mapping[str, Any] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all raters of a store are asked. scale: of scores. categories: worst first. repeats: the share of rows that
+    each rater is shown twice."""
+
+    kind: Kind = "score"
+    aspect: str = ""
+    scale: tuple[float, float] = (1.0, 5.0)
+    categories: tuple[str, ...] = ()
+    repeats: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise OptionError(f"--kind {self.kind}: it is one of {', '.join(KINDS)}")
+        low, high = self.scale
+        if not -1e12 <= low < high <= 1e12:
+            raise OptionError(f"--scale {low:g} {high:g}: give two numbers, the worst score first and lower")
+        wanted = {"category": "two to ten", "binary": "two"}
+        if self.categories and self.kind not in wanted:
+            raise OptionError(f"--categories: labels of kind {self.kind} have none; pass --kind category")
+        needed = self.kind == "category" or self.categories
+        count = len(self.categories)
+        if needed and (not 2 <= count <= MOST_CHOICES or (self.kind == "binary" and count > 2)):
+            raise OptionError(
+                f"--categories: {count} given, {wanted[self.kind]} are needed, worst first: --categories bad,ok,good"
+            )
+        if len({word.casefold() for word in self.categories}) < count or not all(self.categories):
+            raise OptionError("--categories: the words must differ from each other, and none may be empty")
+        if not 0 <= self.repeats <= 1:
+            raise OptionError(f"--repeats {self.repeats:g}: give a share from 0 to 1, for example 0.1")
+
+    @property
+    def title(self) -> str:
+        return self.aspect or {"preference": "Which is better?", "spans": "Errors", "verdicts": "Verdicts"}.get(
+            self.kind, "Quality"
+        )
+
+    def questions(self, unit: Unit) -> tuple[Question, ...]:
+        """What is asked of a unit; nothing where errors are marked in the text."""
+        if self.kind == "verdicts":
+            return _of_verdict(unit.about)
+        if self.kind == "spans":
+            return ()
+        if self.kind == "preference":
+            told = {"b": "B is better", "tie": "Equally good", "a": "A is better"}
+            sides = tuple(Choice(side, label, side[0]) for side, label in told.items())
+            return (Question("preference", self._text("Which output is better?"), sides),)
+        if self.kind == "score":
+            low, high = self.scale
+            text = self._text(f"How good is the output? {low:g} is the worst, {high:g} the best.")
+            return (_scale(self.kind, text, float(low), float(high)),)
+        words = self.categories or ("fail", "pass")
+        keys = ["f", "p"] if not self.categories else [_digit(place) for place in range(1, len(words) + 1)]
+        answers = tuple(Choice(word, word, key) for word, key in zip(words, keys, strict=True))
+        return (Question(self.kind, self._text("How good is the output?"), answers),)
+
+    def _text(self, otherwise: str) -> str:
+        return f"{self.aspect}: {otherwise}" if self.aspect else otherwise
+
+    def read(self, unit: Unit, answer: Any) -> dict[str, Any]:
+        """An answer that came from outside, checked: {question: value}, or {"errors": [...]}. Raises ValueError."""
+        if not isinstance(answer, Mapping):
+            raise ValueError("an answer must be an object")
+        if self.kind == "spans":
+            return {"errors": _errors(answer.get("errors"), unit.row["output"])}
+        return {question.name: question.read(answer.get(question.name)) for question in self.questions(unit)}
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Task:
+        return cls(**{**told, "scale": tuple(told["scale"]), "categories": tuple(told["categories"])})
+
+
+def _digit(place: int) -> str:
+    return str(place % 10)
+
+
+def _scale(name: str, text: str, low: float, high: float) -> Question:
+    steps = high - low
+    if not (low.is_integer() and steps.is_integer() and steps < MOST_CHOICES):
+        return Question(name, text, (), low, high)
+    values = [low + step for step in range(int(steps) + 1)]
+    own = all(0 <= value <= 9 for value in values)  # else the first has the key 1, the tenth 0
+    keys = [f"{value:g}" if own else _digit(place) for place, value in enumerate(values, 1)]
+    return Question(name, text, tuple(map(Choice, values, (f"{v:g}" for v in values), keys)), low, high)
+
+
+def _named(name: str, text: str, answers: Sequence[str], ordered: bool = False) -> Question:
+    choices = tuple(Choice(answer, answer, str(place)) for place, answer in enumerate(answers, 1))
+    return Question(name, text, choices, ordered=ordered)
+
+
+def _yes_no(name: str, text: str) -> Question:
+    return Question(name, text, (Choice("No", "No", "n"), Choice("Yes", "Yes", "y")))
+
+
+def _of_verdict(about: Mapping[str, Any]) -> tuple[Question, ...]:
+    """What is asked of an error, of a criterion's explanation, or of the whole verdict."""
+    if about["what"] == "error":
+        return (
+            _named("Error span", "Do the marked words hold an error?", SPAN_ANSWERS),
+            _named("Explanation", "Is the explanation of the error right?", EXPLANATION_ANSWERS),
+        )
+    asked = [_yes_no(name, text) for name, text in QUALITIES.items()]
+    if about["what"] == "overall":
+        if about.get("criteria"):
+            asked.append(_yes_no(ALIGNMENT, "Does it fit the explanations of the single aspects?"))
+        asked.append(_yes_no(DIFFERENTIABILITY, "Would a clearly better or worse text get another explanation?"))
+        asked.append(_scale(USEFULNESS, "How useful is it all, from 1 to 5?", 1.0, 5.0))
+    return tuple(asked)
+
+
+def _errors(given: Any, output: str) -> list[dict[str, Any]]:
+    if not isinstance(given, list) or len(given) > MOST_ERRORS:
+        raise ValueError(f"errors: give a list of {MOST_ERRORS} at most")
+    errors = [_error(one, output) for one in given]
+    return sorted(errors, key=lambda error: (error["start"] is None, error["start"] or 0, error["end"] or 0))
+
+
+def _error(given: Any, output: str) -> dict[str, Any]:
+    """An error as `judgesmith spans` reads it. Offsets count code points."""
+    if not isinstance(given, Mapping):
+        raise ValueError("errors: each must be an object")
+    start: Any = given.get("start")
+    end: Any = given.get("end")
+    severity, note = given.get("severity"), given.get("explanation")
+    nowhere = start is None and end is None
+    if not nowhere and not (type(start) is int and type(end) is int and 0 <= start < end <= len(output)):
+        raise ValueError(f"errors: characters {start} to {end} do not lie in the {len(output)} of the text")
+    if type(severity) is not int or not 1 <= severity <= len(SEVERITIES):
+        raise ValueError(f"errors: severity is a number from 1 to {len(SEVERITIES)}")
+    if not isinstance(note, str | None) or len(note or "") > LONGEST_NOTE:
+        raise ValueError(f"errors: an explanation is a text of {LONGEST_NOTE} characters at most")
+    words = "" if nowhere else output[start:end]
+    return {"text": words, "start": start, "end": end, "severity": severity, "explanation": (note or "").strip()}

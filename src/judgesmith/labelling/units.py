@@ -1,0 +1,166 @@
+"""A file as units to be labelled: its rows, pairs of outputs, or the errors and explanations of its verdicts."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from ..datasets.loading import iter_rows, open_table
+from ..datasets.preferences import Pairs
+from ..datasets.records import Row
+from ..errors import LabelsError
+from ..evaluating.sources import places, read_file
+from ..reports.rows import Found, Shown, read_scored
+from ..running.opening import rows_file
+from .task import Kind, Unit
+
+#: A column that no file has: for pairs of outputs that are not compared yet.
+_NO_WINNER = "\0winner"
+#: A unit without its key: row, about, line.
+_Found = tuple[dict[str, Any], dict[str, Any], int]
+
+
+@dataclass(frozen=True)
+class Units:
+    """What a file holds to be labelled, in its order."""
+
+    origin: str
+    units: tuple[Unit, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_units(name: str, kind: Kind, columns: Mapping[str, str]) -> Units:
+    """Read ROWS. Raises LabelsError for a file that cannot be read, or that has nothing to be labelled so."""
+    path = rows_file(name)
+    if kind == "verdicts":
+        return _keyed(path.name, _verdicts(path, columns))
+    if kind == "preference":
+        return _keyed(path.name, _pairs(name, path, columns))
+    file = read_file(name, columns, None)
+    places(file.origin, file.rows)  # ids must differ: a label names its row by its id
+    full = [row for row in file.rows if row.output.strip()]
+    if not full:
+        raise LabelsError(
+            f"{file.origin}: the output is empty in every row; name its column with --columns output=NAME"
+        )
+    notes = [f"{file.origin}: {len(file.rows) - len(full)} rows without an output are left out"]
+    whole: list[_Found] = [(_row(row) | {"output": row.output}, {}, row.line) for row in full]
+    return _keyed(file.origin, whole, notes if len(full) < len(file.rows) else ())
+
+
+def _keyed(origin: str, found: Iterable[_Found], notes: Sequence[str] = ()) -> Units:
+    """Units with keys of what is shown: the same texts are the same unit wherever they stand in the file."""
+    seen: Counter[str] = Counter()
+    units = []
+    for row, about, line in found:
+        shown = {name: value for name, value in row.items() if name not in ("id", "doc_id", "group", "system")}
+        digest = sha256(json.dumps([shown, about], sort_keys=True).encode()).hexdigest()[:20]
+        seen[digest] += 1
+        units.append(Unit(f"{digest}-{seen[digest]}", row, about, line))
+    return Units(origin, tuple(units), tuple(notes))
+
+
+def _row(row: Row) -> dict[str, Any]:
+    """What is kept of a row beside its outputs."""
+    kept = {
+        "id": row.id, "source": row.source, "context": row.context, "reference": row.reference, "system": row.system,
+        "doc_id": row.doc_id, "group": row.group if row.group != row.doc_id else None,
+    }  # fmt: skip
+    return {name: value for name, value in kept.items() if value}
+
+
+# Pairs ---------------------------------------------------------------------------------------------------------------
+
+
+def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
+    """Two outputs in a row, or neighbouring outputs of one document."""
+    records = list(open_table(path).records)
+    names = dict.fromkeys(column for record in records for column in record)
+    found = Pairs.find([*names, _NO_WINNER], {"winner": _NO_WINNER, **columns})
+    if found is None:
+        pairs = [
+            (one, other, f"{one.id} | {other.id}") for one, other in _neighbours(read_file(name, columns, None).rows)
+        ]
+    else:
+        pairs = list(_sides(records, found, columns))
+    pairs = [(a, b, pair) for a, b, pair in pairs if a.output.strip() and b.output.strip() and a.output != b.output]
+    if not pairs:
+        raise LabelsError(
+            f"{path.name}: there are no two different outputs to compare; give rows with two outputs (output_a, "
+            "output_b; or --columns output_a=NAME --columns output_b=NAME), or several outputs with one doc_id"
+        )
+    for a, b, pair in pairs:
+        row = {key: value for key, value in _row(a).items() if key != "system"}
+        yield row | {"id": pair, "output_a": a.output, "output_b": b.output}, {}, 0
+
+
+def _neighbours(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
+    documents: dict[str, list[Row]] = {}
+    for row in rows:
+        documents.setdefault(row.doc_id, []).append(row)
+    for of_one in documents.values():
+        yield from itertools.pairwise(of_one)
+
+
+def _sides(
+    records: Sequence[Mapping[str, Any]], pairs: Pairs, chosen: Mapping[str, str]
+) -> Iterator[tuple[Row, Row, str]]:
+    sides = [
+        {name: value for name, value in side.items() if name != "score"}
+        for record in records
+        for side in pairs.sides(record, 1.0)
+    ]
+    roles = {role: name for role, name in chosen.items() if role not in ("output_a", "output_b", "winner")}
+    rows = [row for row, _ in iter_rows(sides, columns=roles | {"output": "output"})]
+    for line, (a, b) in enumerate(zip(rows[::2], rows[1::2], strict=True), 1):
+        yield a, b, a.id.removesuffix("-a") if a.id.endswith("-a") else str(line)
+
+
+# Verdicts ------------------------------------------------------------------------------------------------------------
+
+
+def _verdicts(path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
+    """Every error of a verdict; where there is none, every explanation."""
+    there = False
+    for shown in read_scored(path, columns=columns).rows:
+        row = _row(shown.row) | {"output": shown.row.output}
+        for about in _about(shown):
+            there = True
+            yield row, {"judge": shown.judge} | about, 0
+    if not there:
+        raise LabelsError(f"{path.name}: no verdict has an error or an explanation that could be judged")
+
+
+def _about(shown: Shown) -> Iterator[dict[str, Any]]:
+    if shown.failure:
+        return
+    for error in shown.errors:
+        yield {"what": "error", "error": _error(error)}
+    said = [
+        {"name": name, "score": _number(score), "explanation": text} for name, (score, text) in shown.criteria.items()
+    ]
+    said = [one for one in said if one["explanation"]]
+    for one in said:
+        yield {"what": "criterion"} | one
+    if shown.explanation and not shown.errors:
+        yield {
+            "what": "overall", "name": "overall", "score": _number(shown.score), "explanation": shown.explanation,
+            "criteria": said,
+        }  # fmt: skip
+
+
+def _error(error: Found) -> dict[str, Any]:
+    return {
+        "text": error.text, "explanation": error.explanation, "severity": _number(error.severity),
+        "start": error.start, "end": error.end, "place": error.place,
+    }  # fmt: skip
+
+
+def _number(value: float) -> float | None:
+    return round(value, 4) if value == value else None

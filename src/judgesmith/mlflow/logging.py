@@ -1,0 +1,396 @@
+"""MLflow, for who uses it: a compiled judge logged as a run, and a judge as a scorer of `mlflow.genai.evaluate`.
+
+An extra. MLflow itself is imported on first use only; nothing is sent anywhere unless `--mlflow` or `mlflow_scorer`
+asks for it, and then to the tracking store that MLflow's own settings name (MLFLOW_TRACKING_URI, else its local
+default). What is logged stands in the judge's file or in the report of `compile --json`; no text of the labels
+goes there beyond the demonstrations that the judge itself holds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import dspy
+
+from ..errors import JudgesmithError, OptionError
+from ..optimizers.report import CompileReport
+from ..programs import artifact
+from ..programs.judge import Judge
+from ..programs.models.lm import Connection, LanguageModel, language_model
+from ..signatures.values import Verdict
+from .store import CHECK, LOG, mlflow_part, patience, short
+
+#: What MLflow takes in one request, and of one parameter (older servers: 500 characters).
+METRICS_AT_ONCE, PARAMS_AT_ONCE, LONGEST_PARAM = 1000, 100, 500
+#: MLflow's default name of an expected answer, which counts as a reference.
+EXPECTED = "expected_response"
+
+
+def _without_addresses(text: str) -> str:
+    return re.sub(r"\b\w+://[^\s'\")]+", "(address)", text)
+
+
+# -- a compiled judge as a run
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A run that was logged. error: why it could not be, or not wholly; run: None where not even the run was made.
+    model: the address of the registered judge, where that was asked for."""
+
+    experiment: str
+    run: str | None
+    error: str | None = None
+    model: str | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        return asdict(self)
+
+
+class ExperimentLog:
+    """An MLflow experiment that compiled judges are logged to, made where it does not exist.
+
+    Raises MissingExtraError without MLflow, OptionError where the tracking store cannot be reached or the experiment
+    cannot be used: within seconds, before anything is spent on a judge.
+    """
+
+    def __init__(self, experiment: str, register: str | None = None) -> None:
+        """register: NAME or NAME@ALIAS, where the judge is to be registered, too."""
+        self.experiment = experiment.strip()
+        self._name, at, self._alias = (register or "").partition("@")
+        if register is not None and (not self._name.strip() or (at and not self._alias) or "/" in self._name):
+            raise OptionError(f"--register {register!r}: give NAME or NAME@ALIAS, without a slash")
+        if not self.experiment:
+            raise OptionError("--mlflow: name the experiment to log to")
+        self._entities = mlflow_part("mlflow.entities", "--mlflow")
+        mlflow = mlflow_part("mlflow", "--mlflow")
+        with patience(*CHECK):
+            try:
+                self._client = mlflow.MlflowClient()
+                found = self._client.get_experiment_by_name(self.experiment)
+                deleted = found is not None and found.lifecycle_stage != "active"
+                self._id = found.experiment_id if found else self._client.create_experiment(self.experiment)
+            # Stores are databases, servers and plugins, each with exceptions of its own.
+            except Exception as error:
+                raise OptionError(
+                    f"--mlflow {self.experiment}: MLflow's tracking store cannot be used; see MLFLOW_TRACKING_URI "
+                    f"({short(error)})"
+                ) from None
+        if deleted:
+            raise OptionError(
+                f"--mlflow {self.experiment}: that experiment was deleted; name another, or restore it with "
+                f"`mlflow experiments restore -x {self._id}`"
+            )
+
+    @classmethod
+    def of(cls, experiment: str | None, register: str | None) -> ExperimentLog | None:
+        """From --mlflow and --register; None where neither was given."""
+        if experiment is None and register is None:
+            return None
+        return cls(experiment if experiment is not None else str(register).partition("@")[0], register)
+
+    def log(self, judge: Judge, report: CompileReport) -> Logged:
+        """Log one run: parameters, metrics, each candidate as a step, and as files the judge, the report, a table of
+        the candidates and the notes. Never raises for the store: what went wrong is in the result's `error`."""
+        run: str | None = None
+        with patience(*LOG):
+            try:
+                now = int(time.time() * 1000)
+                started = now - int(report.seconds * 1000)
+                saved, told = artifact.to_dict(judge), report.to_dict()
+                made = self._client.create_run(
+                    self._id, start_time=started, tags=tags(judge, told), run_name=run_name(saved)
+                )
+                run = str(made.info.run_id)
+                try:
+                    self._numbers(run, parameters(saved), [*metrics(told), *steps(told["candidates"])], now)
+                    self._files(run, judge, told)
+                except BaseException:
+                    with suppress(Exception):
+                        self._client.set_terminated(run, status="FAILED")
+                    raise
+                self._client.set_terminated(run, status="FINISHED")
+                model = self._register(run, judge, told) if self._name else None
+            except Exception as error:  # whatever a store may raise: the judge is saved, and this is but its record
+                return Logged(self.experiment, run, short(error))
+        return Logged(self.experiment, run, model=model)
+
+    def _register(self, run: str, judge: Judge, told: Mapping[str, Any]) -> str:
+        """The next version of the registered model, whose files are the run's: judge.json, and no pickle. Its address,
+        by alias where there is one."""
+        if not self._client.search_registered_models(f"name = '{self._name}'", max_results=1):
+            self._client.create_registered_model(self._name)
+        source = self._client.get_run(run).info.artifact_uri
+        made = self._client.create_model_version(self._name, source, run_id=run, tags=tags(judge, told))
+        if not self._alias:
+            return f"models:/{self._name}/{made.version}"
+        self._client.set_registered_model_alias(self._name, self._alias, made.version)
+        return f"models:/{self._name}@{self._alias}"
+
+    def _numbers(self, run: str, params: Mapping[str, str], values: Sequence[tuple[str, float, int]], now: int) -> None:
+        entities = self._entities
+        listed = [entities.Param(name, value) for name, value in params.items()]
+        for start in range(0, len(listed), PARAMS_AT_ONCE):
+            self._client.log_batch(run, params=listed[start : start + PARAMS_AT_ONCE])
+        points = [entities.Metric(name, value, now, step) for name, value, step in values]
+        for start in range(0, len(points), METRICS_AT_ONCE):
+            self._client.log_batch(run, metrics=points[start : start + METRICS_AT_ONCE])
+
+    def _files(self, run: str, judge: Judge, told: Mapping[str, Any]) -> None:
+        self._client.log_text(run, artifact.dumps(judge), "judge.json")
+        self._client.log_text(run, json.dumps(told, indent=2, ensure_ascii=False) + "\n", "report.json")
+        if told["candidates"]:
+            self._client.log_table(run, table(told["candidates"]), "candidates.json")
+        if told["notes"]:
+            self._client.log_text(run, "".join(f"{note}\n" for note in told["notes"]), "notes.txt")
+
+
+def run_name(saved: Mapping[str, Any]) -> str:
+    """ "fluency, active-critic, random-search" """
+    provenance = saved["provenance"]
+    return f"{provenance['labels']['aspect']}, {saved['program']['kind']}, {provenance['optimizer']['name']}"
+
+
+def tags(judge: Judge, told: Mapping[str, Any]) -> dict[str, str]:
+    """What names a run. The signatures say how the two agreements were measured: level, rows, failures, seed."""
+    return {
+        "mlflow.source.name": "judgesmith compile",
+        "mlflow.source.type": "LOCAL",
+        "judgesmith.judge": artifact.fingerprint(judge),
+        "judgesmith.heldout": str(told["heldout"]["signature"]),
+        "judgesmith.zero_shot": str(told["zero_shot"]["signature"]),
+        "judgesmith.notes": str(len(told["notes"])),
+    }
+
+
+def parameters(saved: Mapping[str, Any]) -> dict[str, str]:
+    """A run's parameters, from the judge's file alone: what it cannot hold (keys, addresses), they cannot."""
+    provenance = saved["provenance"]
+    labels, options = provenance["labels"], saved["program"]["options"]
+    chosen = {
+        "method": saved["program"]["kind"],
+        "option": {k: v for k, v in options.items() if v is None or isinstance(v, str | int | float)},
+        "model": (saved["lm"] or {}).get("model"),
+        "sampling": (saved["lm"] or {}).get("sampling"),
+        "scale": f"{saved['scale']['low']:g} to {saved['scale']['high']:g}",
+        "optimizer": provenance["optimizer"],
+        "seed": provenance["seed"],
+        "labels": {k: labels[k] for k in ("origin", "aspect", "fingerprint", "rows", "train", "heldout")},
+        "folds": provenance["heldout"]["folds"],
+        "version": provenance["versions"],
+    }
+    return {name: value[:LONGEST_PARAM] for name, value in _flat(chosen)}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)
+
+
+def metrics(told: Mapping[str, Any]) -> list[tuple[str, float, int]]:
+    """Name, value and step (0) of a report's numbers. An undefined one is left out: MLflow draws NaN as 0."""
+    found: dict[str, Any] = {"seconds": told["seconds"]}
+    for part in ("heldout", "zero_shot"):
+        for name in ("value", "q", "low", "high", "n", "failed", "pearson", "spearman", "kendall"):
+            found[f"{part}.{name}"] = told[part].get(name)
+    for part in ("difference", "mean_absolute_error"):
+        found |= {f"{part}.{name}": value for name, value in told[part].items()}
+    found |= {
+        f"selected.{name}": told["selected"].get(name) for name in ("value", "corrected", "q", "q_corrected", "demos")
+    }
+    for name in ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"):
+        found[name] = told[name]
+    return [(name, float(value), 0) for name, value in found.items() if _is_number(value)]
+
+
+def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
+    """The candidates' agreement on the training rows, one step each in the order in which they were tried. One that a
+    race dropped is left out: its agreement is that of some of the rows, and no point of the same curve."""
+    return [
+        (f"candidate.{name}", float(candidate[name]), step)
+        for step, candidate in enumerate(candidates)
+        if not candidate.get("dropped")
+        for name in ("value", "q", "low", "high", "failed")
+        if _is_number(candidate.get(name))
+    ]
+
+
+def table(candidates: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """All candidates, dropped ones too, column by column."""
+    columns = list(dict.fromkeys(name for candidate in candidates for name in candidate))
+    return {name: [_cell(candidate.get(name)) for candidate in candidates] for name in ("step", *columns)} | {
+        "step": list(range(len(candidates)))
+    }
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, Mapping | list | tuple) else value
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+# -- a judge as a scorer
+
+#: A key of the mapping that MLflow hands over, or a function from what it hands over to the text.
+Part: TypeAlias = str | Callable[[Any], Any]
+
+
+def _not_mlflows() -> list[Any]:
+    """DSPy's callbacks without MLflow's: while it evaluates it may trace every DSPy module, and the judge's own calls
+    would stand among the traces of what is evaluated."""
+    return [one for one in dspy.settings.get("callbacks") or () if not type(one).__module__.startswith("mlflow.")]
+
+
+def mlflow_scorer(
+    judge: str | Path | Judge,
+    *,
+    lm: str | LanguageModel | Any | None = None,
+    connection: Connection | None = None,
+    name: str | None = None,
+    source_from: Part | None = None,
+    output_from: Part | None = None,
+    context_from: Part | None = None,
+    reference_from: Part | None = None,
+) -> Any:
+    """A judge as a scorer for `mlflow.genai.evaluate(data=…, scorers=[…])`.
+
+    judge: a Judge, the file of a saved one, or one in MLflow ("models:/NAME@ALIAS", "runs:/RUN_ID"). lm,
+    connection: as for `load`. name: of the scorer and its feedback; default the aspect that the judge was compiled for.
+
+    What is judged comes from what MLflow hands to a scorer, a text as it is and anything else as JSON:
+    - source, from `inputs`: the key "source", or the only one beside the context;
+    - output, from `outputs`: the text itself, the key "output", or the only one;
+    - context, from `inputs`: the key "context", if it is there;
+    - reference, from `expectations`: the key "reference", else "expected_response", if it is there.
+    `source_from="question"` names another key; a function gets the whole of inputs, outputs or expectations:
+    `output_from=lambda outputs: outputs["choices"][0]["message"]["content"]`.
+
+    Returns: a scorer whose every call gives one `mlflow.entities.Feedback`: value, the score on the judge's scale (a
+    float); rationale, its explanation; metadata, the judge's fingerprint, its model, the scale, scores by criterion. A
+    row without a score has an `error` that says why and the value None, never 0; MLflow leaves it out of the mean.
+
+    Raises: MissingExtraError without MLflow; OptionError for a judge that ranks the outputs of a document among each
+    other and so cannot judge one alone; ArtifactError for a file that is not a judge; ModelError without a model.
+    """
+    scorers = mlflow_part("mlflow.genai.scorers", "mlflow_scorer")
+    entities = mlflow_part("mlflow.entities", "mlflow_scorer")
+    made = _open(judge, lm, connection)
+    if made.whole_documents:
+        raise OptionError(
+            f"a {made.kind} judge scores the outputs of a document against each other; an MLflow scorer sees one alone"
+        )
+    model = made.lm.name
+    title = name or _aspect(made) or made.kind
+    about = {"judge": artifact.fingerprint(made), "model": model, "scale": str(made.scale)}
+
+    def score(inputs: Any = None, outputs: Any = None, expectations: Any = None) -> Any:
+        feedback: dict[str, Any] = {
+            "name": title,
+            "source": entities.AssessmentSource(source_type="LLM_JUDGE", source_id=model),
+            "metadata": about,
+        }
+        try:
+            context = _optional(inputs, "inputs", context_from, "context_from", ("context",))
+            beside = ("context", context_from)
+            with dspy.context(callbacks=_not_mlflows()):
+                verdict = made.score(
+                    _part(inputs, "inputs", source_from, "source_from", ("source",), beside=beside),
+                    _part(outputs, "outputs", output_from, "output_from", ("output",)),
+                    context=context,
+                    reference=_optional(
+                        expectations, "expectations", reference_from, "reference_from", ("reference", EXPECTED)
+                    ),
+                )
+        except JudgesmithError as error:
+            return entities.Feedback(error=_error(entities, type(error).__name__, str(error)), **feedback)
+        feedback |= {"metadata": about | _details(verdict), "rationale": verdict.explanation or None}
+        if verdict.failure is not None or math.isnan(verdict.score):
+            return entities.Feedback(
+                error=_error(entities, "NoScore", verdict.failure or "the judge gave no score"), **feedback
+            )
+        return entities.Feedback(value=float(verdict.score), **feedback)
+
+    return scorers.scorer(score, name=title)
+
+
+def _open(judge: str | Path | Judge, lm: Any, connection: Connection | None) -> Judge:
+    if isinstance(judge, Judge):
+        if lm is None and connection is not None:
+            raise OptionError("connection is for a judge's file or for lm; this judge has its model already")
+        return judge if lm is None else judge.copy_for(_language_model=language_model(lm, connection=connection))
+    return artifact.load(judge, lm=lm, connection=connection)
+
+
+def _aspect(judge: Judge) -> str | None:
+    labels = judge.provenance.get("labels")
+    aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
+    return aspect if isinstance(aspect, str) else None
+
+
+def _part(
+    given: Any, what: str, wanted: Part | None, option: str, usual: Sequence[str], *, beside: Sequence[Any] = ()
+) -> str:
+    """The one text among what MLflow handed over. Raises OptionError where it is not clear which."""
+    if wanted is not None or not isinstance(given, Mapping):
+        return _text(given if wanted is None else _wanted(given, what, wanted, option))
+    rest = [key for key in given if key in usual] or [key for key in given if key not in beside]
+    if len(rest) > 1:
+        raise OptionError(f"{what} has several parts ({_keys(given)}); say with {option}=… which one is judged")
+    return _text(given[rest[0]]) if rest else ""
+
+
+def _optional(given: Any, what: str, wanted: Part | None, option: str, usual: Sequence[str]) -> str | None:
+    if wanted is not None:
+        found = _wanted(given, what, wanted, option)
+    else:
+        found = next((given[key] for key in usual if key in given), None) if isinstance(given, Mapping) else None
+    return None if found is None else _text(found)
+
+
+def _wanted(given: Any, what: str, wanted: Part, option: str) -> Any:
+    if isinstance(wanted, str):
+        if isinstance(given, Mapping) and wanted in given:
+            return given[wanted]
+        there = f"only {_keys(given)}" if isinstance(given, Mapping) and given else "no key at all"
+        raise OptionError(f"{option}={wanted!r}: {what} has {there}")
+    try:
+        return wanted(given)
+    except Exception as error:  # the user's own function, on a row that it does not expect
+        raise OptionError(f"{option} fails on this row's {what}: {type(error).__name__}: {short(error)}") from None
+
+
+def _keys(given: Mapping[Any, Any]) -> str:
+    return ", ".join(repr(key) for key in list(given)[:8])
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _details(verdict: Verdict) -> dict[str, str]:
+    """What MLflow keeps of a verdict beside score and explanation; its metadata are texts."""
+    told = verdict.to_dict()
+    criteria = {name: c["score"] for name, c in told["criteria"].items()}
+    found = {"criteria": json.dumps(criteria, ensure_ascii=False)} if criteria else {}
+    if verdict.notes:
+        found["notes"] = _without_addresses("; ".join(verdict.notes))
+    return found
+
+
+def _error(entities: Any, code: str, message: str) -> Any:
+    return entities.AssessmentError(error_code=code, error_message=_without_addresses(message))

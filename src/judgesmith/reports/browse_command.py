@@ -1,0 +1,60 @@
+"""`judgesmith browse`: a folder of judges and runs as one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..cli.options import Json
+from ..errors import OptionError
+from ..programs.atomic import write_whole
+
+__all__ = ["register"]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `browse` to the command line."""
+    app.command(name="browse")(browse)
+
+
+def browse(
+    folder: Annotated[Path, typer.Argument(help="A folder; its subfolders are searched, too.")] = Path(),
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="One .html file, no network; default FOLDER/browse.html")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Judges, watched judges, scored files and studies of a folder on one page: agreement, cost, lineage, changes.
+
+    Calls no model and runs nothing that a file says. Files that cannot be read are listed with the reason.
+    """
+    from ..running.console import err, out, print_json
+    from ..running.opening import quiet
+    from ..running.plain import clean
+    from .browse import render
+    from .folder import browse as look
+
+    target = output or folder / "browse.html"
+    if target.suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"-o {target}: the page is HTML; name it .html")
+    with quiet():
+        found = look(folder)
+        page = render(found, target).encode("utf-8", "backslashreplace")
+    try:
+        write_whole(target, page)
+    except OSError as error:
+        raise OptionError(f"{target} cannot be written: {error.strerror or error}") from None
+    counts = {"judges": len(found.judges), "scored": len(found.scored), "studies": len(found.studies)}
+    counts |= {"watched": len(found.watched)}
+    if as_json:
+        damaged = [{"file": path, "reason": reason} for path, reason in found.damaged]
+        print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": found.notes})
+        return
+    for path, reason in found.damaged[:10]:
+        err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
+    if len(found.damaged) > 10:
+        err.print(f"… and {len(found.damaged) - 10} more; the page lists them", style="yellow")
+    told = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
+    out.print(f"Wrote {clean(str(target))}; {told}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)

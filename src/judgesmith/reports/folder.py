@@ -1,0 +1,219 @@
+"""What `judgesmith browse` finds in a folder: saved judges, watch histories, scored files, studies, and files that
+cannot be read."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy
+
+from ..errors import JudgesmithError, OptionError
+from ..programs import artifact
+from ..programs.versions import Version
+from ..watching import history
+from ..watching.judges import JudgeDiff, compare_judges
+from .rows import Scored, read_scored, summarise
+
+#: Files that are looked at, and characters of one that are read to tell its kind.
+MOST_FILES, PEEKED = 20_000, 65_536
+#: Pairs of judges whose differences are shown.
+MOST_DIFFS = 30
+#: How a history of `judgesmith watch` begins; what its page says of the run that it shows: judge, rows and time.
+WATCHED = '{"format": "judgesmith.watch/'
+WATCH_PAGE = re.compile(r'<meta name="judgesmith-watch" content="(\S{1,80}) (\S{1,80}) (\S{1,80})">')
+
+
+@dataclass(frozen=True, slots=True)
+class SavedJudge:
+    """A judge's file. path: relative to the folder. data: what the file says, of which the provenance may hold
+    anything."""
+
+    path: str
+    read: artifact.Artifact
+    version: Version
+    data: Mapping[str, Any]
+
+    def said(self, *path: str) -> Any:
+        """A value of the file by its keys, None where there is none."""
+        found: Any = self.data
+        for key in path:
+            found = found.get(key) if isinstance(found, Mapping) else None
+        return found
+
+    def agreement(self, which: str = "heldout") -> tuple[float, float, float]:
+        """Value, low and high end on held-out rows, NaN where there are none."""
+        of = self.said("provenance", which)
+        read = [of.get(key) if isinstance(of, Mapping) else None for key in ("value", "low", "high")]
+        if read[0] is None and isinstance(of, Mapping):
+            read[0] = of.get("q")
+        value, low, high = (float(v) if isinstance(v, int | float) else math.nan for v in read)
+        return value, low, high
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredFile:
+    """A scored file. page: its report, if it stands beside it. judges: fingerprints of those that judged its rows.
+    spearman: with human ratings over `both` rows, NaN where there are none or they do not vary."""
+
+    path: str
+    page: str | None
+    judges: tuple[str, ...]
+    summary: Mapping[str, Any]
+    spearman: float
+    both: int
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFolder:
+    """A study. arms: name -> (mean Q over its cells, cells, mean calls)."""
+
+    path: str
+    page: str | None
+    arms: Mapping[str, tuple[float, int, float]]
+    failed: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedJudge:
+    """A history that `judgesmith watch` keeps; the judge is that of the newest run."""
+
+    path: str
+    runs: tuple[history.Run, ...]
+
+    @property
+    def last(self) -> history.Run:
+        return self.runs[-1]
+
+    @property
+    def state(self) -> str:
+        return "alarm" if self.last.alarms else "baseline" if self.last.baseline else "quiet"
+
+
+@dataclass(slots=True)
+class Browsed:
+    """What is in a folder, by path. damaged: path and reason. notes: what was left out. watch_pages: by judge and
+    sentinel rows the time of the newest run that a page shows, and the page."""
+
+    folder: Path
+    judges: list[SavedJudge] = field(default_factory=list)
+    scored: list[ScoredFile] = field(default_factory=list)
+    studies: list[StudyFolder] = field(default_factory=list)
+    watched: list[WatchedJudge] = field(default_factory=list)
+    watch_pages: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    damaged: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def diffs(self) -> Iterator[tuple[SavedJudge, SavedJudge, JudgeDiff]]:
+        """Each judge against the one before it of the same labels and aspect, in the order in which they were made."""
+        groups: dict[tuple[str, str], list[SavedJudge]] = {}
+        for judge in self.judges:
+            labels = (str(judge.said("provenance", "labels", key)) for key in ("fingerprint", "aspect"))
+            groups.setdefault(tuple(labels), []).append(judge)  # type: ignore[arg-type]
+        shown = 0
+        for several in groups.values():
+            several.sort(key=lambda one: (str(one.said("provenance", "created") or ""), one.path))
+            for one, other in itertools.pairwise(several):
+                if shown < MOST_DIFFS:
+                    shown += 1
+                    yield one, other, compare_judges(one.read, other.read)
+
+
+def browse(folder: Path) -> Browsed:
+    """Everything in a folder and the folders in it but hidden ones; links to folders are not followed. Nothing is run,
+    and no model is called. Raises OptionError for what is not a folder."""
+    if not folder.is_dir():
+        raise OptionError(
+            f"{folder} is not a folder; name one with saved judges, watch histories, scored files or studies"
+        )
+    found = Browsed(folder)
+    for number, path in enumerate(_files(folder)):
+        if number >= MOST_FILES:
+            found.notes.append(f"only the first {MOST_FILES:,} files were looked at")
+            break
+        name = path.relative_to(folder).as_posix()
+        try:
+            _take(found, path, name)
+        except (JudgesmithError, OSError, ValueError, RecursionError) as error:
+            found.damaged.append((name, " ".join(str(error).split())[:500] or type(error).__name__))
+    return found
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        yield from (Path(here) / name for name in sorted(names) if not name.startswith("."))
+
+
+def _take(found: Browsed, path: Path, name: str) -> None:
+    kind = path.suffix.lower()
+    if kind not in (".json", ".jsonl", ".csv", ".html", ".htm") or not path.is_file():
+        return
+    start = _start(path)
+    if kind in (".html", ".htm"):
+        if said := WATCH_PAGE.search(start):
+            judge, rows, time = said.groups()
+            found.watch_pages[judge, rows] = max(found.watch_pages.get((judge, rows), ("", "")), (time, name))
+        return
+    if kind == ".json" and "judgesmith.judge" in start:
+        read = artifact.read(path)
+        found.judges.append(SavedJudge(name, read, Version.of(read), read.model_dump(mode="json")))
+    elif path.name == "results.jsonl" and (path.parent / "config.yaml").exists():
+        found.studies.append(_study(path, name))
+    elif kind == ".jsonl" and start.startswith(WATCHED):
+        if runs := history.read(path):
+            found.watched.append(WatchedJudge(name, tuple(runs)))
+    elif (kind == ".jsonl" and '"verdict"' in start) or (kind == ".csv" and _scored_csv(start)):
+        found.scored.append(_scored(read_scored(path), path, name))
+
+
+def _start(path: Path) -> str:
+    with path.open("rb") as file:
+        return file.read(PEEKED).decode("utf-8", "replace")
+
+
+def _scored_csv(start: str) -> bool:
+    return "judge_score" in next(csv.reader(start.splitlines()[:1]), [])
+
+
+def _scored(data: Scored, path: Path, name: str) -> ScoredFile:
+    side = data.sides[0]
+    both = ~(np.isnan(side.score) | np.isnan(side.human))
+    x, y = side.score[both], side.human[both]
+    varies = len(x) > 3 and np.ptp(x) > 0 and np.ptp(y) > 0
+    spearman = float(scipy.stats.spearmanr(x, y).statistic) if varies else math.nan
+    judges = tuple(dict.fromkeys(row.judge for row in data.rows if row.judge))
+    page = Path(name).with_suffix(".html").as_posix() if path.with_suffix(".html").exists() else None
+    return ScoredFile(name, page, judges, summarise(data), spearman, int(both.sum()))
+
+
+def _study(path: Path, name: str) -> StudyFolder:
+    arms: dict[str, list[tuple[float, float]]] = {}
+    failed = 0
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                record = json.loads(line)
+            except ValueError:
+                raise OptionError(f"line {number} is not JSON") from None
+            if not isinstance(record, Mapping) or record.get("status") != "done":
+                failed += 1
+                continue
+            q, calls = (float(v) if isinstance(v, int | float) else math.nan for v in map(record.get, ("q", "calls")))
+            title = " · ".join(str(record[key]) for key in ("arm", "model", "train") if key in record)
+            arms.setdefault(title, []).append((q, calls))
+    page = path.parent / "study.html"
+    means = {title: tuple(np.mean(of, axis=0).tolist()) for title, of in arms.items()}
+    return StudyFolder(
+        Path(name).parent.as_posix(), f"{Path(name).parent.as_posix()}/study.html" if page.exists() else None,
+        {title: (means[title][0], len(of), means[title][1]) for title, of in arms.items()}, failed,
+    )  # fmt: skip

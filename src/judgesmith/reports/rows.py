@@ -1,0 +1,485 @@
+"""What `judgesmith report` shows: the rows and verdicts of a scored file, which may hold anything, and their sums."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy
+
+from ..agreement.correlation import Vector
+from ..datasets.loading import iter_rows
+from ..datasets.records import OVERALL, Row, as_text, from_json
+from ..errors import LabelsError
+from ..evaluating.sources import read_cell
+from ..evaluating.verdicts import plain_name, verdict_of
+
+GROUNDED = ("exact", "normalised", "fuzzy")
+_LABELS = 20  # errors that one piece of text names; more are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An error as it is shown. place: exact, normalised or fuzzy (start and end lie in the output), omission or
+    ungrounded (both None). severity: NaN where there is none."""
+
+    text: str
+    explanation: str
+    severity: float
+    place: str
+    start: int | None = None
+    end: int | None = None
+    annotators: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def grade(self) -> int:
+        """1 to 5, 0 for no severity."""
+        return 0 if math.isnan(self.severity) else min(5, max(1, math.floor(self.severity + 0.5)))
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One annotator's opinion of an output. percent: in [0, 100] or NaN."""
+
+    name: str
+    percent: float
+    label: str
+    explanation: str
+    errors: tuple[Found, ...]
+    failure: str
+    outlier: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Readings:
+    """What readings add to a score. base: the mean training row's score. added: by group of readings, in points of the
+    scale, most first. improbable: the words that the model expected least, with their surprise in nats."""
+
+    base: float
+    added: Mapping[str, float]
+    improbable: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A row with its verdict. score: NaN where `failure` says why. anchor: its place in the page, unique.
+    aspect: what the score is of, where the row has it. aspects: of a judge of several, score and words for each, which
+    are the reason where the score is NaN. human, criteria: by aspect, NaN where there is none. interval: low and high
+    end, NaN where there is none. readings: how the score came about, where a judge weighs readings. suspicious: what in
+    the output addresses a judge. deferred: left to a person."""
+
+    row: Row
+    anchor: str
+    score: float
+    failure: str
+    explanation: str = ""
+    aspect: str = ""
+    aspects: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    criteria: Mapping[str, tuple[float, str]] = field(default_factory=dict)
+    errors: tuple[Found, ...] = ()
+    views: tuple[View, ...] = ()
+    spread: float = math.nan
+    notes: tuple[str, ...] = ()
+    human: Mapping[str, float] = field(default_factory=dict)
+    interval: tuple[float, float] = (math.nan, math.nan)
+    readings: Readings | None = None
+    suspicious: str = ""
+    deferred: bool = False
+    seen: bool = False
+    judge: str = ""
+    category: str = ""
+
+    @property
+    def document(self) -> str:
+        return self.row.doc_id
+
+
+class Piece(NamedTuple):
+    """A part of an output between two ends of errors. errors: at most 20 of the `covering` ones, by number from 0.
+    grade: of the gravest of all."""
+
+    text: str
+    errors: tuple[int, ...]
+    covering: int
+    grade: int
+
+
+class Mean(NamedTuple):
+    """A mean with its 95 % interval over documents, NaN for fewer than two documents. n: values. p: two-sided, that the
+    true mean is 0; NaN where there is no interval."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    p: float = math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The scores that an aspect compares, a value for each row: the judge's, people's, and how many places of 100 they
+    are apart; NaN where there is none."""
+
+    name: str
+    score: Vector
+    human: Vector
+    gap: Vector
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A scored file. sides: the verdicts' own score first, then by aspect."""
+
+    origin: str
+    rows: tuple[Shown, ...]
+    sides: tuple[Side, ...]
+    notes: tuple[str, ...] = ()
+
+
+# Reading -------------------------------------------------------------------------------------------------------------
+
+
+def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, str] | None = None) -> Scored:
+    """Rows that `judgesmith score` wrote (.jsonl, or .csv without errors and criteria).
+
+    human: the column, path or aspect with human ratings to compare the verdicts with; found by name if not given.
+    Raises LabelsError for a file that cannot be read (with the line), without a verdict, or without the column.
+    """
+    shown: list[Shown] = []
+    anchors: Counter[str] = Counter()
+    verdicts, named = 0, False
+    for row, record in iter_rows(path, columns=columns):
+        verdict = verdict_of(record)
+        verdicts += verdict is not None
+        given = dict(row.scores)
+        if human is not None:
+            value, there = _human(path.name, row, record, human)
+            given[human.removeprefix("scores.")], named = value, named or there
+            if human == "score" and given.get(OVERALL) == value:  # the same column under its other name
+                del given[OVERALL]
+        shown.append(_shown(row, record, verdict, given, _anchor(row.id, anchors)))
+    if not verdicts:
+        raise LabelsError(f"{path.name}: no row has a verdict; give a file that `judgesmith score` wrote")
+    if human is not None and not named:
+        raise LabelsError(f"{path.name}: there is no column or aspect {human!r} with human ratings; check --human")
+    aspects = list(dict.fromkeys(name for row in shown for name in row.human))
+    standard = human.removeprefix("scores.") if human is not None else _standard(aspects, shown)
+    sides = tuple(_sides(shown, aspects, standard))
+    notes = (*_notes(shown, standard), *_left_to_people(shown, sides[0]))
+    return Scored(path.name, tuple(shown), sides, notes)
+
+
+def _standard(aspects: Sequence[str], rows: Sequence[Shown]) -> str | None:
+    """The aspect of human ratings that the judge's one score is compared with: what was judged, if that is known."""
+    judged = {plain_name(row.aspect) for row in rows if row.aspect}
+    if len(judged) == 1 and (same := [name for name in aspects if plain_name(name) in judged]):
+        return same[0]
+    return OVERALL if OVERALL in aspects else aspects[0] if len(aspects) == 1 else None
+
+
+def _notes(rows: Sequence[Shown], standard: str | None) -> Iterator[str]:
+    seen, judges = sum(row.seen for row in rows), {row.judge for row in rows if row.judge}
+    if seen:
+        yield f"{seen} of the rows were used to compile the judge; how well it does on them says little"
+    if len(judges) > 1:
+        yield f"the verdicts are of {len(judges)} judges; means over all of them compare nothing"
+    several = list(dict.fromkeys(name for row in rows for name in row.human))
+    if standard is None and several:
+        yield (
+            f"people scored {len(several)} aspects ({', '.join(several[:8])}); choose one under “Aspect”, or name "
+            "with --human what the judge's score is to be compared with"
+        )
+
+
+def _left_to_people(rows: Sequence[Shown], overall: Side) -> Iterator[str]:
+    """How many rows are, and how far the judge agrees with people on the rest."""
+    left = np.array([row.deferred for row in rows], dtype=bool)
+    if not left.any():
+        return
+    told = f"{left.sum()} of {len(rows)} rows are left to a person, those whose scores are least sure"
+    both = ~(np.isnan(overall.score) | np.isnan(overall.human))
+    parts = [(overall.score[k], overall.human[k]) for k in (both & ~left, both)]
+    if all(len(x) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0 for x, y in parts):
+        rest, every = (float(np.corrcoef(x, y)[0, 1]) for x, y in parts)
+        told += f"; on the rest Pearson's r with people is {rest:.2f} (on all rows {every:.2f})"
+    yield told
+
+
+def _anchor(identity: str, taken: Counter[str]) -> str:
+    name = "row-" + re.sub(r"\s+", "_", identity)
+    taken[name] += 1
+    while taken[name] > 1:
+        name = f"{name}~{taken[name]}"
+        taken[name] += 1
+    return name
+
+
+def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple[float, bool]:
+    """The human rating in this row, and whether there is such a column at all."""
+    aspect = name.removeprefix("scores.")
+    if aspect in row.scores:
+        return row.scores[aspect], True
+    cell: Any = record
+    for step in [name] if name in record else name.split("."):
+        cell = from_json(cell)
+        if not isinstance(cell, Mapping) or step not in cell:
+            return math.nan, False
+        cell = cell[step]
+    given = read_cell(origin, row.line, name, cell)
+    return (math.fsum(given) / len(given) if given else math.nan), True
+
+
+def _shown(
+    row: Row, record: Mapping[str, Any], verdict: Mapping[str, Any] | None, human: Mapping[str, float], anchor: str
+) -> Shown:
+    aspect = _words((verdict or {}).get("aspect")) or _words(record.get("aspect"))
+    common: dict[str, Any] = {"row": row, "anchor": anchor, "human": human, "aspect": aspect}
+    if verdict is None:
+        return Shown(**common, score=math.nan, failure="there is no verdict in this row")
+    score = _number(_read(verdict.get("score")))
+    failure = _words(verdict.get("failure"))
+    if math.isnan(score) and not failure:
+        failure = "no reason is given"
+    return Shown(
+        **common,
+        score=math.nan if failure else score,
+        failure=failure,
+        explanation=_words(verdict.get("explanation")),
+        aspects=dict(_aspects(verdict.get("aspects"))),
+        criteria=dict(_criteria(verdict.get("criteria"))),
+        errors=_errors(verdict.get("errors"), row.output),
+        views=tuple(_views(verdict.get("opinions"), row.output)),
+        spread=_number(verdict.get("spread")),
+        notes=_several(verdict.get("notes")),
+        interval=_interval(verdict),
+        readings=_readings(verdict.get("details")),
+        suspicious=_words(verdict.get("suspicious")),
+        deferred=record.get("defer") is True,
+        seen=record.get("seen") is True,
+        judge=_words(record.get("judge")),
+        category=_words(verdict.get("category")),
+    )
+
+
+def _read(cell: Any) -> Any:
+    """A score from JSON, or from a cell of a CSV."""
+    try:
+        return float(cell) if isinstance(cell, str) and cell.strip() else cell
+    except ValueError:
+        return None
+
+
+def _interval(verdict: Mapping[str, Any]) -> tuple[float, float]:
+    said = verdict.get("interval")
+    low, high = (_number(said.get(end)) for end in ("low", "high")) if isinstance(said, Mapping) else (math.nan,) * 2
+    return (low, high) if low <= high else (math.nan, math.nan)
+
+
+def _readings(details: Any) -> Readings | None:
+    """Of a judge of readings; None for details of another shape."""
+    if not isinstance(details, Mapping) or not isinstance(details.get("readings"), Mapping):
+        return None
+    added = {str(name): _number(value) for name, value in details["readings"].items()}
+    added = {name: value for name, value in added.items() if not math.isnan(value)}
+    base, words = _number(details.get("base")), details.get("improbable")
+    improbable = tuple(
+        (_words(pair[0]), _number(pair[1]))
+        for pair in (words if isinstance(words, list) else ())
+        if isinstance(pair, list) and len(pair) == 2 and not math.isnan(_number(pair[1]))
+    )
+    if math.isnan(base) or not added:
+        return None
+    return Readings(base, dict(sorted(added.items(), key=lambda pair: -abs(pair[1]))), improbable)
+
+
+def _words(value: Any) -> str:
+    return (as_text(value) or "") if value is not None else ""
+
+
+def _several(value: Any) -> tuple[str, ...]:
+    return tuple(filter(None, map(_words, value))) if isinstance(value, list | tuple) else ()
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        number = float(value)
+    except OverflowError:
+        return math.nan
+    return number if math.isfinite(number) else math.nan
+
+
+def _criteria(value: Any) -> Iterator[tuple[str, tuple[float, str]]]:
+    for name, said in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(said, Mapping):
+            yield str(name), (_number(said.get("score")), _words(said.get("explanation")))
+        else:
+            yield str(name), (_number(said), "")
+
+
+def _aspects(value: Any) -> Iterator[tuple[str, tuple[float, str]]]:
+    for name, said in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(said, Mapping):
+            failure = _words(said.get("failure"))
+            words = (
+                f"no score: {failure}" if failure else _words(said.get("category")) or _words(said.get("explanation"))
+            )
+            yield str(name), (math.nan if failure else _number(_read(said.get("score"))), words)
+
+
+def _views(value: Any, output: str) -> Iterator[View]:
+    for name, said in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(said, Mapping):
+            yield View(
+                str(name),
+                _number(said.get("percent")),
+                _words(said.get("label")),
+                _words(said.get("explanation")),
+                _errors(said.get("errors"), output),
+                _words(said.get("failure")),
+                said.get("outlier") is True,
+            )
+
+
+def _errors(value: Any, output: str) -> tuple[Found, ...]:
+    """In the order of the text; then omissions, then what was not found in it."""
+    found = [_error(said, output) for said in value if isinstance(said, Mapping)] if isinstance(value, list) else []
+    kinds = {"omission": 1, "ungrounded": 2}
+    return tuple(sorted(found, key=lambda e: (kinds.get(e.place, 0), e.start or 0, -(e.end or 0))))
+
+
+def _error(said: Mapping[str, Any], output: str) -> Found:
+    start, end, how = said.get("start"), said.get("end"), said.get("how")
+    words, notes = _words(said.get("text")), list(_several(said.get("notes")))
+    places = all(isinstance(at, int) and not isinstance(at, bool) for at in (start, end))
+    if places and 0 <= start < end <= len(output):  # type: ignore[operator]
+        place = how if how in GROUNDED else "exact"
+        if how in (None, "exact") and words and output[start:end] != words:
+            place = "normalised"
+            notes.append(f"the judge's file quotes other words: {words}")
+    else:
+        place, start, end = "omission" if how == "omission" else "ungrounded", None, None
+        if places:
+            notes.append("the place that the file gives is outside the text")
+    severity, explanation = _number(said.get("severity")), _words(said.get("explanation"))
+    return Found(words, explanation, severity, place, start, end, _several(said.get("annotators")), tuple(notes))
+
+
+# The text in pieces --------------------------------------------------------------------------------------------------
+
+
+def pieces(output: str, errors: Sequence[Found]) -> list[Piece]:
+    """The output cut at every start and end of an error; the pieces' texts together are the output."""
+    starts: dict[int, list[int]] = {}
+    ends: dict[int, list[int]] = {}
+    for number, error in enumerate(errors):
+        if error.start is not None and error.end is not None:
+            starts.setdefault(error.start, []).append(number)
+            ends.setdefault(error.end, []).append(number)
+    cuts = sorted({0, len(output), *starts, *ends})
+    found: list[Piece] = []
+    open_now: dict[int, None] = {}  # a set that keeps its order
+    grades = [0] * 6
+    for here, there in itertools.pairwise(cuts):
+        for number in ends.get(here, ()):
+            del open_now[number]
+            grades[errors[number].grade] -= 1
+        for number in starts.get(here, ()):
+            open_now[number] = None
+            grades[errors[number].grade] += 1
+        gravest = max((grade for grade, n in enumerate(grades) if n), default=0)
+        found.append(Piece(output[here:there], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
+    return found
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
+    """The mean of the values that are not NaN, with an interval that takes rows of one document as one piece of
+    evidence: Student's t over the documents' sums of deviations (the cluster-robust standard error of a mean)."""
+    there = ~np.isnan(values)
+    known = values[there]
+    if not len(known):
+        return Mean(math.nan, math.nan, math.nan, 0)
+    mean = float(known.mean())
+    names, code = np.unique(np.array(documents, dtype=object)[there].astype(str), return_inverse=True)
+    d = len(names)
+    if d < 2:
+        return Mean(mean, math.nan, math.nan, len(known))
+    sums = np.bincount(code, weights=known - mean)
+    error = math.sqrt(d / (d - 1)) * math.hypot(*sums) / len(known)
+    half = float(scipy.stats.t.ppf(0.975, d - 1) * error)
+    t = mean / error if error > 0 else math.copysign(math.inf, mean) if mean else 0.0
+    # Equal deviations have no spread; d documents of one sign are no rarer than d coins of one side.
+    p = max(float(2 * scipy.stats.t.sf(abs(t), d - 1)), 2.0 ** (1 - d))
+    return Mean(mean, mean - half, mean + half, len(known), p)
+
+
+def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) -> Iterator[Side]:
+    nothing = np.full(len(rows), np.nan)
+    scores = np.array([row.score for row in rows])
+    people = {name: np.array([row.human.get(name, math.nan) for row in rows]) for name in aspects}
+    yield _side("", scores, people.get(standard or "", nothing))
+    called = {plain_name(name): name for name in aspects}
+    several = [name for row in rows for name in row.aspects]
+    criteria = [name for row in rows for name in row.criteria]
+    own = [row.aspect for row in rows if row.aspect]
+    for name in dict.fromkeys([*several, *criteria, *own, *(a for a in aspects if a != standard)]):
+        same = called.get(plain_name(name), name)
+        said = np.array([_of_aspect(row, name, people) for row in rows])
+        # What was judged is known, and that is not this; or it is the one score, which exists already.
+        if (several or own) and (np.isnan(said).all() or (name in own and same == standard)):
+            continue
+        yield _side(name, said, people.get(same, nothing if several or standard is None else people[standard]))
+
+
+def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
+    """The judge's score for an aspect: the one that was given for it, else the criterion's, else the verdict's where it
+    speaks of this aspect."""
+    if row.aspects or name in row.criteria:
+        return {**row.criteria, **row.aspects}.get(name, (math.nan, ""))[0]
+    return row.score if row.aspect == name or (not row.aspect and name in people) else math.nan
+
+
+def _side(name: str, score: Vector, human: Vector) -> Side:
+    gap = np.full(len(score), np.nan)
+    both = ~(np.isnan(score) | np.isnan(human))
+    if both.sum() > 1 and np.ptp(score[both]) > 0 and np.ptp(human[both]) > 0:
+        places = [(scipy.stats.rankdata(v[both]) - 1) / (both.sum() - 1) * 100 for v in (score, human)]
+        gap[both] = np.abs(places[0] - places[1])
+    return Side(name, score, human, gap)
+
+
+def summarise(data: Scored) -> dict[str, Any]:
+    """The sums of a report, plain JSON types with None for what is undefined."""
+    rows = data.rows
+    judged = [row for row in rows if not row.failure]
+    errors = [error for row in judged for error in row.errors]
+    places = Counter("grounded" if error.place in GROUNDED else error.place for error in errors)
+    score = mean_of(data.sides[0].score, [row.document for row in rows])
+    plain = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
+    return {
+        "rows": len(rows),
+        "documents": len({row.document for row in rows}),
+        "scored": score.n,
+        "failures": len(rows) - len(judged),
+        "deferred": sum(row.deferred for row in rows),
+        "suspicious": sum(bool(row.suspicious) for row in rows),
+        "mean_score": dict(zip(("value", "low", "high"), plain, strict=True)) | {"n": score.n},
+        "errors": len(errors),
+        "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,
+        "grounded": places["grounded"],
+        "omissions": places["omission"],
+        "ungrounded": places["ungrounded"],
+        "notes": list(data.notes),
+    }

@@ -1,0 +1,86 @@
+"""What clients send and get: rows, requests of several, judges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..signatures.values import Item
+from .service import Refused
+
+NDJSON = "application/x-ndjson"
+
+
+class RowIn(BaseModel):
+    """An output to be judged, with what belongs to it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    output: str = Field(description="The text to be judged.")
+    source: str = Field("", description="What the output was made from.")
+    context: str | None = None
+    reference: str | None = None
+    group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
+    id: str | int | None = Field(None, description="Comes back with the verdict.")
+
+    def item(self) -> Item:
+        return Item(self.output, self.source, self.context, self.reference, self.group)
+
+
+class ScoreIn(RowIn):
+    """One output, and which judge is to judge it."""
+
+    judge: str | None = Field(None, description="NAME or NAME@FINGERPRINT; the first judge if not given.")
+
+
+class ManyIn(BaseModel):
+    """Several outputs."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    rows: list[RowIn]
+    judge: str | None = None
+
+
+class JudgeOut(BaseModel):
+    """A judge of this server."""
+
+    name: str
+    kind: str
+    fingerprint: str
+    model: str
+    scale: tuple[float, float]
+    ready: bool
+    aspects: list[str] = Field([], description="The judged aspects, where known; with several, a verdict has each.")
+
+
+def unreadable(problem: RequestValidationError | ValidationError) -> Refused:
+    first = problem.errors()[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body")[:200] or "the body"
+    return Refused(422, "invalid", f"{where}: {first['msg']}"[:400])
+
+
+def many_body() -> dict[str, Any]:
+    schema = ManyIn.model_json_schema(ref_template="#/components/schemas/{model}")
+    rows = schema.pop("$defs")["RowIn"]
+    schema["properties"]["rows"]["items"] = rows
+    content = {"application/json": {"schema": schema}, NDJSON: {"schema": {"type": "string"}}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def is_lines(kind: str) -> bool:
+    """Whether a content type is that of a row a line."""
+    return kind.partition(";")[0].strip().lower() == NDJSON
+
+
+def read_many(body: bytes, kind: str, judge: str | None) -> ManyIn:
+    try:
+        if not is_lines(kind):
+            many = ManyIn.model_validate_json(body)
+            return many if many.judge else many.model_copy(update={"judge": judge})
+        rows = [RowIn.model_validate_json(line) for line in body.splitlines() if line.strip()]
+    except ValidationError as problem:
+        raise unreadable(problem) from None
+    return ManyIn.model_construct(rows=rows, judge=judge)

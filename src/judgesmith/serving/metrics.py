@@ -1,0 +1,93 @@
+"""What a server of judges reports to Prometheus."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
+
+from ..programs.models.lm import price
+from ..programs.models.transport import Reply
+from ..signatures.values import Verdict
+
+#: Kinds of reasons why a row has no score: few, whatever a model or a server says.
+REASONS = (
+    ("empty", re.compile("output is empty")),
+    ("unreachable", re.compile("connection failed|no answer within|got no answer")),
+    ("http", re.compile(r"HTTP \d{3}")),
+    ("unreadable", re.compile("no score|could not be read|outside|no chat completion|no JSON")),
+)
+#: Names the folder in which the processes of one server keep their numbers.
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
+
+
+def reason(failure: str) -> str:
+    """The kind of a verdict's `failure`."""
+    return next((name for name, pattern in REASONS if pattern.search(failure)), "other")
+
+
+class Metrics:
+    """Counters of one server, in a registry of their own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+
+        def counter(name: str, about: str, *labels: str) -> Counter:
+            return Counter(f"judgesmith_{name}", about, labels, registry=self.registry)
+
+        self.rows = counter("rows", "Rows that were judged.", "judge", "outcome")
+        self.failures = counter("failures", "Rows without a score, by the kind of reason.", "judge", "reason")
+        self.tokens = counter("tokens", "Tokens of calls that were sent.", "judge", "kind")
+        self.cost = counter("cost_dollars", "Dollars for calls that were sent, where the price is known.", "judge")
+        self.calls = counter("calls", "Calls that were sent to the model.", "judge")
+        self.retries = counter("retries", "Calls that were sent again.", "judge")
+        self.hits = counter("cache_hits", "Calls that were answered from the disk.", "judge")
+        self.requests = counter("http_requests", "Requests by route and status.", "route", "status")
+        self.latency = Histogram(
+            "judgesmith_row_seconds", "From a row's acceptance to its verdict.", ("judge",), buckets=LATENCIES,
+            registry=self.registry,
+        )  # fmt: skip
+
+        def gauge(name: str, about: str, how: Any, *labels: str) -> Gauge:  # how: over the processes that live
+            return Gauge(f"judgesmith_{name}", about, labels, registry=self.registry, multiprocess_mode=how)
+
+        self.queue = gauge("queue_rows", "Rows accepted and not answered yet.", "livesum")
+        self.ready = gauge("ready", "Whether the judge's model answers.", "livemin", "judge")
+        # Prometheus' look-up of a series by its labels is a tenth of what answering a row costs beside judging it.
+        self._series: dict[tuple[Any, ...], Any] = {}
+
+    def of(self, metric: Any, *labels: Any) -> Any:
+        """The series of a metric with these labels."""
+        key = (metric, *labels)
+        if key not in self._series:
+            self._series[key] = metric.labels(*labels)
+        return self._series[key]
+
+    def judged(self, name: str, model: str, verdict: Verdict, seconds: float) -> None:
+        """Count a verdict."""
+        self.of(self.latency, name).observe(seconds)
+        self.of(self.rows, name, "failed" if verdict.failure else "scored").inc()
+        if verdict.failure:
+            self.of(self.failures, name, reason(verdict.failure)).inc()
+        usage = verdict.usage
+        if usage.cached:
+            self.of(self.hits, name).inc(usage.cached)
+        if usage.calls:
+            self.of(self.calls, name).inc(usage.calls)
+            self.of(self.tokens, name, "prompt").inc(usage.prompt_tokens)
+            self.of(self.tokens, name, "completion").inc(usage.completion_tokens)
+            self.of(self.retries, name).inc(usage.retries)
+            paid = price(model, Reply("", None, usage.prompt_tokens, usage.completion_tokens))
+            self.of(self.cost, name).inc(paid or 0.0)
+
+    def text(self) -> bytes:
+        """Prometheus' text format: of all processes of the server together."""
+        if SHARED not in os.environ:
+            return generate_latest(self.registry)
+        every = CollectorRegistry()
+        MultiProcessCollector(every)  # type: ignore[no-untyped-call]
+        return generate_latest(every)

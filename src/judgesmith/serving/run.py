@@ -1,0 +1,130 @@
+"""The process that listens: uvicorn on the engine's own loop, so that no request changes threads, and its end."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dspy
+import uvicorn
+
+from ..errors import MissingExtraError, OptionError
+from ..programs.judge import Judge
+from ..programs.models import engine
+from ..programs.models.lm import price
+from ..programs.models.transport import Reply
+from .app import application
+from .jobs import Jobs
+from .service import Bounds, Service
+
+if TYPE_CHECKING:
+    from .spans import Spans
+
+#: The variable that holds the keys, separated by commas: with several, keys can be rotated.
+KEYS = "JUDGESMITH_API_KEY"
+#: Connections that wait to be accepted.
+BACKLOG = 4096
+#: Seconds that an idle connection stays open: longer than clients keep theirs, so that none is closed under a request.
+KEEP_ALIVE = 75
+
+
+def keys() -> tuple[str, ...]:
+    """The keys of the environment. Raises OptionError for one that can be guessed."""
+    found = tuple(key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip())
+    if short := [key for key in found if len(key) < 16]:
+        raise OptionError(f"a key in {KEYS} has {len(short[0])} characters; take at least 16")
+    return found
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket. Raises OptionError where the address cannot be used."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except OSError as error:
+        raise OptionError(f"cannot listen at {host} port {port}: {error.strerror or error}") from None
+
+
+def use_fast_loop() -> None:
+    """uvloop's event loop, where it is installed. Before the engine's first use."""
+    with suppress(ImportError):
+        import uvloop
+
+        engine.make_loop = uvloop.new_event_loop
+
+
+def many_files() -> None:
+    """As many open files as the system allows: each connection is one."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def spans() -> Spans:
+    """Spans that are sent where the environment says. Raises MissingExtraError."""
+    try:
+        from .spans import Spans, exporting
+
+        return Spans(exporting())
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"--otel needs {error.name}, which is not installed: pip install 'judgesmith[otel]'"
+        ) from None
+
+
+def serve(
+    judges: Mapping[str, Judge],
+    listening: socket.socket,
+    jobs: Path,
+    *,
+    bounds: Bounds | None = None,
+    log: bool = True,
+    started: Callable[[Service], None] = lambda _: None,
+    signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
+    traced: bool = False,
+) -> None:
+    """Answer until one of the signals, then finish what was accepted; a second one hands it back at once. jobs: the
+    folder that keeps them. traced: with OpenTelemetry's spans. Raises MissingExtraError where that is not installed."""
+    many_files()
+    service = Service(judges, bounds, spans() if traced else None)
+    kept = Jobs(service, jobs)
+    for served in service.judges.values():
+        price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
+    config = uvicorn.Config(
+        application(service, kept, keys=keys(), log=log), log_config=None, access_log=False, lifespan="on",
+        backlog=BACKLOG, server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=int(service.bounds.grace) + 5,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    # What is loaded by now stays: collections that looked through all of it took a tenth of a row's time.
+    gc.collect()
+    gc.freeze()
+    loop = engine.event_loop()
+
+    def stop(*_: Any) -> None:
+        kept.halt()
+        loop.call_soon_threadsafe(service.hand_back if service.stopping else service.stop)
+        server.should_exit = True
+
+    for number in signals:
+        signal.signal(number, stop)
+    # DSPy would keep the last prompts of every judge and model, for `inspect_history`: an eighth of a row's time here,
+    # and texts of clients in memory. Requests inherit the setting from the task that listens.
+    with dspy.context(disable_history=True):
+        running = engine.submit(server.serve(sockets=[listening]))
+    started(service)
+    while True:
+        with suppress(NotYet):
+            running.result(timeout=0.2)
+            break
+    if service.spans is not None:
+        service.spans.close()

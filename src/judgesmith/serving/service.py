@@ -1,0 +1,230 @@
+"""What a server accepts, how long it keeps it, and how it ends: without HTTP, on the engine's loop."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ..errors import JudgesmithError, ModelError, OptionError
+from ..programs.artifact import fingerprint
+from ..programs.judge import Judge
+from ..programs.models import engine
+from ..programs.models.lm import LanguageModel
+from ..signatures.values import Item, Verdict
+from .metrics import Metrics
+
+if TYPE_CHECKING:
+    from .spans import Spans
+
+#: Seconds between two looks at a model that does not answer.
+LOOK_AGAIN = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """queue: rows accepted and not answered yet, at most; timeout: seconds from a row's acceptance to its verdict;
+    body: bytes of a request; rows: of a request; grace: seconds that a stopping server gives to what it accepted; jobs:
+    that are kept at once, finished ones with them; job_rows, job_body: rows and bytes of one."""
+
+    queue: int = 4096
+    timeout: float = 120.0
+    body: int = 8 * 1024 * 1024
+    rows: int = 4096
+    grace: float = 30.0
+    jobs: int = 100
+    job_rows: int = 1_000_000
+    job_body: int = 256 * 1024 * 1024
+
+    def __post_init__(self) -> None:
+        if (
+            min(self.queue, self.body, self.rows, self.jobs, self.job_rows, self.job_body) < 1
+            or self.timeout <= 0
+            or self.grace < 0
+        ):
+            raise OptionError("queue, body, rows, jobs and timeout of a server must be positive, grace not negative")
+
+
+class Refused(JudgesmithError):
+    """A request that gets no verdict. `status` and `code` say why, `after` is when to come again, in seconds."""
+
+    def __init__(self, status: int, code: str, message: str, after: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.code, self.after = status, code, after
+
+
+@dataclass(slots=True)
+class Served:
+    """A judge with its name, fingerprint and model. problem: why it cannot judge at the moment."""
+
+    name: str
+    judge: Judge
+    lm: LanguageModel
+    mark: str = ""
+    problem: str | None = "it has not been tried yet"
+    watcher: asyncio.Task[None] | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.mark = fingerprint(self.judge)
+
+    def about(self) -> dict[str, Any]:
+        """What a client may know of it."""
+        return {
+            "name": self.name, "kind": self.judge.kind, "fingerprint": self.mark, "model": self.lm.name,
+            "scale": [self.judge.scale.low, self.judge.scale.high], "ready": self.problem is None,
+            "aspects": list(self.judge.by_aspect) or [name for name in [self.judge.judges_aspect] if name],
+        }  # fmt: skip
+
+
+class Service:
+    """Judges by name. All coroutines run on the engine's loop."""
+
+    def __init__(self, judges: Mapping[str, Judge], bounds: Bounds | None = None, spans: Spans | None = None) -> None:
+        for name, judge in judges.items():
+            if judge.whole_documents:
+                raise OptionError(
+                    f"{name}: a {judge.kind} judge ranks the outputs of a document; use `judgesmith score`"
+                )
+        self.bounds = bounds or Bounds()
+        self.metrics = Metrics()
+        self.judges = {name: Served(name, judge, judge.lm) for name, judge in judges.items()}
+        self.spans = spans
+        if spans is not None:
+            for lm in {id(served.lm): served.lm for served in self.judges.values()}.values():
+                spans.trace_calls(lm)
+        self.waiting = 0
+        self.stopping = False
+        self._handing_back = False
+        self._latency = 1.0
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    # -- beginning and end
+
+    async def start(self) -> None:
+        """Try the models, in the background: a server whose model is not there yet waits for it."""
+        for served in self.judges.values():
+            self._watch(served)
+
+    def _watch(self, served: Served) -> None:
+        if served.watcher is None or served.watcher.done():
+            served.watcher = asyncio.ensure_future(self._until_ready(served))
+
+    async def _until_ready(self, served: Served) -> None:
+        while served.problem is not None:
+            try:
+                await served.judge.prepare(served.lm)
+                await served.lm.answers()
+                served.problem = None
+            except JudgesmithError as error:
+                served.problem = str(error)
+                await asyncio.sleep(LOOK_AGAIN)
+            finally:
+                self.metrics.ready.labels(served.name).set(served.problem is None)
+
+    def stop(self) -> None:
+        """Accept nothing any more; what was accepted has `grace` seconds, then it is handed back."""
+        if not self.stopping:
+            self.stopping = True
+            asyncio.get_running_loop().call_later(self.bounds.grace, self.hand_back)
+
+    def hand_back(self) -> None:
+        """Answer what is not finished with 503, so that clients send it to another server."""
+        self._handing_back = True
+        for task in self._tasks:
+            task.cancel()
+
+    async def close(self) -> None:
+        """End the watchers."""
+        for served in self.judges.values():
+            if served.watcher is not None:
+                served.watcher.cancel()
+                with suppress(asyncio.CancelledError):
+                    await served.watcher
+
+    # -- judging
+
+    def find(self, name: str | None) -> Served:
+        """A judge by `NAME`, or `NAME@FINGERPRINT` for that version and no other; the first one without a name."""
+        if name is None:
+            return next(iter(self.judges.values()))
+        plain, at, mark = name.partition("@")
+        served = self.judges.get(plain)
+        if served is None:
+            raise Refused(404, "unknown_judge", f"there is no judge {plain[:80]!r}; there are {', '.join(self.judges)}")
+        if at and served.mark != mark:
+            raise Refused(409, "other_version", f"{plain} is {served.mark} here, not {mark[:80]!r}")
+        return served
+
+    def accept(self, served: Served, rows: int) -> None:
+        """Make room for rows, to be given back with `release`. Raises Refused."""
+        if self.stopping:
+            raise Refused(503, "stopping", "this server is stopping; send it to another one", 1)
+        if served.problem is not None:
+            raise Refused(503, "not_ready", f"{served.name} cannot judge now: {served.problem}", int(LOOK_AGAIN))
+        if rows > self.bounds.rows:
+            raise Refused(413, "too_many_rows", f"{rows} rows; a request has at most {self.bounds.rows}")
+        if self.waiting + rows > self.bounds.queue:
+            # By Little's law, what waits now is done after about one latency.
+            after = min(60, max(1, math.ceil(self._latency)))
+            raise Refused(
+                429, "busy", f"{self.waiting} rows wait, of at most {self.bounds.queue}; try again later", after
+            )
+        self.waiting += rows
+        self.metrics.queue.set(self.waiting)
+
+    def release(self, rows: int) -> None:
+        self.waiting -= rows
+        self.metrics.queue.set(self.waiting)
+
+    async def score(self, served: Served, item: Item) -> Verdict:
+        """The verdict on an accepted row. Raises Refused."""
+        if self.spans is None:
+            return await self._score(served, item)
+        with self.spans.row(served.name, served.mark) as judged:
+            verdict = await self._score(served, item)
+            judged(verdict)
+            return verdict
+
+    async def _score(self, served: Served, item: Item) -> Verdict:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        started = time.perf_counter()
+        try:
+            async with asyncio.timeout(self.bounds.timeout):
+                verdict = await served.judge.averdict(item, served.lm)
+        except TimeoutError:
+            raise Refused(504, "timeout", f"no verdict within {self.bounds.timeout:g} s", 1) from None
+        except asyncio.CancelledError:
+            if not self._handing_back:
+                raise
+            task.uncancel()
+            raise Refused(503, "stopping", "this server stopped before the row was judged", 1) from None
+        except ModelError as error:
+            served.problem = str(error)
+            self._watch(served)
+            raise Refused(503, "model", str(error), int(LOOK_AGAIN)) from None
+        finally:
+            self._tasks.discard(task)
+        seconds = time.perf_counter() - started
+        self._latency += 0.05 * (seconds - self._latency)
+        self.metrics.judged(served.name, served.lm.name, verdict, seconds)
+        return verdict
+
+    async def score_many(self, served: Served, items: Sequence[Item]) -> AsyncIterator[Verdict | Refused]:
+        """Verdicts on accepted rows in their order, as they are there; a row that gets none says why."""
+
+        async def one(item: Item) -> Verdict | Refused:
+            try:
+                return await self.score(served, item)
+            except Refused as refused:
+                return refused
+
+        found = engine.aordered_map(one, items, in_flight=served.judge.rows_at_once(served.lm))
+        async with aclosing(found) as verdicts:
+            async for verdict in verdicts:
+                yield verdict

@@ -1,0 +1,149 @@
+"""A student to be trained: labels, base model, and what was set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..agreement.correlation import Level
+from ..compiling.run import judge_in_words
+from ..datasets.loading import read_labels
+from ..datasets.records import Labels, Row
+from ..datasets.splits import Split
+from ..datasets.synthetic import SyntheticRow
+from ..errors import OptionError
+from ..optimizers.compiling import level_for
+from ..parts import option
+from ..programs.models.lm import is_folder, is_local
+from ..running.console import Watch
+from ..running.opening import (
+    benchmark_scale,
+    check_writable,
+    column_roles,
+    make_room,
+    open_judge,
+    open_model,
+    rows_file,
+)
+from ..running.settings import Catalogue, JudgeInWords, Owner
+from .distilled.judge import DistilledJudge
+from .distilled.student import training_modules
+from .distilling import CHECKPOINT, Distillation, DistillReport, split_of, synthetic_rows
+from .options import TrainOptions
+
+__all__ = ["DistillRun", "catalogue"]
+
+#: Characters of a token, and tokens of a prompt beside the row's own.
+_CHARACTERS, _PROMPT = 4.0, 170
+
+
+class RunOptions(JudgeInWords, TrainOptions):
+    """How a student is trained, and what it judges."""
+
+    level: Level | None = option(
+        None, "Level of agreement: pooled, sample or system; none: pooled, of preferences sample."
+    )
+
+
+def catalogue() -> Catalogue:
+    """What can be set of a run."""
+    return Catalogue((Owner("run", "distill", RunOptions),), "distill", more="; see `judgesmith options distill`")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DistillRun:
+    """One run of the command. settings: what `catalogue` resolved."""
+
+    labels: Path
+    base: str
+    output: Path
+    synthetic: Path | None = None
+    aspect: str | None = None
+    scale: tuple[float, float] | None = None
+    columns: Sequence[str] = ()
+    heldout: str = "0.25"
+    library_aspect: str | None = None
+    teacher: Path | None = None
+    seed: int = 0
+    overwrite: bool = False
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        """Where the weights go."""
+        return self.output.with_name(f"{self.output.stem}.student")
+
+    @cached_property
+    def options(self) -> RunOptions:
+        return RunOptions(**self.settings.get("run", {}))
+
+    @cached_property
+    def split(self) -> Split:
+        train = self._read(self.labels)
+        try:
+            share: float | Labels = float(self.heldout)
+        except ValueError:
+            share = self._read(Path(self.heldout), train)
+        return split_of(train, share, self.seed)
+
+    def _read(self, path: Path, like: Labels | None = None) -> Labels:
+        return read_labels(
+            rows_file(str(path)),
+            aspect=self.aspect or (like.aspect if like is not None else None),
+            scale=self.scale or (like.scale if like is not None else benchmark_scale(str(path), self.aspect)),
+            columns=column_roles(self.columns),
+        )
+
+    @cached_property
+    def judge(self) -> DistilledJudge:
+        """The judge of the aspect, before it is trained. Raises OptionError."""
+        words = JudgeInWords(**{name: getattr(self.options, name) for name in JudgeInWords.model_fields})
+        made = judge_in_words(DistilledJudge.kind, {}, words, self.split.train.aspect, self.library_aspect)
+        assert isinstance(made, DistilledJudge)
+        return made
+
+    @cached_property
+    def examples(self) -> list[tuple[SyntheticRow, Row]]:
+        """Synthetic examples with their rows. Raises LabelsError."""
+        return synthetic_rows(self.synthetic)
+
+    def plan(self) -> dict[str, Any]:
+        """What training would take, without a model."""
+        split, options, extra = self.split, self.options, [row for _, row in self.examples]
+        rows = [*split.train.rows, *extra]
+        tokens = int(np.mean([len(r.source) + len(r.output) for r in rows]) / _CHARACTERS) + _PROMPT
+        human = 0.0 if options.target == "annotation" else len(split.train) * (1 - options.stop_share)
+        trained = human + len(extra) * (2 if options.target == "both" else 1)
+        steps = int(np.ceil(trained / options.batch)) * options.epochs
+        return {
+            "labels": len(split.train) + len(split.heldout), "training rows": len(split.train),
+            "synthetic rows": len(extra), "held-out rows": len(split.heldout), "tokens a row": tokens,
+            "steps at most": steps, "tokens to train on at most": int(steps * options.batch * tokens),
+            "aspect": self.judge.aspect,
+        }  # fmt: skip
+
+    def run(self) -> DistillReport:
+        """Train, save and measure. Raises JudgesmithError."""
+        if not is_local(self.base) and not is_folder(self.base):
+            raise OptionError(f"--base {self.base}: a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
+        check_writable(self.output, self.labels, self.synthetic, self.teacher)
+        training_modules()  # before a download that would be for nothing
+        if self.overwrite:
+            (self.folder / CHECKPOINT).unlink(missing_ok=True)
+        lm = open_model(self.base)
+        teacher = None if self.teacher is None else open_judge(self.teacher, None)
+        options = TrainOptions(**{name: getattr(self.options, name) for name in TrainOptions.model_fields})
+        steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (2 if teacher is None else 3)
+        with Watch("training", steps) as watch:
+            made, report = Distillation(
+                self.judge, self.split, lm, self.folder, options, self.examples, teacher,
+                self.options.level or level_for(self.split.train), self.seed, watch,
+            ).run()  # fmt: skip
+        make_room(self.output, made)
+        made.save(self.output)
+        return report

@@ -1,0 +1,254 @@
+"""The distilled judge: a small model whose low-rank weights learnt from labels to answer with a digit.
+
+Source: OpeNLGauge (§5.2) for a small judge that learns from a large one; LoRA (Hu et al. 2022); the score is the
+expected digit, which is also what training fits: RAFT (Lukasik et al. 2025), TRACT (Chiang et al. 2025).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import Field
+
+from ... import parts
+from ...errors import CallError, ModelError, OptionError
+from ...parts import option
+from ...programs.active_critic.scoring import Known, OverallScorer, bare_verdict
+from ...programs.aspects import Aspect
+from ...programs.judge import Words
+from ...programs.models.files import file_sha256
+from ...programs.models.lm import LanguageModel, with_adapter
+from ...programs.models.local import thread_count
+from ...programs.models.transport import Message
+from ...programs.one_aspect import OneAspectJudge
+from ...programs.openlgauge.annotation import Annotator, Focus, error_list
+from ...programs.openlgauge.grounding import ground_errors
+from ...programs.openlgauge.text import Annotation, read_annotation
+from ...programs.registry import judges
+from ...signatures.values import ErrorSpan, Item, Verdict
+from .gguf_adapter import GGUF_ADAPTER
+from .marking import MOST_TOKENS, MarkedLayout
+from .student import ADAPTER, Shape, Student, weights_sha256
+
+__all__ = ["Answered", "DistilledJudge", "StudentData", "served_name"]
+
+#: Files beside a judge that are looked at for its weights.
+_MOST_FILES = 200
+Answered = Literal["score", "annotation"]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
+class StudentData(parts.Options):
+    """What was trained, as a saved judge holds it. base, adapter, gguf: SHA-256 of the base model's file, of the
+    low-rank weights, and of these in llama.cpp's format (None where they were not written in it)."""
+
+    base: Hash
+    adapter: Hash
+    gguf: Hash | None = None
+    rank: Annotated[int, Field(ge=1, le=1024)]
+    alpha: Annotated[float, Field(gt=0, le=1e6)]
+
+
+def served_name(adapter: str) -> str:
+    """The name that a server is to give the student: it tells which weights answer."""
+    return f"judge-{adapter[:12]}"
+
+
+@judges.register
+class DistilledJudge(OneAspectJudge):
+    """A small model that was trained to give scores (`judgesmith distill`); untrained, the plain model under the same
+    prompt. Its weights are files beside the saved judge, known by their SHA-256.
+
+    Options: `judgesmith methods distilled`. Sources: OpeNLGauge, §5; RAFT (Lukasik et al. 2025).
+    """
+
+    kind: ClassVar[str] = "distilled"
+    about: ClassVar[str] = "a small model trained on labels, in one short answer; made by `judgesmith distill`"
+    paper: ClassVar[str] = "OpeNLGauge (its distilled model, §5); RAFT (Lukasik et al. 2025)"
+
+    class Options(OneAspectJudge.Options):
+        engine: Literal["auto", "llama.cpp", "torch"] = option(
+            "auto", "What runs the trained weights in this process; auto: llama.cpp where it can, else torch."
+        )
+        answer: Answered = option(
+            "score", "What is asked for: the score alone, or errors with their spans and then the score.", added=True
+        )
+
+    class Fitted(OneAspectJudge.Fitted):
+        student: StudentData | None = None
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.scorer = self._evaluator()
+        self.student: StudentData | None = None
+        self.home: Path | None = None
+
+    @classmethod
+    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
+        return cls.in_words_or_named(given, words)
+
+    def _evaluator(self) -> OverallScorer | Annotator:
+        return OverallScorer("none", "expected") if self.answer == "score" else Annotator(MarkedLayout())
+
+    def choose(self, **options: Any) -> None:
+        before = self.answer
+        super().choose(**options)
+        if self.answer != before:
+            self.scorer = self._evaluator()
+
+    # -- its weights
+
+    def located(self, path: Path) -> None:
+        self.home = path.parent
+
+    def take(self, student: StudentData) -> None:
+        """Score by these weights from now on."""
+        self.student = student
+
+    def fitted(self) -> dict[str, Any]:
+        return {} if self.student is None else {"student": self.student.model_dump(mode="json")}
+
+    def load_fitted(self, name: str, data: Any) -> None:
+        if name != "student":
+            super().load_fitted(name, data)
+        self.take(parts.read_options(StudentData, data, "the student"))
+
+    def facts(self) -> dict[str, str]:
+        if self.student is None:
+            return {"student": "none: the plain model answers"}
+        return {"student": f"rank {self.student.rank}, served as {served_name(self.student.adapter)}"}
+
+    def _found(self, name: str, digest: str) -> Path | None:
+        """The file beside the judge, or in a folder beside it, that has this hash."""
+        if self.home is None:
+            return None
+        there = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[:_MOST_FILES]
+        return next((path for path in there if path.is_file() and file_sha256(path) == digest), None)
+
+    def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel | Student:
+        """What answers with the trained weights. Raises ModelError for another base model, and for weights that are
+        not there."""
+        if lm.weights is None:
+            self._check_served(lm, student)
+            return lm
+        digest = weights_sha256(lm.weights)
+        if digest != student.base:
+            raise ModelError(
+                f"this judge was trained on another base model (its SHA-256 begins {student.base[:12]}) than {lm.name} "
+                f"({digest[:12]}); give the one it was trained on with --lm, or train again"
+            )
+        if lm.embedded and self.engine != "torch" and student.gguf is not None:
+            file = self._found(GGUF_ADAPTER, student.gguf)
+            if file is not None:
+                return _adapted(lm, file, student.gguf)
+        if self.engine == "llama.cpp":
+            raise ModelError(
+                self._missing(GGUF_ADAPTER, student.gguf)
+                if lm.embedded
+                else f"{lm.name}: llama.cpp reads GGUF files alone"
+            )
+        file = self._found(ADAPTER, student.adapter)
+        if file is None:
+            raise ModelError(self._missing(ADAPTER, student.adapter))
+        return _student(lm.weights, digest, Shape(student.rank, student.alpha), file, student.adapter)
+
+    def _missing(self, name: str, digest: str | None) -> str:
+        if digest is None:
+            return "this judge has no weights in llama.cpp's format; use engine=torch, or train again"
+        where = "load it from its file" if self.home is None else "put its folder beside the judge's file"
+        return f"the judge's weights are not there: no {name} whose SHA-256 begins {digest[:12]}; {where}"
+
+    def _check_served(self, lm: LanguageModel, student: StudentData) -> None:
+        named = lm.name.rpartition("/")[2].removesuffix(":latest")
+        if named != served_name(student.adapter):
+            raise ModelError(
+                f"{lm.name} is not this judge's model: a server has to offer it as {served_name(student.adapter)}, so "
+                "that no other one answers for it (SERVING.md beside the weights tells how)"
+            )
+
+    # -- judging
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        if self.student is not None:
+            await asyncio.to_thread(self._runs, lm, self.student)
+
+    def _focus(self) -> Focus:
+        criterion = self.knowledge.criteria[0] if self.knowledge.criteria else None
+        return Focus(self.aspect, criterion.definition if criterion else "", self.knowledge.description)
+
+    def _known(self) -> Known:
+        return Known(self.knowledge.description, self.knowledge.criteria, self.aspect)
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        runs: LanguageModel | Student = lm
+        if self.student is not None:
+            runs = self._runs(lm, self.student)
+        elif lm.weights is not None and not lm.embedded:  # new low-rank weights change nothing
+            runs = await asyncio.to_thread(_student, lm.weights, weights_sha256(lm.weights), Shape(1))
+        if isinstance(runs, Student):
+            return await asyncio.to_thread(self._read, item, runs)
+        if isinstance(self.scorer, OverallScorer):
+            return bare_verdict(await self.scorer.ascore(item, self._known(), runs))
+        answer = await self.scorer.annotate(item, self._focus(), runs)
+        errors = self._errors(answer.read.values["annotation"], item)
+        return bare_verdict(answer).model_copy(update={"errors": errors})
+
+    def _read(self, item: Item, student: Student) -> Verdict:
+        errors: tuple[ErrorSpan, ...] = ()
+        try:
+            if self.answer == "score":
+                percent = student.percent(student.tokens(self.messages(item)))
+            else:
+                said, percent = student.write(self.messages(item), MOST_TOKENS)
+                errors = self._errors(read_annotation(said, output=item.output), item)
+        except (OptionError, RuntimeError) as error:  # a template without such a turn; torch's, of too long a text
+            raise CallError(f"the student cannot read this row: {' '.join(str(error).split())[:200]}") from None
+        if math.isnan(percent):
+            raise CallError(f"the student's answer comes to no score: {' '.join(said.split())[:80]!r}")
+        return Verdict(score=math.nan, percent=percent, errors=errors)
+
+    @staticmethod
+    def _errors(found: Annotation, item: Item) -> tuple[ErrorSpan, ...]:
+        return ground_errors(found.errors, item.output)
+
+    def messages(self, item: Item) -> list[Message]:
+        """The prompt of a row, demonstrations of its group left out."""
+        inputs: Mapping[str, Any] = (
+            self.scorer.inputs(item, self._known())
+            if isinstance(self.scorer, OverallScorer)
+            else self.scorer.inputs(item, self._focus())
+        )
+        return self.scorer.predict.messages(inputs)
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        demo = super().demonstration(item, verdict)
+        return demo if verdict is None else demo | {"annotation": error_list(verdict.errors) or "No Error"}
+
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        return {"scorer": self.messages(item)}
+
+
+_opened: dict[tuple[str, str], LanguageModel | Student] = {}
+_lock = threading.Lock()
+
+
+def _adapted(lm: LanguageModel, file: Path, digest: str) -> LanguageModel:
+    with _lock:
+        key = (f"{lm.name}:{id(lm)}", digest)
+        found = _opened.get(key)
+        if not isinstance(found, LanguageModel):
+            found = _opened[key] = with_adapter(lm, file)
+        return found
+
+
+def _student(base: Path, digest: str, shape: Shape, file: Path | None = None, adapter: str = "") -> Student:
+    with _lock:
+        found = _opened.get((digest, adapter))
+        if not isinstance(found, Student):
+            found = _opened[digest, adapter] = Student(base, shape, adapter=file, threads=thread_count())
+        return found

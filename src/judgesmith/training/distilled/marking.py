@@ -1,0 +1,87 @@
+"""Errors marked by a student: a short prompt without rules, errors as OpeNLGauge writes them, then a digit.
+
+Source: OpeNLGauge (§5.2, Listing 3) for the short prompt; TRACT (Chiang et al. 2025) for an expected score that is read
+after what the model wrote before it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...programs.models.transport import Reply
+from ...programs.openlgauge.annotation import AnnotationLayout
+from ...programs.openlgauge.text import Annotation, FoundError, annotation_form
+from ...programs.prompting.layouts import DIGITS, SCORE_LINE, Read, disarm, number_rule, whole
+from ...signatures.values import Scale
+
+__all__ = ["MOST_TOKENS", "MarkedLayout", "error_text"]
+
+#: Errors in an answer at most, and tokens of an answer.
+MOST_ERRORS, MOST_TOKENS = 4, 400
+
+
+class MarkedLayout(AnnotationLayout):
+    """Errors with place, explanation and severity, then `Score:` and a digit from 1 to 5, of which the expectation is
+    taken where the model gives log-probabilities. scale: of the number that a prompt asks for."""
+
+    def __init__(self, scale: Scale = DIGITS) -> None:
+        super().__init__("expected", overall="integers", rules=False, forced_most=MOST_ERRORS)
+        self.scale = scale
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        return (
+            f"Mark the errors of the output that concern {inputs['focus'].aspect}, then score it. Answer in this form, "
+            "without any other text:\n"
+            "Error 1\n"
+            "Location: <the words, copied from the output, or omission if something is missing>\n"
+            "Explanation: <one short sentence on what is wrong>\n"
+            "Severity: <a whole number from 1 to 5>\n"
+            "(further errors in the same way, or the line No Error in place of all)\n\n"
+            f"{SCORE_LINE}\nwhere {number_rule(self.scale)}."
+        )
+
+    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
+        errors = demo.get("annotation")
+        return f"{disarm(errors)}\n\n{self.example(demo)}" if errors else None
+
+    def example(self, demo: Mapping[str, Any]) -> str:
+        return f"Score: {whole(DIGITS.from_percent(demo['score']))}"
+
+    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
+        # Free within a line: the answers that a student learns are not in the form that plain models are held to.
+        return (
+            'root ::= errors "\\n\\nScore: " [1-5]\n'
+            f'errors ::= "No Error" | error ("\\n\\n" error){{0,{self.forced_most - 1}}}\n'
+            'error ::= "Error " [1-9] "\\nLocation: " line "\\nExplanation: " line "\\nSeverity: " [1-5]\n'
+            "line ::= [^\\n]{2,240}"
+        )
+
+    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
+        found = super().read(reply, inputs)
+        return found if found.problem else replace(found, values=found.values | {"score": found.values["percent"]})
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return MOST_TOKENS
+
+
+def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
+    """Errors of a verdict's JSON in the form that answers have, the worst four; "No Error" where there are none.
+    Each part stands on one line, and nothing in it can speak a chat template's tokens."""
+    worst = sorted(errors, key=lambda error: -(error.get("severity") or 0.0))[:MOST_ERRORS]
+    found = tuple(
+        FoundError(
+            None if error.get("how") == "omission" else _line(error.get("text")),
+            _line(error.get("explanation")),
+            min(5.0, max(1.0, math.floor((error.get("severity") or 3.0) + 0.5))),
+        )
+        for error in errors
+        if error in worst
+    )
+    return annotation_form(Annotation(errors=found))
+
+
+def _line(text: Any) -> str:
+    return disarm(" ".join(str(text or "").split()))[:240]

@@ -1,0 +1,462 @@
+"""The whole run: a student trained on labels and synthetic examples, and what it is worth on rows that it never saw."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..agreement.correlation import CorrelationSum, Level
+from ..agreement.objectives import Q
+from ..agreement.significance import Difference
+from ..datasets.duplicates import shared
+from ..datasets.loading import read_labels
+from ..datasets.records import Labels, Row
+from ..datasets.splits import Split, assert_disjoint, holdout_split
+from ..datasets.synthetic import SyntheticRow, read_synthetic
+from ..errors import LabelsError, ModelError, OptionError
+from ..optimizers.compiling import level_for
+from ..optimizers.examples import (
+    Agreement,
+    Scored,
+    agreement,
+    difference,
+    documents,
+    examples_of,
+    humans,
+    item_of,
+    score_rows,
+)
+from ..optimizers.fitting.decision import fit_decision
+from ..optimizers.fitting.readings import surface_percents
+from ..optimizers.report import json_number
+from ..optimizers.seen import marks
+from ..parts import read_options
+from ..programs.aspects import OVERALL
+from ..programs.judge import Judge
+from ..programs.models.files import file_sha256
+from ..programs.models.lm import LanguageModel, language_model
+from ..programs.progress import Silent, Telling, watching
+from ..programs.prompting.suspicion import guarded
+from ..signatures.values import Criterion, Item, Scale
+from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
+from .distilled.judge import Answered, DistilledJudge, StudentData
+from .distilled.marking import MOST_TOKENS, error_text
+from .distilled.serving import write_serving
+from .distilled.student import Shape, Student, training_modules
+from .loop import Example, Trained, Training
+from .options import TrainOptions
+from .processes import Processes
+
+__all__ = ["DistillReport", "Distillation", "distill", "split_of", "synthetic_rows"]
+
+#: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
+FEWEST_TO_STOP = 6
+CHECKPOINT = "checkpoint.safetensors"
+MERGED = "merged"
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """How one judge did on the held-out rows. calls, seconds: of a row; seconds are this machine's, as busy as it
+    was."""
+
+    name: str
+    agreement: Agreement
+    calls: float
+    seconds: float
+    against: Difference | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        gap = self.against
+        told = None if gap is None else {
+            "value": json_number(gap.value), "low": json_number(gap.low), "high": json_number(gap.high),
+            "p": json_number(gap.p),
+        }  # fmt: skip
+        return {
+            "name": self.name, **self.agreement.to_dict(), "calls_per_row": round(self.calls, 3),
+            "seconds_per_row": round(self.seconds, 4), "student_less_this": told,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class DistillReport:
+    """What training found. contenders: the student first, then what it is compared with, on the same held-out rows.
+    rows: of training, by their kind. trained: losses and Q by epoch."""
+
+    contenders: tuple[Contender, ...]
+    trained: Trained
+    rows: Mapping[str, int]
+    notes: tuple[str, ...]
+    seconds: float
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def heldout(self) -> Agreement:
+        return self.contenders[0].agreement
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "contenders": [one.to_dict() for one in self.contenders],
+            "epochs": [
+                {"epoch": e.epoch, "loss": json_number(e.loss), "q": json_number(e.q)} for e in self.trained.epochs
+            ],
+            "best_epoch": self.trained.best,
+            "rows": dict(self.rows),
+            "bytes": dict(self.sizes),
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """A row to be trained on and its score in [0, 100]. made: the synthetic example that it is from, None where people
+    rated it."""
+
+    row: Row
+    percent: float
+    made: SyntheticRow | None = None
+
+    @property
+    def item(self) -> Item:
+        return Item(self.row.output, self.row.source, self.row.context, self.row.reference)
+
+
+@dataclass(frozen=True, slots=True)
+class Distillation:
+    """One run, before anything is computed. folder: where weights and checkpoints go. synthetic: examples with their
+    rows, which count less than human ratings. teacher: a judge that is measured beside the student."""
+
+    judge: DistilledJudge
+    split: Split
+    lm: LanguageModel
+    folder: Path
+    options: TrainOptions
+    synthetic: Sequence[tuple[SyntheticRow, Row]] = ()
+    teacher: Judge | None = None
+    level: Level = "pooled"
+    seed: int = 0
+    progress: Telling = field(default_factory=Silent)
+
+    def __post_init__(self) -> None:
+        if not self.synthetic and self.options.target != "score":
+            raise OptionError(f"target={self.options.target} needs annotated examples; give --synthetic")
+        if not self.synthetic and not self.options.human_weight:
+            raise OptionError("human_weight=0 leaves nothing to train on; give --synthetic")
+        if self.options.target == "annotation":
+            object.__setattr__(self, "judge", self.judge.copy_for(answer="annotation"))
+
+    def run(self) -> tuple[DistilledJudge, DistillReport]:
+        """Train, write the weights, measure. Raises OptionError, ModelError, MissingExtraError."""
+        started = time.monotonic()
+        if self.lm.weights is None:
+            raise OptionError(f"{self.lm.name} is a server; a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
+        shape = Shape(self.options.rank, self.options.alpha, self.options.dropout)
+        training_modules()
+        processes = Processes()
+        student = Student(
+            self.lm.weights, shape, dtype=self.options.dtype, threads=self.options.threads, seed=self.seed,
+            device=processes.device,
+        )  # fmt: skip
+        learnt, stopping, notes = self.rows()
+        examples = self._examples(student, learnt, notes)
+        trained = Training(
+            student, examples, self.options, seed=self.seed, checkpoint=self.folder / CHECKPOINT,
+            judged=self._judged(student, stopping), progress=self.progress if processes.main else Silent(),
+        ).run()  # fmt: skip
+        if not processes.main:
+            raise SystemExit(0)  # it helped to train; one process writes and measures
+        made = self._saved(student, shape, notes)
+        made.decision = self._decision(student)
+        report = self._report(made, trained, examples, notes, started)
+        if self.options.merged:
+            student.merge(self.folder / MERGED)
+        made.provenance = self._provenance(report)
+        made.report = report
+        return made, report
+
+    # -- rows
+
+    def rows(self) -> tuple[list[Learnt], Labels | None, list[str]]:
+        """The rows to be trained on, the labels that training stops by, and notes on them. Nothing of a
+        held-out document, and nothing of those that it stops by, is trained on."""
+        train, notes = self.split.train, []
+        kept, stopping = train, None
+        if self.options.stop_share:
+            try:
+                parts = holdout_split(train, share=self.options.stop_share, seed=self.seed)
+                kept, stopping = parts.train, parts.heldout
+            except LabelsError as error:
+                notes.append(f"no rows to stop by ({error}); the last epoch is taken")
+        if stopping is not None and (len(stopping) < FEWEST_TO_STOP or len(set(stopping.groups)) < FEWEST_TO_STOP):
+            notes.append(f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken")
+            kept, stopping = train, None
+        scale = Scale(*train.scale)
+        found = [Learnt(row, scale.to_percent(s)) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
+        apart = [*self.split.heldout.rows, *(stopping.rows if stopping is not None else ())]
+        made = {row.id: example for example, row in self.synthetic}
+        extra = self._apart([row for _, row in self.synthetic], apart)
+        if len(extra) < len(self.synthetic):
+            notes.append(
+                f"{len(self.synthetic) - len(extra)} synthetic rows share a document or a text with rows that are held "
+                "out, or that training stops by, and are left out"
+            )
+        found += [Learnt(row, made[row.id].percent, made[row.id]) for row in extra]
+        return found, stopping, notes
+
+    @staticmethod
+    def _apart(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
+        """The rows that have no group and no text in common with those held out."""
+        names = {name for row in held for name in (row.group, row.doc_id)}
+        left = [row for row in rows if row.group not in names and row.doc_id not in names]
+        while left and (met := {pair.one for pair in shared(left, held)}):
+            left = [row for number, row in enumerate(left) if number not in met]
+        return left
+
+    def _examples(self, student: Student, rows: Sequence[Learnt], notes: list[str]) -> list[Example]:
+        """What is learnt of each row, in one form or in two. What is left out is added to the notes."""
+        found: list[Example] = []
+        forms: tuple[Answered, ...] = ("score", "annotation") if self.options.target == "both" else (self.judge.answer,)
+        spanless = longer = 0
+        for row in rows:
+            for form in forms:
+                if form == "annotation" and row.made is None:
+                    spanless += 1
+                    continue
+                if row.made is None and not self.options.human_weight:
+                    continue
+                example = self._example(student, row, form)
+                if len(example.prompt) > self.options.longest:
+                    longer += 1
+                else:
+                    found.append(example)
+        if spanless and self.options.target == "annotation":
+            notes.append(f"{spanless} human ratings have no error spans and are not trained on")
+        if longer:
+            notes.append(f"{longer} prompts have more than {self.options.longest:,} tokens and are left out")
+        if not found:
+            raise OptionError(f"every prompt has more than {self.options.longest:,} tokens; raise --longest")
+        return found
+
+    def _example(self, student: Student, row: Learnt, form: Answered) -> Example:
+        asked = self._asked(row.made)
+        if asked.answer != form:
+            asked = asked.copy_for(answer=form)
+        written = "" if form == "score" or row.made is None else error_text([e.model_dump() for e in row.made.errors])
+        prompt = student.tokens(asked.messages(guarded(row.item)[0]), written)
+        weight = self.options.human_weight if row.made is None and self.synthetic else 1.0
+        # Rows are compared within a document, an aspect and a form.
+        document = f"{row.row.doc_id}|{'' if row.made is None else row.made.aspect}|{form}"
+        return Example(
+            tuple(prompt), row.percent, document, weight, row.made is None, len(student.said(written))
+        )  # fmt: skip
+
+    def _asked(self, made: SyntheticRow | None) -> DistilledJudge:
+        """The judge whose prompt a row has: of another aspect, that aspect's."""
+        if made is None or made.aspect == self.judge.aspect:
+            return self.judge
+        criterion = Criterion(made.aspect[:80], made.definition)
+        return DistilledJudge(made.aspect, task=made.task, criteria=(criterion,))
+
+    def _prompt(self, student: Student, item: Item) -> tuple[int, ...]:
+        return tuple(student.tokens(self.judge.messages(guarded(item)[0])))
+
+    def _percents(self, student: Student, items: Sequence[Item]) -> list[float]:
+        """The student's scores in percent, NaN where its answer comes to none."""
+        if self.judge.answer == "annotation":
+            return [student.write(self.judge.messages(guarded(item)[0]), MOST_TOKENS)[1] for item in items]
+        return student.percents([self._prompt(student, item) for item in items], self.options.tokens_at_once)
+
+    def _judged(self, student: Student, stopping: Labels | None) -> Callable[[Student], float] | None:
+        if stopping is None:
+            return None
+        examples = examples_of(stopping)
+        items = [item_of(e) for e in examples]
+        measure = CorrelationSum(self.level)
+        systems = [e.system for e in examples]
+
+        def q(now: Student) -> float:
+            percents = np.array(self._percents(now, items))
+            return measure(percents, humans(examples), documents(examples), systems if all(systems) else None).q
+
+        return q
+
+    # -- the judge
+
+    def _saved(self, student: Student, shape: Shape, notes: list[str]) -> DistilledJudge:
+        """The judge, with its weights written in both formats; what llama.cpp has no names for, in one."""
+        assert self.lm.weights is not None
+        adapter = student.save(self.folder, self.lm.name)
+        written: Path | None = self.folder / GGUF_ADAPTER
+        try:
+            arrays = {name: p.numpy() for name, p in student.weights().items()}
+            write_gguf_adapter(self.folder / GGUF_ADAPTER, arrays, self.lm.weights, shape)
+        except ModelError as error:
+            notes.append(f"no weights for llama.cpp: {error}")
+            written = None
+        data = StudentData(
+            base=student.base, adapter=file_sha256(adapter), gguf=None if written is None else file_sha256(written),
+            rank=shape.rank, alpha=shape.alpha,
+        )  # fmt: skip
+        write_serving(self.folder, data, self.lm, merged=MERGED if self.options.merged else None)
+        made = self.judge.copy_for(scale=Scale(*self.split.train.scale))
+        made.take(data)
+        made.set_lm(self.lm)
+        made.located(self.folder)
+        return made
+
+    def _decision(self, student: Student) -> Any:
+        """Where categories begin, by the student's scores of all training rows."""
+        train = self.split.train
+        if not train.levels:
+            return None
+        return fit_decision(self._percents(student, [item_of(e) for e in examples_of(train)]), train)
+
+    # -- what it is worth
+
+    def _report(
+        self, made: DistilledJudge, trained: Trained, examples: Sequence[Example], notes: list[str], started: float
+    ) -> DistillReport:
+        plain = self.judge.copy_for(scale=made.scale)
+        plain.set_lm(self.lm)
+        judges: list[tuple[str, Judge]] = [("student", made), ("zero-shot student", plain)]
+        if self.teacher is not None:
+            judges.append(("teacher", self.teacher))
+        held, by = examples_of(self.split.heldout), Q(self.level)
+        scored = [(name, *self._scored(name, judge, held)) for name, judge in judges]
+        counted = surface_percents(examples_of(self.split.train), held)
+        student = scored[0][1].percents
+        found = [
+            Contender(
+                name, agreement(one.percents, held, objective=by, seed=self.seed), calls, seconds,
+                difference(student, one.percents, held, objective=by, seed=self.seed) if place else None,
+            )
+            for place, (name, one, calls, seconds) in enumerate(scored)
+        ]  # fmt: skip
+        surface = Contender(
+            "length, overlap, repetition", agreement(counted, held, objective=by, seed=self.seed), 0.0, 0.0,
+            difference(student, counted, held, objective=by, seed=self.seed),
+        )  # fmt: skip
+        contenders = (*found, surface)
+        rows = {
+            "human": sum(e.human for e in examples), "synthetic": sum(not e.human for e in examples),
+            "heldout": len(held),
+        }  # fmt: skip
+        files = [path for path in sorted(self.folder.iterdir()) if path.is_file() and path.name != CHECKPOINT]
+        sizes = {path.name: path.stat().st_size for path in files}
+        said = (*self.split.train.warnings, *notes, *_worth(contenders))
+        return DistillReport(contenders, trained, rows, said, time.monotonic() - started, sizes)
+
+    def _scored(self, name: str, judge: Judge, held: Sequence[Any]) -> tuple[Scored, float, float]:
+        """A judge's scores of the held-out rows, and calls and seconds of a row; what the disk answers takes less."""
+        self.progress.stage(f"held-out rows, {name}", len(held))
+        started = time.monotonic()
+        scored = score_rows(judge, held, self.progress)
+        calls = sum(v.usage.calls + v.usage.cached for v in scored.verdicts)
+        return scored, calls / len(held), (time.monotonic() - started) / len(held)
+
+    def _provenance(self, report: DistillReport) -> dict[str, Any]:
+        train, held = self.split.train, self.split.heldout
+        student, zero = report.contenders[0], report.contenders[1]
+        return {
+            "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "versions": {name: version(name) for name in ("judgesmith", "torch", "transformers", "peft")},
+            "labels": {
+                "origin": train.origin, "aspect": train.aspect, "rows": len(train) + len(held), "train": len(train),
+                "heldout": len(held), "fingerprint": train.fingerprint(),
+                "scale": "given" if train.scale_given else "inferred",
+            },
+            "training": self.options.settings() | {"synthetic": report.rows["synthetic"]},
+            "seed": self.seed,
+            "heldout": student.agreement.to_dict() | {"cross_validated": False, "folds": 0},
+            "zero_shot": zero.agreement.to_dict(),
+            "difference": zero.to_dict()["student_less_this"],
+            "report": report.to_dict(),
+            "notes": list(report.notes),
+            **marks([*train.rows, *(row for _, row in self.synthetic)]),
+        }  # fmt: skip
+
+
+def _worth(contenders: Sequence[Contender]) -> list[str]:
+    """What speaks against the student, in sentences."""
+    student, found = contenders[0].agreement, []
+    if student.low <= 0:
+        found.append(
+            "the interval of the student's agreement reaches 0: it cannot be distinguished from a judge that guesses; "
+            "do not use it"
+        )
+    for other in contenders[1:]:
+        gap = other.against
+        if gap is None or math.isnan(gap.value):
+            continue
+        lead = f"difference {gap.value:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
+        told = f"Q {student.q:.2f} against {other.agreement.q:.2f}, {lead}"
+        if gap.value <= 0:
+            found.append(f"the student is not worth it: no better than the {other.name} ({told})")
+        elif gap.low <= 0 and other.name != "teacher":
+            found.append(f"it is not sure that the student is better than the {other.name} ({told})")
+    return found
+
+
+def distill(
+    labels: Labels | Any,
+    *,
+    base: str | LanguageModel,
+    folder: str | Path,
+    judge: DistilledJudge | None = None,
+    heldout: float | Labels = 0.25,
+    synthetic: str | Path | None = None,
+    progress: Telling | bool | None = None,
+    **options: Any,
+) -> DistilledJudge:
+    """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.
+
+    labels: as for `compile`. base: `local/NAME`, `gguf:PATH` or `hf:FOLDER`. folder: where the weights go; the judge is
+    to be saved beside it. judge: which aspect is judged; by default the labels' own. heldout: a share of the rows, or
+    other labels. synthetic: a file that `judgesmith synthesize` wrote. options: of `TrainOptions`, seed, level, and
+    teacher, a judge to be measured beside the student. progress: as for `compile`.
+
+    Returns the judge; its `report` says how far it agrees with people, and the plain model and the teacher do. After an
+    interruption the same call resumes where it stopped. Raises LabelsError, LeakError, OptionError, ModelError,
+    MissingExtraError.
+    """
+    labels = labels if isinstance(labels, Labels) else read_labels(labels)
+    seed = int(options.pop("seed", 0))
+    level: Level = options.pop("level", None) or level_for(labels)
+    teacher = options.pop("teacher", None)
+    if judge is None:
+        judge = DistilledJudge.from_options({}, labels_aspect=None if labels.aspect in OVERALL else labels.aspect)
+    extra = synthetic_rows(synthetic)
+    with watching(progress, "training") as watcher:
+        return Distillation(
+            judge, split_of(labels, heldout, seed), language_model(base), Path(folder),
+            read_options(TrainOptions, options, "distill"), extra, teacher, level, seed, watcher,
+        ).run()[0]  # fmt: skip
+
+
+def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:
+    """Training and held-out rows, which share no document and no text. Raises LabelsError, LeakError, OptionError."""
+    if not isinstance(heldout, Labels):
+        return holdout_split(labels, share=heldout, seed=seed)
+    if heldout.scale != labels.scale:
+        raise OptionError("labels and held-out rows are on two scales; give --scale")
+    assert_disjoint(labels, heldout)
+    return Split(labels, heldout)
+
+
+def synthetic_rows(path: str | Path | None) -> list[tuple[SyntheticRow, Row]]:
+    """The examples of a synthetic file, without those whose texts address a judge. Raises LabelsError."""
+    found = [] if path is None else read_synthetic(Path(path))
+    return [
+        (made, row)
+        for made, row in found
+        if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
+    ]  # fmt: skip

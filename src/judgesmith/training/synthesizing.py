@@ -1,0 +1,401 @@
+"""Synthetic examples: outputs of several systems, written and perturbed ones among them, that judges annotate.
+
+Source: OpeNLGauge (§5.1): of each input the outputs of N systems, of each output M aspects, annotated by an ensemble.
+Perturbing outputs for the lower end of the scale, the filters and the balance are ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from ..datasets.duplicates import shared
+from ..datasets.loading import iter_rows
+from ..datasets.perturbations.registry import Pair, Perturbation, Text, find_perturbations, pairs_of
+from ..datasets.records import Row
+from ..datasets.synthetic import SyntheticRow, read_synthetic
+from ..errors import BudgetError, CallError, OptionError
+from ..likeness import folded
+from ..parts import Options, option
+from ..programs.active_critic.scoring import Known, OverallScorer
+from ..programs.artifact import fingerprint
+from ..programs.atomic import write_whole
+from ..programs.judge import Judge
+from ..programs.models import engine
+from ..programs.models.lm import LanguageModel
+from ..programs.models.transport import Message
+from ..programs.openlgauge.annotation import Annotator, Focus
+from ..programs.prompting.layouts import DIGITS, HUNDRED, whole
+from ..programs.prompting.suspicion import guarded
+from ..programs.writing import OutputWriter
+from ..running.console import Watch
+from ..running.limits import Limits
+from ..running.settings import Catalogue, Owner
+from ..scoring.scoring import Run, item_of, score_rows
+from ..signatures.values import Criterion, Item
+from .distilled.marking import MarkedLayout, error_text
+
+__all__ = ["Synthesis", "SynthesisOptions", "Synthesized", "catalogue"]
+
+_BINS = 5
+#: Annotations that have no place of their own in the text, beside omissions.
+_UNGROUNDED = "ungrounded"
+
+
+class SynthesisOptions(Options):
+    """What is annotated, and what is kept."""
+
+    outputs: int = option(4, "Outputs of each input at most, drawn at random.", ge=1)
+    aspects: int = option(3, "Aspects of each output at most, drawn from those that the judges judge.", ge=1)
+    perturbed: int = option(1, "Outputs of each input that are perturbed copies of others, beside those.", ge=0)
+    perturbations: tuple[str, ...] = option(
+        ("degradation",),
+        "How copies are perturbed: names or groups, as `discern` takes them; those that need no model.",
+    )
+    instruction: str = option(
+        "Do what this asks for.", "What the writing models are to do with the source.", max_length=2000
+    )
+    answer: Literal["digit", "percent", "annotation"] = option(
+        "digit",
+        "The answer in the chats: a digit 1-5, a number 0-100, or the errors and then that number. Our own training "
+        "takes the exact score in any case.",
+    )
+    step: int = option(1, "Scores are rounded to multiples of this, of 100.", ge=1, le=50)
+    most_spread: float = option(
+        25.0, "An example is left out where the annotators' scores differ by more (standard deviation, of 100).", gt=0
+    )
+    most_ungrounded: float = option(
+        0.5, "An example is left out where more of its errors quote words that are not in the output.", ge=0, le=1
+    )
+    most_of_bin: float = option(
+        0.5, "Share of the examples at most whose scores lie in one fifth of the scale; 1: keep all.", gt=0, le=1
+    )
+
+
+def catalogue() -> Catalogue:
+    """What can be set of a run."""
+    owner = Owner("run", "synthesize", SynthesisOptions)
+    return Catalogue((owner,), "synthesize", more="; see `judgesmith options synthesize`")
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An output to be annotated, where it is from, and in which aspects."""
+
+    row: Row
+    made: str
+    aspects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesized:
+    """The result of a run. left: reason -> how many were left out. calls: that this run sent."""
+
+    kept: int
+    candidates: int
+    left: Mapping[str, int]
+    bins: Mapping[str, tuple[int, ...]]
+    calls: int
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "kept": self.kept, "candidates": self.candidates, "left_out": dict(self.left),
+            "scores_by_fifth": {name: list(counts) for name, counts in self.bins.items()}, "calls": self.calls,
+            "notes": list(self.notes),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Synthesis:
+    """A run. judges: those of one aspect are annotators of it, whose mean counts. apart: rows (of labels) whose
+    documents and texts must not be among the inputs. writers: models that write an output for every input."""
+
+    rows: Path
+    judges: Sequence[Judge]
+    output: Path
+    options: SynthesisOptions = field(default_factory=SynthesisOptions)
+    apart: Sequence[Row] = ()
+    writers: Sequence[LanguageModel] = ()
+    columns: Mapping[str, str] | None = None
+    limit: int | None = None
+    seed: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    @cached_property
+    def by_aspect(self) -> dict[str, list[Judge]]:
+        found: dict[str, list[Judge]] = defaultdict(list)
+        for judge in self.judges:
+            found[aspect_of(judge)].append(judge)
+        return dict(found)
+
+    @property
+    def folder(self) -> Path:
+        """Where what is finished is kept, for the next run."""
+        return self.output.with_name(f"{self.output.stem}.work")
+
+    # -- inputs
+
+    @cached_property
+    def inputs(self) -> tuple[dict[str, list[Row]], int]:
+        """The rows by document, without those that are held apart, and how many these are."""
+        rows = [row for row, _ in iter_rows(self.rows, columns=self.columns) if row.output.strip()][: self.limit]
+        if not rows:
+            raise OptionError(f"{self.rows.name}: no row with an output")
+        names = {name for row in self.apart for name in (row.group, row.doc_id)}
+        kept = [row for row in rows if row.group not in names and row.doc_id not in names]
+        while kept and self.apart and (met := {pair.one for pair in shared(kept, self.apart)}):
+            kept = [row for number, row in enumerate(kept) if number not in met]
+        found: dict[str, list[Row]] = defaultdict(list)
+        for row in kept:
+            found[row.doc_id].append(row)
+        return dict(found), len(rows) - len(kept)
+
+    def plan(self) -> dict[str, Any]:
+        """What a run would take at most, without a call."""
+        documents, apart = self.inputs
+        o = self.options
+        outputs = sum(min(o.outputs, len(rows) + len(self.writers)) + o.perturbed for rows in documents.values())
+        aspects = min(o.aspects, len(self.by_aspect))
+        mean = sum(judge.calls_per_row() for judge in self.judges) / len(self.by_aspect)
+        return {
+            "inputs": len(documents), "rows held apart": apart, "outputs at most": outputs,
+            "aspects": ", ".join(self.by_aspect), "examples at most": outputs * aspects,
+            "calls to judges at most": math.ceil(outputs * aspects * mean),
+            "calls to writers at most": len(documents) * len(self.writers),
+        }  # fmt: skip
+
+    def steps(self) -> int:
+        """Outputs to be written and examples to be annotated, at most."""
+        plan = self.plan()
+        return int(plan["examples at most"]) * len(self.judges) // len(self.by_aspect) + int(
+            plan["calls to writers at most"]
+        )
+
+    def candidates(self, watch: Watch) -> Iterator[Candidate]:
+        """Every output to be annotated. The same rows, options and seed give the same ones, as far as writers answer
+        alike (what they wrote is on the disk)."""
+        documents, _ = self.inputs
+        aspects = sorted(self.by_aspect)
+        texts = [
+            Text(row.id, row.output, row.source, row.context, group=row.group) for d in documents.values() for row in d
+        ]
+        ways = [way for way, _ in find_perturbations(self.options.perturbations) if not {"lm", "wrong"} & {*way.needs}]
+        for name, rows in documents.items():
+            rng = random.Random(f"{self.seed}|{name}")
+            there = [(row, "given") for row in rows] + list(self._written(rows[0], watch))
+            drawn = rng.sample(there, min(self.options.outputs, len(there)))
+            for _ in range(self.options.perturbed if ways else 0):
+                copy = self._perturbed(rng.choice(there)[0], ways, texts, rng)
+                drawn += [] if copy is None else [copy]
+            seen: set[str] = set()
+            for row, made in drawn:
+                key = folded(row.output).key
+                if key in seen:
+                    continue
+                seen.add(key)
+                chosen = rng.sample(aspects, min(self.options.aspects, len(aspects)))
+                yield Candidate(row, made, tuple(sorted(chosen)))
+
+    def _written(self, row: Row, watch: Watch) -> Iterator[tuple[Row, str]]:
+        writer = OutputWriter(self.options.instruction)
+        for lm in self.writers:
+            try:
+                text = engine.run(writer.write(row.source, row.context, lm))
+            except CallError:
+                continue
+            watch.step()
+            made = replace(row, id=f"{row.id}+{lm.name}", output=text, system=lm.name, scores={}, ratings={}, raters={})
+            yield made, f"written by {lm.name}"
+
+    def _perturbed(
+        self, row: Row, ways: Sequence[Perturbation], texts: Sequence[Text], rng: random.Random
+    ) -> tuple[Row, str] | None:
+        """A copy perturbed in the first way that this text allows; None where none does."""
+        own = Text(row.id, row.output, row.source, row.context, group=row.group)
+        others = [text for text in texts if text.group != own.group][:50]
+        for way in rng.sample(list(ways), len(ways)):
+            degree = rng.choice(list(way.degrees))
+            pair = next(iter(pairs_of(way, [own, *others], degrees=[degree], seed=self.seed)))
+            if isinstance(pair, Pair):
+                name = f"{pair.perturbation}:{degree}"
+                made = replace(row, id=f"{row.id}+{name}", output=pair.perturbed, scores={}, ratings={}, raters={})
+                return made, f"perturbed by {name}"
+        return None
+
+    # -- the run
+
+    def run(self, watch: Watch) -> Synthesized:
+        """Annotate, filter and write. What is finished stays in the work folder, from which the same command resumes.
+        Raises BudgetError over the limits, OptionError for another file in the output's place."""
+        self._refuse_other()
+        candidates = list(self.candidates(watch))
+        watch.stage("annotating", len(candidates))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        verdicts: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+        calls, spent, paid = 0, 0, 0.0
+        for aspect, judges in self.by_aspect.items():
+            rows = [c.row for c in candidates if aspect in c.aspects]
+            for judge in judges:
+                path = self.folder / f"{fingerprint(judge)}-{self._mark(rows)}.jsonl"
+                before = judge.lm.meter.logical, judge.lm.meter.cost
+                run = Run(judge, path, False, watch, self._rest(spent, paid))
+                calls += score_rows(run, iter([(row, {"id": row.id, "output": row.output}) for row in rows])).calls
+                spent += judge.lm.meter.logical - before[0]
+                paid += judge.lm.meter.cost - before[1]
+                for line in path.read_text(encoding="utf-8").splitlines():
+                    found = json.loads(line)
+                    verdicts[aspect, found["id"]].append(found["verdict"])
+        return self._written_out(candidates, verdicts, calls)
+
+    def _rest(self, spent: int, paid: float) -> Limits:
+        """What is left of the run's limits. Raises BudgetError where nothing is."""
+        limits = self.limits
+        calls = None if limits.max_calls is None else limits.max_calls - spent
+        cost = None if limits.max_cost is None else limits.max_cost - paid
+        if (calls is not None and calls < 1) or (cost is not None and cost <= 0):
+            raise BudgetError(
+                "the budget is used up; what is finished is kept, and the same command resumes from there"
+            )
+        return replace(limits, max_calls=calls, max_cost=cost)
+
+    def _refuse_other(self) -> None:
+        if self.output.exists() and not self.output.read_bytes()[:60].startswith(b'{"format":"judgesmith.synthetic/'):
+            raise OptionError(f"-o {self.output} exists and holds no synthetic examples; name another file")
+
+    def _mark(self, rows: Sequence[Row]) -> str:
+        told = json.dumps([[row.id, row.source, row.output] for row in rows])
+        return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+    def _written_out(
+        self, candidates: Sequence[Candidate], verdicts: Mapping[tuple[str, str], Sequence[dict[str, Any]]], calls: int
+    ) -> Synthesized:
+        left: Counter[str] = Counter()
+        found: dict[str, list[SyntheticRow]] = defaultdict(list)
+        for candidate in candidates:
+            for aspect in candidate.aspects:
+                example = self._example(candidate, aspect, verdicts.get((aspect, candidate.row.id), ()))
+                if isinstance(example, str):
+                    left[example] += 1
+                else:
+                    found[aspect].append(example)
+        bins: dict[str, tuple[int, ...]] = {}
+        kept: list[SyntheticRow] = []
+        for aspect, examples in found.items():
+            balanced = self._balanced(examples)
+            left["more of one fifth of the scale than asked for"] += len(examples) - len(balanced)
+            counts = Counter(_bin(e.percent) for e in balanced)
+            bins[aspect] = tuple(counts[number] for number in range(_BINS))
+            kept += balanced
+        if not kept:
+            raise OptionError(f"no example is left: {', '.join(f'{n} {why}' for why, n in left.items())}")
+        write_whole(self.output, "".join(e.model_dump_json(exclude_none=True) + "\n" for e in kept))
+        read_synthetic(self.output)
+        apart = self.inputs[1]
+        notes = [] if not apart else [f"{apart} rows share documents or texts with rows held apart and were not used"]
+        made = Synthesized(len(kept), len(candidates), {w: n for w, n in left.items() if n}, bins, calls, tuple(notes))
+        write_whole(self.output.with_suffix(".card.md"), self._card(made, kept))
+        return made
+
+    def _example(self, candidate: Candidate, aspect: str, verdicts: Sequence[dict[str, Any]]) -> SyntheticRow | str:
+        """The example, or why it is none."""
+        percents = [v["percent"] for v in verdicts if not v["failure"] and v["percent"] is not None]
+        if not percents:
+            return "no score"
+        spreads = [v["spread"] for v in verdicts if v.get("spread") is not None]
+        if max([float(np.std(percents)), *spreads]) > self.options.most_spread:
+            return "annotators disagree"
+        errors = [error for verdict in verdicts for error in verdict["errors"]][:64]
+        ungrounded = sum(error.get("how") == _UNGROUNDED for error in errors)
+        if errors and ungrounded / len(errors) > self.options.most_ungrounded:
+            return "errors quote words that are not there"
+        row = candidate.row
+        item, suspicious = guarded(item_of(row))
+        if suspicious:
+            return "the text addresses a judge"
+        step = self.options.step
+        percent = min(100.0, step * round(float(np.mean(percents)) / step)) if step > 1 else float(np.mean(percents))
+        learnt = self.by_aspect[aspect][0].knowledge
+        criterion = next((c for c in learnt.criteria if c.name == aspect), Criterion(aspect[:80], ""))
+        known = Known(learnt.description, (criterion,), aspect)
+        answer = {"role": "assistant", "content": self._answer(percent, errors)}
+        why = next((v["explanation"] for v in verdicts if v["explanation"]), "")
+        return SyntheticRow.model_validate(
+            {
+                "id": f"{row.id}|{aspect}", "source": row.source, "output": row.output, "context": row.context,
+                "reference": row.reference, "system": row.system, "doc_id": row.doc_id, "group": row.group,
+                "aspect": aspect, "percent": round(percent, 4),
+                "judge": "+".join(fingerprint(j) for j in self.by_aspect[aspect])[:400], "made": candidate.made,
+                "definition": criterion.definition, "task": known.task, "explanation": why, "errors": errors,
+                "messages": [*self._prompt(item, known), answer],
+            }
+        )  # fmt: skip
+
+    def _prompt(self, item: Item, known: Known) -> list[Message]:
+        """A prompt that asks for an answer in the chosen form."""
+        if self.options.answer == "annotation":
+            marker = Annotator(MarkedLayout(HUNDRED))
+            focus = Focus(known.aspect, known.criteria[0].definition, known.task)
+            return marker.predict.messages(marker.inputs(item, focus))
+        scorer = OverallScorer("none", "expected" if self.options.answer == "digit" else "said")
+        return scorer.predict.messages(scorer.inputs(item, known))
+
+    def _answer(self, percent: float, errors: Sequence[Mapping[str, Any]]) -> str:
+        score = f"Score: {whole(DIGITS.from_percent(percent) if self.options.answer == 'digit' else percent)}"
+        return f"{error_text(errors)}\n\n{score}" if self.options.answer == "annotation" else score
+
+    def _balanced(self, examples: Sequence[SyntheticRow]) -> list[SyntheticRow]:
+        """The examples, in their order, without what a fifth of the scale has too many of."""
+        share = self.options.most_of_bin
+        groups: dict[int, list[int]] = defaultdict(list)
+        for place, example in enumerate(examples):
+            groups[_bin(example.percent)].append(place)
+        largest = max(groups.values(), key=len)
+        rest = len(examples) - len(largest)
+        most = max(1, math.floor(rest * share / (1 - share))) if share < 1 and rest else len(largest)
+        if len(largest) <= most:
+            return list(examples)
+        dropped = set(random.Random(self.seed).sample(largest, len(largest) - most))
+        return [example for place, example in enumerate(examples) if place not in dropped]
+
+    def _card(self, made: Synthesized, kept: Sequence[SyntheticRow]) -> str:
+        """Where the file came from, for people."""
+        lines = [
+            f"# {self.output.name}", "",
+            f"{made.kept} synthetic examples, written {datetime.now(UTC):%Y-%m-%d} by `judgesmith synthesize`. The "
+            "scores are a model's, not human ratings.", "",
+            f"- inputs: {len(self.inputs[0])} of {self.rows.name}; seed {self.seed}",
+            *(f"- aspect {name}: judged by {', '.join(map(_told, own))}" for name, own in self.by_aspect.items()),
+            *(f"- outputs {what}: {n}" for what, n in Counter(e.made for e in kept).most_common()),
+            *(f"- scores of {name} by fifths of the scale, worst first: {list(n)}" for name, n in made.bins.items()),
+            *(f"- left out: {n}, {why}" for why, n in made.left.items()),
+            *(f"- {note}" for note in made.notes), "",
+            "The texts keep the licences of their sources; outputs of models may fall under their makers' terms.", "",
+        ]  # fmt: skip
+        return "\n".join(lines)
+
+
+def aspect_of(judge: Judge) -> str:
+    """What a judge judges: its aspect, or that of the labels that it learnt from."""
+    named = judge.chosen.settings().get("aspect") or (judge.provenance.get("labels") or {}).get("aspect")
+    return str(named or "overall")
+
+
+def _told(judge: Judge) -> str:
+    lm = judge.own_lm
+    return f"{judge.kind} {fingerprint(judge)}" + (f" on {lm.name}" if lm is not None else "")
+
+
+def _bin(percent: float) -> int:
+    return min(_BINS - 1, int(percent * _BINS / 100))

@@ -1,0 +1,148 @@
+"""The history of a watched judge: a file of JSON lines, one for each time that the sentinel rows were scored."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ..agreement.correlation import Vector
+from ..errors import LabelsError, OptionError
+from ..scoring.scoring import drop_half_line
+
+FORMAT: Literal["judgesmith.watch/1"] = "judgesmith.watch/1"
+Short = Annotated[str, Field(max_length=400)]
+Number = Annotated[float, Field(ge=-1e100, le=1e100)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+
+
+class Agreement(_Part):
+    """Spearman's rho of the sentinels' scores with human ratings; None where it is undefined."""
+
+    aspect: Short
+    value: Number | None
+    low: Number | None
+    high: Number | None
+    n: int
+
+
+class Traffic(_Part):
+    """New rows, by document: mean scores, mean lengths of the outputs in words, and documents with a failed row."""
+
+    origin: Short
+    rows: int
+    documents: int
+    failed: int
+    scores: list[Number]
+    lengths: list[Number]
+
+
+class Found(_Part):
+    """What a test found; see `agreement.drift.Finding`. alarm: p is at most the look's threshold."""
+
+    name: Short
+    p: Number | None
+    n: int
+    before: Number | None
+    now: Number | None
+    alarm: bool
+
+
+class Run(_Part):
+    """One scoring of the sentinel rows. judge: its fingerprint; rows: that of the sentinel rows; restart: a new
+    baseline begins here; baseline: later runs are compared with it. scores: None for a row without a score; words: of
+    what the judge wrote on a row; failures: reasons by id, the first ones."""
+
+    format: Literal["judgesmith.watch/1"] = FORMAT
+    time: Short
+    judge: Short
+    model: Short
+    rows: Short
+    restart: bool = False
+    baseline: bool = False
+    ids: list[Short]
+    scores: list[Number | None]
+    words: list[Number]
+    failures: dict[Short, Annotated[str, Field(max_length=2000)]] = {}
+    agreement: Agreement | None = None
+    traffic: Traffic | None = None
+    threshold: Number | None = None
+    found: list[Found] = []
+
+    @property
+    def alarms(self) -> list[str]:
+        return [one.name for one in self.found if one.alarm]
+
+    def values(self) -> Vector:
+        """Scores, NaN where there is none."""
+        return np.array([np.nan if score is None else score for score in self.scores], dtype=np.float64)
+
+
+def read(path: Path) -> list[Run]:
+    """The runs in a history, [] where there is no file; half a last line of a killed run is left out. Raises
+    LabelsError with the line that is none."""
+    if not path.exists():
+        return []
+    runs = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    except (OSError, UnicodeDecodeError) as error:
+        raise LabelsError(f"{path.name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    for number, line in enumerate(lines, 1):
+        if not line.endswith("\n"):
+            break
+        try:
+            run = Run.model_validate_json(line)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"])) or "the line"
+            raise LabelsError(
+                f"{path.name}, line {number}: {where[:80]}: {first['msg'][:200]}; this is not a history of `judgesmith "
+                "watch`, name another with --history"
+            ) from None
+        if not len(run.ids) == len(run.scores) == len(run.words):
+            raise LabelsError(f"{path.name}, line {number}: ids, scores and words are not of the same rows")
+        runs.append(run)
+    return runs
+
+
+def append(path: Path, run: Run) -> None:
+    """Add a run: readers see it whole or not at all. Raises OptionError where the file cannot be written."""
+    line = json.dumps(run.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
+    try:
+        if path.exists():
+            drop_half_line(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise OptionError(f"--history {path} cannot be written: {error.strerror or error}") from None
+
+
+def epoch(runs: Sequence[Run], judge: str, rows: str) -> list[Run]:
+    """The last runs that are of this judge and these rows, since the baseline was last restarted."""
+    found: list[Run] = []
+    for run in reversed(runs):
+        if (run.judge, run.rows) != (judge, rows):
+            break
+        found.append(run)
+        if run.restart:
+            break
+    return found[::-1]
+
+
+def plain(value: float) -> Any:
+    """A number as the history has it: None for NaN."""
+    return None if value != value else float(value)
+
+
+__all__ = ["Agreement", "Found", "Run", "Traffic", "append", "epoch", "plain", "read"]

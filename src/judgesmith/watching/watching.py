@@ -1,0 +1,272 @@
+"""`judgesmith watch`: sentinel rows scored again, and what differs from the runs before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import parts
+from ..agreement import drift
+from ..agreement.correlation import Vector
+from ..agreement.drift import Finding
+from ..agreement.resampling import Measure, bootstrap_q
+from ..datasets.records import OVERALL, Row
+from ..errors import LabelsError, OptionError
+from ..evaluating.sources import places
+from ..parts import option
+from ..programs.artifact import digest, fingerprint
+from ..programs.judge import Judge
+from ..reports.rows import read_scored
+from ..running.alone import alone
+from ..running.console import Watch
+from ..scoring.scoring import item_of
+from ..signatures.values import Verdict
+from .history import Agreement, Found, Run, Traffic, append, epoch, plain, read
+
+#: Last runs that are taken together, too, to find what changes slowly or by little.
+WINDOW = 5
+#: Documents of a run's new rows that the history keeps.
+MOST_DOCUMENTS = 5000
+#: Tests of one look at the sentinel rows.
+MOST_TESTS = 6
+#: Reasons of failures that the history keeps of a run.
+MOST_REASONS = 20
+
+
+class WatchOptions(parts.Options):
+    """How sure an alarm is to be."""
+
+    baseline: int = option(3, "Runs that later ones are compared with; the first command makes them all.", ge=2, le=50)
+    alpha: float = option(0.05, "Chance of any false alarm within `looks` looks.", gt=0, lt=1)
+    looks: int = option(365, "Looks that the chance of a false alarm is for.", ge=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Sentinels:
+    """The rows that are scored again and again. human: human ratings of an aspect, NaN where there is none."""
+
+    rows: Sequence[Row]
+    aspect: str | None
+    human: Vector
+
+    @classmethod
+    def of(cls, origin: str, rows: Sequence[Row], aspect: str | None) -> Sentinels:
+        """Raises LabelsError for rows with equal ids, without any row, or without the aspect."""
+        if not rows:
+            raise LabelsError(f"{origin}: no row in it")
+        places(origin, rows)
+        known = list(dict.fromkeys(name for row in rows for name in row.scores))
+        if aspect is not None and aspect not in known:
+            raise LabelsError(f"{origin}: no row has a human rating {aspect!r}; there are {', '.join(known) or 'none'}")
+        chosen = aspect or (OVERALL if OVERALL in known else known[0] if len(known) == 1 else None)
+        return cls(rows, chosen, np.array([row.scores.get(chosen or "", np.nan) for row in rows]))
+
+    @property
+    def mark(self) -> str:
+        """Changes with any text of any row."""
+        return digest([[row.id, row.output, row.source, row.context, row.reference] for row in self.rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a run found. runs: all of the history, the newest one last; made: how many of them are of this command."""
+
+    runs: Sequence[Run]
+    made: int
+    options: WatchOptions
+    notes: Sequence[str] = field(default_factory=tuple)
+
+    @property
+    def run(self) -> Run:
+        return self.runs[-1]
+
+    def to_dict(self) -> dict[str, Any]:
+        run = self.run
+        here = epoch(self.runs, run.judge, run.rows)
+        return {
+            "alarm": bool(run.alarms), "alarms": run.alarms, "baseline": run.baseline, "judge": run.judge,
+            "model": run.model, "runs": len(self.runs), "runs_since_baseline": len([r for r in here if not r.baseline]),
+            "threshold": run.threshold, "alpha": self.options.alpha, "looks": self.options.looks,
+            "found": [one.model_dump() for one in run.found], "rows": len(run.ids),
+            "failed": sum(score is None for score in run.scores),
+            "agreement": run.agreement and run.agreement.model_dump(), "notes": list(self.notes),
+        }  # fmt: skip
+
+
+def look(
+    judge: Judge, sentinels: Sentinels, history: Path, options: WatchOptions, *, traffic: Traffic | None = None,
+    restart: bool = False, watch: Watch | None = None,
+) -> Look:  # fmt: skip
+    """Score the sentinels and compare them with the baseline; a history without enough of one gets it now.
+
+    The judge's model must answer afresh (`Connection(cache=False)`), or nothing can differ. Raises LabelsError for a
+    broken history, OptionError where another process watches into it, ModelError and OutageError of the model.
+    """
+    mark, rows = fingerprint(judge), sentinels.mark
+    if judge.lm.connection.cache:
+        raise OptionError("answers from the disk never change: watch a judge whose connection has cache=False")
+    with alone(history):
+        runs = read(history)
+        here = [] if restart else epoch(runs, mark, rows)
+        notes = _why_restart(runs[-1], mark, rows) if runs and not here and not restart else []
+        missing = options.baseline - len(here)
+        passes = max(1, missing)
+        for number in range(passes):
+            if watch is not None:
+                watch.stage("scoring the sentinel rows", len(sentinels.rows))
+            made = _score(judge, mark, sentinels, watch)
+            given = traffic if number == passes - 1 else None
+            first = missing > 0 and not here and number == 0
+            made = made.model_copy(update={"restart": first, "baseline": missing > 0, "traffic": given})
+            if missing <= 0:
+                made = compared(made, here, options)
+            append(history, made)
+            here, runs = [*here, made], [*runs, made]
+    fewest = _fewest_rows(options)
+    if len(sentinels.rows) < fewest:
+        few = f"{len(sentinels.rows)} sentinel rows are too few for an alarm, even if all of them change; give at least"
+        notes = [*notes, f"{few} {fewest}, or a larger --baseline"]
+    return Look(runs, passes, options, notes)
+
+
+def _fewest_rows(options: WatchOptions) -> int:
+    """Rows that have to change for an alarm where nothing is noise: each is the newest by chance once in all runs."""
+    most = options.alpha / options.looks / MOST_TESTS
+    return math.ceil(math.log(1 / most) / math.log(options.baseline + 1))
+
+
+def _why_restart(last: Run, mark: str, rows: str) -> list[str]:
+    what = f"another judge ({last.judge} before)" if last.judge != mark else "other sentinel rows"
+    return [f"{what}: a new baseline begins, and nothing is compared with what was before"]
+
+
+def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -> Run:
+    verdicts: list[Verdict] = []
+    for verdict in judge.score_many(map(item_of, sentinels.rows), progress=False):
+        verdicts.append(verdict)
+        if watch is not None:
+            watch.step()
+    failed = [(row.id, v.failure) for row, v in zip(sentinels.rows, verdicts, strict=True) if v.failure]
+    scores = np.array([verdict.score for verdict in verdicts])
+    return Run(
+        time=datetime.now(UTC).isoformat(timespec="seconds"), judge=mark, model=judge.lm.name[:400],
+        rows=sentinels.mark, ids=[row.id[:400] for row in sentinels.rows], scores=[plain(score) for score in scores],
+        words=[_words(verdict) for verdict in verdicts],
+        failures={identity[:400]: reason[:2000] for identity, reason in failed[:MOST_REASONS]},
+        agreement=_agreement(sentinels, scores),
+    )  # fmt: skip
+
+
+def _words(verdict: Verdict) -> int:
+    """Of all that the judge wrote on a row."""
+    said = [verdict.explanation, *(c.explanation for c in verdict.criteria.values())]
+    said += [error.explanation for error in verdict.errors]
+    return sum(len(text.split()) for text in said)
+
+
+def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
+    both = ~(np.isnan(scores) | np.isnan(sentinels.human))
+    if sentinels.aspect is None or not both.any():
+        return None
+    documents = [row.doc_id for row, there in zip(sentinels.rows, both, strict=True) if there]
+    measure = Measure(sentinels.human[both], documents=documents, coefficient="spearman")
+    found = bootstrap_q(scores[both], measure, rounds=1000)
+    ends = [plain(value) for value in (found.value, found.low, found.high)]
+    return Agreement(aspect=sentinels.aspect, value=ends[0], low=ends[1], high=ends[2], n=int(both.sum()))
+
+
+def summary(found: Look) -> str:
+    """The newest run in one line."""
+    run, options = found.run, found.options
+    failed = sum(score is None for score in run.scores)
+    told = f"{len(run.ids)} sentinel rows, {failed} without a score"
+    if run.agreement is not None and run.agreement.value is not None:
+        ends = [run.agreement.value, *(np.nan if x is None else x for x in (run.agreement.low, run.agreement.high))]
+        told += ", Spearman with people {:.2f} [{:.2f}, {:.2f}]".format(*ends)
+    if run.baseline:
+        return f"{told}. The baseline is there ({options.baseline} runs); from the next run on they are compared."
+    sure = f"at most {options.alpha:.3g} chance of a false alarm in {options.looks} runs"
+    if run.alarms:
+        return f"ALARM: {'; '.join(run.alarms)} ({sure}). {told}."
+    return f"Quiet: nothing differs from the baseline by more than chance ({sure}). {told}."
+
+
+# Comparing -----------------------------------------------------------------------------------------------------------
+
+
+def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
+    """The run with what the tests say of it. here: those before it, since the baseline began."""
+    base = [one for one in here if one.baseline]
+    recent = [*(one for one in here if not one.baseline), run][-WINDOW:]
+    tests = [*_sentinels(base, recent), *_new_rows(run, here)]
+    most = drift.threshold(tests, options.alpha, options.looks)
+    found = [
+        Found(name=t.name, p=plain(t.p), n=t.n, before=plain(t.before), now=plain(t.now), alarm=bool(t.p <= most))
+        for t in tests
+    ]
+    return run.model_copy(update={"found": found, "threshold": most})
+
+
+def _sentinels(base: Sequence[Run], recent: Sequence[Run]) -> Iterator[Finding]:
+    """Of the newest run; and of the last runs together, which tell a small shift that stays."""
+    runs = [*base, recent[-1]]
+    scores = np.stack([one.values() for one in runs])
+    yield from drift.same_rows("sentinels: scores", scores)
+    if len(recent) > 1:
+        together = np.stack([one.values() for one in (*base, *recent)])
+        yield drift.moved(f"sentinels: scores of {len(recent)} runs moved", together, len(recent))
+    yield drift.more_failures("sentinels: rows without a score", np.isnan(scores).astype(np.float64))
+    words = np.where(np.isnan(scores), np.nan, [one.words for one in runs])
+    if np.nan_to_num(words).any():  # of a judge that explains nothing there is no length
+        yield from drift.same_rows("sentinels: lengths of explanations", words)
+
+
+def _new_rows(run: Run, here: Sequence[Run]) -> Iterator[Finding]:
+    """Of this run's new rows, and of those of the last runs together, against the first ones."""
+    before = [one.traffic for one in here if one.traffic is not None]
+    if run.traffic is None or not before:
+        return
+    reference, together = before[0], [*before[1:], run.traffic][-WINDOW:]
+    for title, some in (("new rows", [run.traffic]), (f"new rows of {len(together)} runs", together)):
+        if title != "new rows" and len(some) < 2:
+            continue
+        for name in ("scores", "lengths"):
+            values = np.array([value for one in some for value in getattr(one, name)])
+            words = "lengths of outputs" if name == "lengths" else name
+            yield from drift.new_rows(f"{title}: {words}", np.array(getattr(reference, name)), values)
+        failed = sum(one.failed for one in some), sum(one.documents for one in some)
+        yield drift.more_failed(f"{title}: documents without a score", (reference.failed, reference.documents), failed)
+
+
+def read_traffic(path: Path, mark: str, columns: Mapping[str, str] | None = None) -> Traffic:
+    """Rows that the judge with this fingerprint scored. Raises LabelsError, or OptionError for another judge's."""
+    scored = read_scored(path, columns=columns)
+    others = {row.judge for row in scored.rows} - {mark, ""}
+    if others:
+        raise OptionError(
+            f"--scored {path}: its rows were scored by judge {min(others)[:80]}, this one is {mark}; their scores "
+            "cannot be compared"
+        )
+    by_document: dict[str, list[Any]] = {}
+    for row in scored.rows:
+        by_document.setdefault(row.row.doc_id, []).append(row)
+    documents = list(by_document.values())
+    if len(documents) > MOST_DOCUMENTS:
+        picked = np.random.default_rng(0).choice(len(documents), MOST_DOCUMENTS, replace=False)
+        documents = [documents[i] for i in sorted(picked)]
+    scores = [np.nanmean(known) for one in documents if len(known := [r.score for r in one if not np.isnan(r.score)])]
+    lengths = [float(np.mean([len(r.row.output.split()) for r in one])) for one in documents]
+    return Traffic(
+        origin=path.name[:400], rows=len(scored.rows), documents=len(documents),
+        failed=sum(any(np.isnan(r.score) for r in one) for one in documents),
+        scores=[round(float(score), 6) for score in scores], lengths=[round(length, 3) for length in lengths],
+    )  # fmt: skip
+
+
+__all__ = ["Look", "Sentinels", "WatchOptions", "compared", "look", "read_traffic", "summary"]

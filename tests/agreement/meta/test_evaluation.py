@@ -1,0 +1,658 @@
+"""Meta-evaluation: levels, intervals, tests, ceilings, and equality with nlpstats."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate, rows_of
+from judgesmith.agreement.resampling import Measure, bootstrap_q
+from judgesmith.agreement.significance import pairwise_accuracy
+from judgesmith.errors import LabelsError, OptionError
+from judgesmith.evaluating.gate import Gate
+from judgesmith.evaluating.tables import order_lines
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+
+def table(documents: int = 30, systems: int = 6, seed: int = 0, noise: float = 1.0) -> dict[str, Any]:
+    """A judge and people, rounded so that there are ties, with documents and systems that differ."""
+    rng = np.random.default_rng(seed)
+    doc, sys = (codes.ravel() for codes in np.indices((documents, systems)))
+    human = rng.normal(size=documents)[doc] + 0.5 * rng.normal(size=systems)[sys] + rng.normal(size=len(doc))
+    return {
+        "predicted": np.round(human + noise * rng.normal(size=len(doc)), 1),
+        "human": np.round(human),
+        "documents": doc,
+        "systems": [f"system {s}" for s in sys],
+    }
+
+
+def evaluate(data: dict[str, Any], **options: Any) -> Any:
+    judges = {"judge": data["predicted"]}
+    shared = {"documents": data["documents"], "systems": data["systems"], "rounds": 200}
+    return meta_evaluate(judges, data["human"], **(shared | options))
+
+
+# Values --------------------------------------------------------------------------------------------------------------
+
+
+def test_levels_by_hand() -> None:
+    # pooled: 6 rows. Documents a (1 2 3 / 1 3 2), b (3 2 1 / 1 2 3): rho .5 and -1, mean -.25.
+    # Systems: the judge's means are (1 + 3) / 2, (2 + 2) / 2, (3 + 1) / 2: all 2.
+    result = meta_evaluate(
+        {"j": [1, 2, 3, 3, 2, 1]},
+        [1, 3, 2, 1, 2, 3],
+        documents=list("aaabbb"),
+        systems=list("xyzxyz"),
+        rounds=0,
+    )
+    assert result.cell("j", "overall", "sample", "spearman")["value"] == pytest.approx(-0.25)
+    assert result.cell("j", "overall", "sample", "spearman")["n"] == 2
+    system = result.cell("j", "overall", "system", "spearman")
+    assert math.isnan(system["value"]) and system["reason"].endswith("constant across systems")
+    assert result.cell("j", "overall", "pooled", "pearson")["value"] == pytest.approx(-0.25)  # -1 / 4
+
+
+def test_failed_rows_are_left_out_and_counted() -> None:
+    data = table()
+    data["predicted"][:7] = np.nan
+    cell = evaluate(data).cell("judge", "overall", "pooled", "kendall")
+    assert (cell["n"], cell["failed"], cell["rows"]) == (173, 7, 180)
+
+
+def test_rows_without_a_human_score_are_left_out_and_said() -> None:
+    data = table()
+    data["human"][:5] = np.nan
+    result = evaluate(data)
+    assert result.cell("judge", "overall", "pooled", "kendall")["rows"] == 175
+    assert "overall: 5 of 180 rows have no human score and are left out" in result.notes
+
+
+def test_interval_is_that_of_the_bootstrap() -> None:
+    data = table()
+    for level, method in itertools.product(("pooled", "sample", "system"), ("fisher", "percentile", "bca")):
+        ours = evaluate(data, interval=method, seed=3).cell("judge", "overall", level, "spearman")
+        theirs = bootstrap_q(
+            data["predicted"],
+            Measure(
+                data["human"], documents=data["documents"], systems=data["systems"], level=level, coefficient="spearman"
+            ),
+            rounds=200,
+            seed=3,
+            method=method,
+        )
+        assert (ours["low"], ours["high"]) == (theirs.low, theirs.high)
+
+
+def test_average_over_aspects_is_the_plain_mean_and_surer_than_its_parts() -> None:
+    rng = np.random.default_rng(0)
+    human = {name: rng.normal(size=300) for name in "abcd"}
+    judge = {name: scores + rng.normal(size=300) for name, scores in human.items()}
+    result = meta_evaluate({"j": judge}, human, rounds=400)
+    parts = [result.cell("j", name, "pooled", "pearson") for name in "abcd"]
+    mean = result.cell("j", "average", "pooled", "pearson")
+    assert mean["value"] == pytest.approx(np.mean([p["value"] for p in parts]))
+    # four independent aspects: half the width
+    assert mean["high"] - mean["low"] == pytest.approx(np.mean([p["high"] - p["low"] for p in parts]) / 2, rel=0.25)
+
+
+def test_an_average_of_aspects_on_different_rows_has_no_interval() -> None:
+    rng = np.random.default_rng(0)
+    human = {"a": rng.normal(size=60), "b": rng.normal(size=60)}
+    human["b"][0] = np.nan
+    cell = meta_evaluate({"j": rng.normal(size=60)}, human, rounds=50).cell("j", "average", "pooled", "pearson")
+    assert math.isnan(cell["low"]) and "same resamples" in cell["reason"] and not math.isnan(cell["value"])
+
+
+def test_a_judge_may_have_scores_for_some_aspects_only() -> None:
+    rng = np.random.default_rng(0)
+    result = meta_evaluate({"j": {"a": rng.normal(size=60)}}, {"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    assert set(result.agreement["aspect"]) == {"a"}
+
+
+def test_q_is_the_sum_and_accuracy_counts_ties() -> None:
+    data = table()
+    result = evaluate(data, coefficients=("pearson", "spearman", "kendall", "q", "accuracy"))
+    parts = [result.cell("judge", "overall", "pooled", n)["value"] for n in ("pearson", "spearman", "kendall")]
+    assert result.cell("judge", "overall", "pooled", "q")["value"] == pytest.approx(sum(parts))
+    for level in ("pooled", "sample"):
+        cell = result.cell("judge", "overall", level, "accuracy")
+        assert 0 < cell["low"] < cell["value"] < cell["high"] < 1
+
+
+# Uncertainty ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
+def test_drawing_systems_and_both_is_less_sure_than_documents(level: str) -> None:
+    data = table(documents=60, systems=8)
+    width = {}
+    for over in ("documents", "systems", "both"):
+        cell = evaluate(data, over=over).cell("judge", "overall", level, "pearson")
+        assert cell["low"] < cell["value"] < cell["high"]
+        width[over] = cell["high"] - cell["low"]
+    assert width["both"] > width["documents"]
+    if level == "system":
+        assert width["systems"] > width["documents"]
+
+
+def test_resampled_systems_equal_the_rows_written_out() -> None:
+    """Every resample of systems, done slowly: rows of the drawn systems repeated, then the plain coefficient."""
+    from judgesmith.agreement.correlation import correlate
+    from judgesmith.agreement.meta.inputs import How, Units
+    from judgesmith.agreement.meta.intervals import drawn_systems
+
+    data = table(documents=7, systems=5)
+    doc = data["documents"]
+    sys = np.unique(data["systems"], return_inverse=True)[1]
+    how = How(rounds=40, confidence=0.95, seed=1, interval="percentile", over="systems")
+    picked = np.random.default_rng(1).integers(5, size=(40, 5))
+    for level in ("pooled", "sample", "system"):
+        drawn = drawn_systems((data["predicted"], data["human"], doc, sys), Units(doc, sys), level, "kendall", how)
+        for value, systems in zip(drawn, picked, strict=True):
+            rows = np.concatenate([np.flatnonzero(sys == s) for s in systems])
+            names = np.concatenate([np.full((sys == s).sum(), k) for k, s in enumerate(systems)])
+            slow = correlate(
+                data["predicted"][rows], data["human"][rows], coefficient="kendall", level=level,
+                documents=doc[rows], systems=names,
+            )  # fmt: skip
+            assert value == pytest.approx(slow.value, nan_ok=True)
+
+
+def test_many_rows_take_batches_and_hold_the_truth() -> None:
+    held = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        human = rng.normal(size=MANY + 1)
+        predicted = 0.6 * human + 0.8 * rng.normal(size=len(human))  # rho = .6
+        result = meta_evaluate({"j": predicted}, human, coefficients=("pearson",), rounds=10, seed=seed)
+        cell = result.cell("j", "overall", "pooled", "pearson")
+        assert cell["interval"] == "batches"
+        held += cell["low"] <= 0.6 <= cell["high"]
+    assert held >= 52  # of 60; binomial with p = .95 falls below in 1 of 200 cases, and the seeds are fixed
+
+
+def test_better_judges_are_told_from_worse_and_equal_ones_are_not() -> None:
+    rng = np.random.default_rng(5)
+    human = rng.normal(size=200)
+    judges = {"good": human + rng.normal(size=200), "bad": human + 4 * rng.normal(size=200)}
+    judges["like good"] = judges["good"] * 2 + 1
+    table_of = meta_evaluate(judges, human, rounds=400).comparisons.set_index(["a", "b"])
+    clear, none = table_of.loc[("good", "bad")], table_of.loc[("good", "like good")]
+    for test in ("permutation", "bootstrap", "williams"):
+        assert clear[f"p_{test}_holm"] < 0.05 and none[f"p_{test}_holm"] == 1
+        assert clear[f"p_{test}_holm"] >= clear[f"p_{test}"]
+
+
+def test_many_judges_are_tested_against_the_first() -> None:
+    rng = np.random.default_rng(5)
+    human = rng.normal(size=40)
+    result = meta_evaluate({f"j{i}": human + rng.normal(size=40) for i in range(10)}, human, rounds=20)
+    assert set(result.comparisons["a"]) == {"j0"} and len(result.comparisons) == 9
+    assert any("tested against the first" in note for note in result.notes)
+
+
+def test_people_s_own_agreement_is_the_ceiling() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=400)
+    ratings = truth[:, None] + 0.5 * rng.normal(size=(400, 3))
+    result = meta_evaluate({"j": truth}, ratings.mean(axis=1), ratings={"overall": ratings}, rounds=0)
+    row = result.ceiling.set_index("coefficient").loc["pearson"]
+    # var 1 + .25 for one rater, 1 + .125 for the mean of two others, covariance 1: r = 1 / sqrt(1.25 * 1.125)
+    assert row["value"] == pytest.approx(1 / math.sqrt(1.25 * 1.125), abs=0.03)
+    assert row["alpha"] == pytest.approx(1 / 1.25, abs=0.04) and row["raters"] == 3
+
+
+def rated(documents: int = 40, systems: int = 5, raters: int = 3, seed: int = 0) -> dict[str, Any]:
+    data = table(documents, systems, seed)
+    rng = np.random.default_rng(seed + 1)
+    data["ratings"] = data["human"][:, None] + rng.normal(size=(len(data["human"]), raters))
+    return data
+
+
+@pytest.mark.parametrize("over", ["documents", "systems", "both"])
+@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
+def test_ceilings_have_intervals(level: str, over: str) -> None:
+    data = rated(systems=8)
+    result = evaluate(data, ratings={"overall": data["ratings"]}, over=over, coefficients=("pearson", "kendall", "q"))
+    rows = result.ceiling[result.ceiling["level"] == level]
+    assert (rows["low"] < rows["value"]).all() and (rows["value"] < rows["high"]).all() and len(rows) == 3
+    assert rows["reason"].isna().all()
+
+
+def test_the_ceiling_of_two_like_raters_is_a_judge_s_interval() -> None:
+    # Two raters: each is measured against the other, so both have the agreement of a judge who is the second rater.
+    data = rated(raters=2)
+    one, other = data["ratings"].T
+    shared = {"documents": data["documents"], "coefficients": ("kendall",), "rounds": 200}
+    ceiling = meta_evaluate({"j": other}, one, ratings={"overall": data["ratings"]}, **shared)
+    row, cell = ceiling.ceiling.iloc[0], ceiling.cell("j", "overall", "pooled", "kendall")
+    for name in ("value", "low", "high"):
+        assert row[name] == pytest.approx(cell[name])
+
+
+def test_ceilings_where_raters_saw_few_rows() -> None:
+    data = rated()
+    ratings = data["ratings"].copy()
+    ratings[5:] = np.nan  # one document of five rows
+    result = evaluate(data, ratings={"overall": ratings}, levels=["pooled"])
+    row = result.ceiling.iloc[0]
+    assert not math.isnan(row["value"]) and math.isnan(row["low"]) and "one document" in row["reason"]
+
+
+def test_many_rows_give_ceilings_by_batches() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=MANY + 1)
+    ratings = truth[:, None] + rng.normal(size=(len(truth), 2))
+    row = meta_evaluate(
+        {"j": truth}, ratings.mean(axis=1), ratings={"overall": ratings}, coefficients=("pearson",), rounds=10
+    ).ceiling.iloc[0]
+    assert row["low"] < row["value"] < row["high"] < row["low"] + 0.05  # r = .5
+
+
+# Accuracy ------------------------------------------------------------------------------------------------------------
+
+
+def brute_accuracy(x: Any, y: Any, groups: Any, epsilon: float) -> float:
+    """acc_eq as papers define it: mean over groups of the share of pairs ordered or tied alike."""
+    shares = []
+    for group in dict.fromkeys(groups):
+        pairs = itertools.combinations([i for i, g in enumerate(groups) if g == group], 2)
+        right = [y[i] == y[j] if abs(x[i] - x[j]) <= epsilon else (x[i] - x[j]) * (y[i] - y[j]) > 0 for i, j in pairs]
+        if right:
+            shares.append(np.mean(right))
+    return float(np.mean(shares))
+
+
+def test_cross_fitted_accuracy_by_brute_force() -> None:
+    data = table(documents=8, systems=4)
+    x, y, doc = data["predicted"], data["human"], data["documents"]
+    result = evaluate(data, coefficients=("accuracy",), rounds=0, seed=3)
+    half = np.random.default_rng(3).permutation(8) % 2
+    sides = []
+    for side in (0, 1):
+        other, mine = half[doc] != side, half[doc] == side
+        tried = sorted({0.0, *(round(abs(a - b), 10) for a in x for b in x)})
+        scores = [brute_accuracy(x[other], y[other], doc[other], e + 1e-9) for e in tried]
+        epsilon = tried[int(np.flatnonzero(np.array(scores) >= max(scores) - 1e-12)[0])] + 1e-9
+        sides.append(brute_accuracy(x[mine], y[mine], doc[mine], epsilon))
+    found = result.cell("judge", "overall", "sample", "accuracy_cross")
+    assert found["value"] == pytest.approx(np.mean(sides))  # four documents on either side, none without pairs
+    assert result.cell("judge", "overall", "sample", "accuracy")["value"] == pytest.approx(
+        max(brute_accuracy(x, y, doc, e + 1e-9) for e in tried)
+    )
+
+
+def test_accuracy_of_a_judge_that_guesses_is_flattered_unless_cross_fitted() -> None:
+    # Guesses on few documents: the best epsilon gains some luck, another half's does not.
+    plain, cross = [], []
+    for seed in range(30):
+        data = table(documents=6, systems=4, seed=seed, noise=50.0)
+        result = evaluate(data, coefficients=("accuracy",), rounds=0, seed=seed)
+        for name, values in (("accuracy", plain), ("accuracy_cross", cross)):
+            values.append(result.cell("judge", "overall", "sample", name)["value"])
+    assert np.mean(plain) > np.mean(cross) + 0.02
+
+
+def test_pairwise_accuracy_of_systems_by_hand() -> None:
+    # Means of the judge 1 2 4 3, of people 1 2 3 4: one of six pairs the other way round.
+    result = meta_evaluate(
+        {"j": [0, 2, 1, 3, 4, 4, 3, 3]},
+        [1, 1, 2, 2, 3, 3, 4, 4],
+        systems=list("aabbccdd"),
+        coefficients=("accuracy",),
+        rounds=50,
+    )
+    cell = result.cell("j", "overall", "system", "accuracy")
+    assert cell["value"] == pytest.approx(5 / 6) and cell["n"] == 4
+    assert not ((result.agreement["level"] == "system") & (result.agreement["coefficient"] == "accuracy_cross")).any()
+
+
+@pytest.mark.parametrize("over", ["documents", "systems", "both"])
+@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
+def test_accuracy_has_intervals_over_everything(level: str, over: str) -> None:
+    result = evaluate(table(40, 8), coefficients=("accuracy",), over=over)
+    for name in ("accuracy", "accuracy_cross")[: 1 if level == "system" else 2]:
+        cell = result.cell("judge", "overall", level, name)
+        assert 0 < cell["low"] < cell["high"] <= 1 and cell["reason"] is None
+        assert cell["low"] <= cell["value"] + 1e-9 and cell["value"] <= cell["high"] + 1e-9
+
+
+@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
+def test_resampled_accuracy_equals_the_rows_written_out(level: str) -> None:
+    """Documents and systems drawn, done slowly: all pairs of drawn rows, but not of a row with its own copies."""
+    from judgesmith.agreement.meta.accuracy import accuracy
+    from judgesmith.agreement.meta.inputs import Aspect, How
+    from judgesmith.agreement.meta.intervals import draw
+
+    data = table(documents=6, systems=4)
+    x, y, doc = data["predicted"], data["human"], data["documents"]
+    sys = np.unique(data["systems"], return_inverse=True)[1]
+    aspect = Aspect("overall", y, {"j": x}, np.ones(len(y), dtype=bool), doc, sys)
+    how = How(rounds=15, confidence=0.95, seed=1, interval="percentile", over="both")
+    cell = accuracy(aspect, "j", level, how)  # type: ignore[arg-type]
+    epsilon = pairwise_accuracy(x, y, documents=doc if level == "sample" else None).epsilon
+    times, picked = draw(aspect.only(aspect.rows), how)
+    assert picked is not None and cell.drawn is not None
+    for value, t, chosen in zip(cell.drawn, times, picked, strict=True):
+        often = np.bincount(chosen, minlength=4)
+        if level == "system":
+            means = [[(t[doc] * v)[sys == s].sum() / t[doc][sys == s].sum() for s in range(4)] for v in (x, y)]
+            units, w, groups, eps = (np.array(means[0]), np.array(means[1])), often, np.zeros(4), 1e-9
+        else:
+            w = (t[doc] if level == "pooled" else np.ones(len(x))) * often[sys]
+            units, groups, eps = (x, y), doc if level == "sample" else np.zeros(len(x)), epsilon
+        shares, weights = [], []
+        for group in np.unique(groups):
+            rows = np.flatnonzero(groups == group)
+            right = total = 0.0
+            for i, j in itertools.combinations(rows, 2):
+                dx, dy = units[0][i] - units[0][j], units[1][i] - units[1][j]
+                dy = 0.0 if abs(dy) < 1e-9 else dy
+                total += w[i] * w[j]
+                right += w[i] * w[j] * (dy == 0 if abs(dx) <= eps else dx * dy > 0)
+            if total:
+                shares.append(right / total)
+                weights.append(t[int(group)] if level == "sample" else 1)
+        slow = np.average(shares, weights=weights) if sum(weights) else math.nan
+        assert value == pytest.approx(slow, nan_ok=True)
+
+
+def test_very_many_documents_need_no_resamples_for_accuracy() -> None:
+    rng = np.random.default_rng(0)
+    human = rng.normal(size=2 * (MANY + 1))
+    doc = np.repeat(np.arange(MANY + 1), 2)
+    result = meta_evaluate(
+        {"j": human + rng.normal(size=len(human))}, human, documents=doc, levels=["sample"],
+        coefficients=("accuracy",), rounds=10,
+    )  # fmt: skip
+    cell = result.cell("j", "overall", "sample", "accuracy")
+    # correlation of the differences 1 / sqrt 2: 1/2 + arcsin(.7071) / pi = .75; sd of a share .433 / sqrt(20001)
+    assert cell["value"] == pytest.approx(0.75, abs=0.01) and cell["interval"] == "normal"
+    assert cell["high"] - cell["low"] == pytest.approx(2 * 1.96 * 0.433 / math.sqrt(20001), rel=0.05)
+
+
+# Other agreement -----------------------------------------------------------------------------------------------------
+
+
+def test_a_metric_off_the_scale_has_no_error_on_it() -> None:
+    data = table()
+    human = np.clip(data["human"] + 3, 1, 5)
+    judges = {"on": np.clip(data["predicted"] + 3, 1, 5), "off": data["predicted"] * 100}
+    frame = meta_evaluate(judges, human, scale=(1, 5), threshold=3, rounds=50)
+    errors = frame.scale.set_index("judge")
+    assert errors.loc["on", "mae"] > 0 and math.isnan(errors.loc["off", "mae"])
+    assert "not on the human ratings' scale 1..5" in errors.loc["off", "reason"]
+    assert math.isnan(frame.decisions.set_index("judge").loc["off", "kappa"])
+
+
+def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
+    data = table()
+    human = np.clip(data["human"] + 3, 1, 5)
+    judges = {"judge": np.clip(data["predicted"] + 3, 1, 5), "metric": np.clip(data["predicted"] / 9 + 3, 1, 5)}
+    shared: dict[str, Any] = {"scale": (1, 5), "threshold": 3, "rounds": 20}
+    known = meta_evaluate(judges, human, on_scale=["judge"], **shared)
+    errors = known.scale.set_index("judge")
+    assert (
+        errors.loc["judge", "mae"] > 0
+        and errors.loc["metric", "reason"] == "not known to score on the human ratings' scale"
+    )
+    assert set(known.calibration["judge"]) == {"judge"}
+    assert math.isnan(known.decisions.set_index("judge").loc["metric", "kappa"])
+    assert not any("the human ratings' scale" in note for note in known.notes)
+    assumed = meta_evaluate(judges, human, **shared)
+    assert assumed.scale["reason"].isna().all()
+    assert any("since their scores lie inside it: judge, metric" in note for note in assumed.notes)
+    with pytest.raises(OptionError, match="'other', which is not a judge"):
+        meta_evaluate(judges, human, on_scale=["other"], **shared)
+
+
+def test_order_effects_of_every_judge_and_aspect() -> None:
+    rng = np.random.default_rng(0)
+    doc = np.repeat(np.arange(80), 2)
+    slot = np.concatenate([rng.permutation(["A", "B"]) for _ in range(80)])
+    human = {"a": rng.normal(size=160), "b": rng.normal(size=160)}
+    human["b"][:2] = np.nan
+    judges = {"first": {k: v + 2 * (slot == "A") for k, v in human.items()}, "fair": human}
+    judges["first"] = {k: np.nan_to_num(v) for k, v in judges["first"].items()}
+    judges["fair"] = {k: np.nan_to_num(v) + rng.normal(size=160) for k, v in human.items()}
+    result = meta_evaluate(judges, human, documents=doc, positions=slot, rounds=200)
+    order = result.order.set_index(["judge", "aspect", "measure", "position"])
+    assert order.loc[("first", "a", "difference", "A"), "low"] > 0.3
+    assert order.loc[("first", "a", "difference", "A"), "p"] < 0.02 < order.loc[("fair", "a", "difference", "A"), "p"]
+    assert order.loc[("first", "b", "preference", "A"), "n"] == 79  # a document without the human rating is left out
+    assert order.loc[("first", "b", "preference", "A"), "p_people"] < 0.001
+    json.dumps(result.to_dict()["order"], allow_nan=False)
+    both = order_lines([row for row in rows_of(result.order) if (row["judge"], row["aspect"]) == ("first", "a")])
+    assert both[0].startswith("judge less people by position, in standardised ranks: A 0.") and ", B -0." in both[0]
+    assert both[1].startswith("the output at A wins 0.") and "of 80 decided pairs" in both[1]
+    with pytest.raises(OptionError, match="positions has 2 entries for 160 rows"):
+        meta_evaluate(judges, human, documents=doc, positions=["A", "B"], rounds=5)
+
+
+def test_tests_between_judges_draw_what_the_intervals_draw() -> None:
+    # Two judges as good as each other on these outputs, each with favourites among eight systems.
+    rng = np.random.default_rng(3)
+    doc, sys = (codes.ravel() for codes in np.indices((200, 8)))
+    human = rng.normal(size=len(doc))
+    liking = rng.normal(size=(2, 8))
+    judges = {name: human + liking[i][sys] + 0.1 * rng.normal(size=len(doc)) for i, name in enumerate("ab")}
+    shared: dict[str, Any] = {"documents": doc, "systems": sys, "levels": ["sample"], "rounds": 200, "sizes": ()}
+    these, others = (meta_evaluate(judges, human, over=over, **shared) for over in ("documents", "systems"))
+    one, other = these.comparisons.iloc[0], others.comparisons.iloc[0]
+    assert one["difference"] == pytest.approx(other["difference"])
+    assert other["high"] - other["low"] > 3 * (one["high"] - one["low"])
+    assert one["p_bootstrap"] < 0.02 < other["p_bootstrap"] and one["p_permutation"] < 0.02 < other["p_permutation"]
+    assert any("favourites among 16" in n for n in these.notes) and any("whole systems" in n for n in others.notes)
+
+
+def test_rows_that_share_documents_have_no_williams_test() -> None:
+    data = table()
+    judges = {"a": data["predicted"], "b": data["human"] + np.random.default_rng(1).normal(size=180)}
+    result = meta_evaluate(judges, data["human"], documents=data["documents"], systems=data["systems"], rounds=50)
+    p = result.comparisons.set_index("level")["p_williams"]
+    assert math.isnan(p["pooled"]) and math.isnan(p["sample"]) and 0 < p["system"] <= 1
+    assert any("no pooled Williams" in note for note in result.notes)
+
+
+def test_too_few_rounds_for_many_judges_are_said() -> None:
+    rng = np.random.default_rng(5)
+    human = rng.normal(size=40)
+    judges = {f"j{i}": human + rng.normal(size=40) for i in range(4)}
+    few, many = (meta_evaluate(judges, human, rounds=rounds, sizes=()).notes for rounds in (99, 2000))
+    assert any("6 pairs of judges, 40 documents and 99 rounds" in note for note in few)
+    assert not any("pairs of judges" in note for note in many)
+
+
+def test_json_is_plain_and_has_no_nan() -> None:
+    data = table()
+    data["predicted"][:] = 3.0
+    plain = evaluate(data, lengths=np.ones(180), threshold=0, scale=(-9, 9)).to_dict()
+    cell = json.loads(json.dumps(plain, allow_nan=False))["judges"]["judge"]["overall"]["pooled"]["spearman"]
+    assert cell["value"] is None and cell["reason"] == "the predictions are constant"
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    data = table()
+    one, two, other = (evaluate(data, seed=s).to_dict() for s in (1, 1, 2))
+    assert one == two and one["judges"] != other["judges"]
+
+
+# Bad input -----------------------------------------------------------------------------------------------------------
+
+GOOD = [1.0, 2.0, 3.0, 4.0, 5.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("predicted", "human", "says"),
+    [
+        (GOOD, [3.0] * 6, "all 6 values are 3"),
+        (GOOD, [math.nan] * 6, "all 6 values are missing"),
+        (GOOD, [*GOOD[:5], math.inf], "row 6 is inf"),
+        ([*GOOD[:5], -math.inf], GOOD, "row 6 is -inf"),
+        (GOOD[:3], GOOD[:3], "3 rows have one; at least 4 are needed"),
+        (GOOD[:5], GOOD, "5 scores for 6 rows"),
+        (["a"] * 6, GOOD, "expected one number per row"),
+        ([GOOD] * 2, GOOD, "shape"),
+    ],
+)
+def test_scores_that_cannot_be_correlated(predicted: Any, human: Any, says: str) -> None:
+    with pytest.raises(LabelsError, match=says):
+        meta_evaluate({"j": predicted}, human)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"levels": ["sample"], "documents": None}, "no document ids"),
+        ({"levels": ["sample"], "documents": range(180)}, "every document has one row"),
+        ({"levels": ["system"], "systems": None}, "0 systems; at least 3"),
+        ({"levels": ["segment"]}, "levels.0: .*'pooled', 'sample' or 'system'; got 'segment'"),
+        ({"coefficients": ["rho"]}, "coefficients.0: .*'spearman'.*; got 'rho'"),
+        ({"over": "both", "interval": "bca"}, "BCa"),
+        ({"over": "rows"}, "over: .*'documents', 'systems' or 'both'; got 'rows'"),
+        ({"rounds": -1}, "rounds: .*; got -1"),
+        ({"confidence": 1.0}, "confidence: .*less than 1; got 1.0"),
+        ({"compare_by": "accuracy"}, "compare_by: .*; got 'accuracy'"),
+        ({"round": 10}, "no option 'round' .did you mean 'rounds'"),
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        evaluate(table(), **options)
+
+
+def test_one_document_has_values_and_says_that_it_has_no_interval() -> None:
+    data = table(documents=1, systems=20)
+    result = evaluate(data)
+    cell = result.cell("judge", "overall", "pooled", "spearman")
+    assert not math.isnan(cell["value"]) and math.isnan(cell["low"])
+    assert cell["reason"].startswith("one document cannot be resampled")
+    assert any("one document only" in note for note in result.notes)
+
+
+def test_a_judge_that_failed_everywhere_has_no_agreement() -> None:
+    data = table()
+    data["predicted"][:] = np.nan
+    cell = evaluate(data).cell("judge", "overall", "pooled", "spearman")
+    assert math.isnan(cell["value"]) and cell["reason"] == "no row has a prediction" and cell["failed"] == 180
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.one_of(st.none(), st.integers(1, 4)), st.integers(1, 4), st.integers(0, 4), st.integers(0, 4)),
+        min_size=4,
+        max_size=30,
+    )
+)
+def test_any_small_table_gives_numbers_or_reasons_and_no_warning(rows: list[tuple[Any, int, int, int]]) -> None:
+    predicted, human, doc, sys = (list(column) for column in zip(*rows, strict=True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            result = meta_evaluate(
+                {"j": predicted}, human, documents=doc, systems=sys, rounds=20, lengths=human, scale=(1, 4),
+                threshold=2, coefficients=("pearson", "kendall", "q", "accuracy"),
+            )  # fmt: skip
+        except LabelsError as error:
+            assert "nothing to agree with" in str(error) and len(set(human)) == 1
+            return
+    for row in result.to_dict()["judges"]["j"]["overall"].values():
+        for cell in row.values():
+            assert (
+                cell["reason"] is not None
+                or cell["low"] - 1e-9 <= cell["value"] <= cell["high"] + 1e-9
+                or (cell["interval"] == "percentile")
+            )
+
+
+# The gate ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_gate_judges_the_lower_end() -> None:
+    result = evaluate(table(noise=0.5))
+    cell = result.cell("judge", "overall", "pooled", "spearman")
+    below, above = cell["low"] - 0.001, cell["low"] + 0.001
+    assert above < cell["value"]  # the value itself would pass both
+    assert Gate.parse(f"spearman>={below}").judge(result, 0.95) == []
+    (reason,) = Gate.parse(f"spearman>={above}").judge(result, 0.95)
+    assert f"{cell['value']:.3f}" in reason and "lower end" in reason
+
+
+def test_the_gate_fails_on_low_coverage() -> None:
+    data = table(noise=0.1)
+    data["predicted"][:20] = np.nan
+    result = evaluate(data)
+    assert Gate.parse("sample.kendall>0").judge(result, 0.85) == []
+    (reason,) = Gate.parse("sample.kendall>0").judge(result, 0.95)
+    assert "160 of 180 rows, coverage 88.9% is below 95.0%" in reason
+
+
+def test_the_gate_looks_at_the_first_judge_and_all_aspects() -> None:
+    rng = np.random.default_rng(0)
+    human = {"a": rng.normal(size=80), "b": rng.normal(size=80)}
+    judges = {"good at a": human["a"] + 0.1 * rng.normal(size=80), "bad": rng.normal(size=80)}
+    (reason,) = Gate.parse("pearson>=0.5").judge(meta_evaluate(judges, human, rounds=100), 0.95)
+    assert reason.startswith("good at a, b:")
+
+
+def test_without_an_interval_the_gate_fails() -> None:
+    (reason,) = Gate.parse("spearman>=0.1").judge(evaluate(table(noise=0.1), rounds=0), 0.95)
+    assert "has no interval" in reason
+    assert Gate.parse("kendall_c>=0").judge(evaluate(table()), 0.95) == ["kendall_c was not computed for judge"]
+
+
+@pytest.mark.parametrize("text", ["spearman", "spearman>=", "rho>=0.4", "a.b.spearman>=0.1", "spearman>=nan", ">=1"])
+def test_a_gate_that_cannot_be_read(text: str) -> None:
+    with pytest.raises(OptionError, match="not of the form"):
+        Gate.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("dialog.q>=1", "level 'dialog'"), ("q>=3.1", "-3..3"), ("pearson>2", "-1..1")]
+)
+def test_a_gate_that_makes_no_sense(text: str, says: str) -> None:
+    with pytest.raises(OptionError, match=says):
+        Gate.parse(text)
+
+
+# nlpstats ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("name", ["pearson", "spearman", "kendall"])
+def test_equals_nlpstats_on_ties_and_missing_values(seed: int, name: str) -> None:
+    nlpstats = pytest.importorskip("nlpstats.correlations.correlations")
+    rng = np.random.default_rng(seed)
+    systems, documents = int(rng.integers(3, 12)), int(rng.integers(3, 20))
+    human = rng.integers(1, 6, size=(systems, documents)).astype(float)
+    predicted = np.round(human + 1.5 * rng.normal(size=human.shape))
+    gone = rng.random(human.shape) < 0.2
+    gone[:, 0] = gone[0] = False  # nlpstats wants no row and no column without a value
+    human[gone] = predicted[gone] = np.nan
+    sys, doc = (codes.ravel() for codes in np.indices(human.shape))
+    ours = meta_evaluate(
+        {"j": predicted.ravel()}, human.ravel(), documents=doc, systems=sys, coefficients=(name,), rounds=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scipy's, of constant documents
+        for level, theirs in (("pooled", "global"), ("sample", "input"), ("system", "system")):
+            expected = nlpstats.correlate(predicted, human, theirs, name)
+            assert ours.cell("j", "overall", level, name)["value"] == pytest.approx(expected, abs=1e-9, nan_ok=True)
+
+
+def test_an_interval_of_no_width_is_not_sold_as_certainty() -> None:
+    data = table()
+    data["predicted"] = data["human"]
+    cell = evaluate(data).cell("judge", "overall", "pooled", "spearman")
+    assert cell["low"] == pytest.approx(1, abs=1e-8) and "does not mean certainty" in cell["reason"]

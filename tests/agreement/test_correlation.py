@@ -1,0 +1,417 @@
+"""Coefficients, levels and the objective: arithmetic by hand, agreement with scipy, invariances, failed rows."""
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from judgesmith.agreement.correlation import (
+    PARTS,
+    CorrelationSum,
+    Objective,
+    correlate,
+    impute,
+    kendall,
+    kendall_c,
+    pearson,
+    signature,
+    spearman,
+)
+from judgesmith.errors import OptionError
+
+pytestmark = pytest.mark.filterwarnings("error")  # no numpy or scipy warning may leak
+
+ALL = (pearson, spearman, kendall, kendall_c)
+
+
+def scipy_value(name: str, x: np.ndarray, y: np.ndarray) -> float:
+    if name == "pearson":
+        return float(stats.pearsonr(x, y).statistic)
+    if name == "spearman":
+        return float(stats.spearmanr(x, y).statistic)
+    return float(stats.kendalltau(x, y, variant="c" if name == "kendall_c" else "b").statistic)
+
+
+@st.composite
+def tied_data(draw: st.DrawFn, low: int = 2, high: int = 40) -> tuple[np.ndarray, np.ndarray]:
+    n = draw(st.integers(low, high))
+    steps = draw(st.integers(1, 8))
+    column = st.lists(st.integers(0, steps), min_size=n, max_size=n)
+    return np.array(draw(column), dtype=float), np.array(draw(column), dtype=float) / 3
+
+
+# By hand -------------------------------------------------------------------------------------------------------------
+
+
+def test_pearson_by_hand():
+    # deviations (-1, 0, 1) and (-2, 1, 1): products 2 + 0 + 1 = 3; squares 2 and 6 -> 3 / sqrt(12)
+    assert pearson([1, 2, 3], [0, 3, 3]) == pytest.approx(3 / math.sqrt(12))
+
+
+def test_spearman_by_hand():
+    # ranks 1 2 3 4 5 against 2 1 4 3 5: d^2 = 1+1+1+1+0 = 4 -> 1 - 6*4 / (5*24)
+    assert spearman([1, 2, 3, 4, 5], [20, 10, 40, 30, 50]) == pytest.approx(1 - 24 / 120)
+
+
+def test_spearman_of_ties_by_hand():
+    # midranks 1.5 1.5 3 4 against 1 2 3 4, mean 2.5: products 1.5 + .5 + .25 + 2.25 = 4.5; squares 4.5 and 5
+    assert spearman([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(4.5 / math.sqrt(4.5 * 5))
+
+
+def test_kendall_by_hand():
+    # 5 rows, 10 pairs; (1,2) and (3,4) are swapped: 8 concordant, 2 discordant -> (8-2)/10
+    assert kendall([1, 2, 3, 4, 5], [2, 1, 4, 3, 5]) == pytest.approx(0.6)
+
+
+def test_kendall_of_ties_by_hand():
+    # 6 pairs: 1 tied in x only, the other 5 concordant -> 5 / sqrt(5 * 6)
+    assert kendall([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(5 / math.sqrt(30))
+
+
+def test_kendall_c_by_hand():
+    # 5 concordant, n = 4, min(3, 4) = 3 distinct -> 2*5 / (16 * 2/3) = 10 / 10.667
+    assert kendall_c([1, 1, 2, 3], [1, 2, 3, 4]) == pytest.approx(15 / 16)
+
+
+def test_two_rows():
+    assert [f([1, 2], [5, 9]) for f in ALL] == [1, 1, 1, 1]
+    assert [f([1, 2], [9, 5]) for f in ALL] == [-1, -1, -1, -1]
+
+
+# Against scipy -------------------------------------------------------------------------------------------------------
+
+
+@given(tied_data())
+def test_agrees_with_scipy_on_ties(data):
+    x, y = data
+    for f in ALL:
+        value = f(x, y)
+        if np.ptp(x) == 0 or np.ptp(y) == 0:
+            assert math.isnan(value)
+        else:
+            assert value == pytest.approx(scipy_value(f.__name__, x, y), abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [64, 65, 300])
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
+def test_agrees_with_scipy_on_both_sides_of_the_switch(f, n):
+    rng = np.random.default_rng(n)
+    x = rng.integers(1, 6, n).astype(float)
+    y = np.round(x + rng.normal(size=n), 1)
+    assert f(x, y) == pytest.approx(scipy_value(f.__name__, x, y), abs=1e-12)
+
+
+def test_a_million_rows():  # comparing all pairs would take hours
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1_000_000)
+    y = np.round(x + rng.normal(size=1_000_000))
+    values = [f(x, y) for f in ALL]
+    # var(y) = 2 and rounding adds 1/12 -> r = 1 / sqrt(2 + 1/12)
+    assert values[0] == pytest.approx(1 / math.sqrt(2 + 1 / 12), abs=0.005)
+    assert 0.5 < values[2] < values[1] < values[0]
+
+
+# Invariances ---------------------------------------------------------------------------------------------------------
+
+
+@given(tied_data(), st.floats(0.1, 50), st.floats(-100, 100), st.randoms(use_true_random=False))
+def test_invariances(data, scale, shift, random):
+    x, y = data
+    order = list(range(len(x)))
+    random.shuffle(order)
+    for f in ALL:
+        value = f(x, y)
+        same = pytest.approx(value, abs=1e-9, nan_ok=True)
+        assert f(y, x) == same
+        assert f(scale * x + shift, y) == same
+        assert f(-x, y) == pytest.approx(-value, abs=1e-9, nan_ok=True)
+        assert f(x[order], y[order]) == same
+        if f is not pearson:
+            assert f(np.exp(x), y**3) == same  # monotone maps keep ranks
+        assert math.isnan(value) or -1 <= value <= 1
+
+
+def test_pearson_is_no_rank_coefficient():
+    assert pearson(np.exp([1, 2, 3, 4]), [1, 2, 3, 4]) < 0.95 < spearman(np.exp([1, 2, 3, 4]), [1, 2, 3, 4])
+
+
+@given(st.lists(st.floats(-1e100, 1e100), min_size=2, max_size=20), st.sampled_from(ALL))
+def test_any_floats_give_a_value_in_range_or_nan(values, f):
+    value = f(values, list(range(len(values))))
+    assert math.isnan(value) == (np.ptp(values) <= 1e-13 * np.abs(values).max())
+    assert math.isnan(value) or -1 <= value <= 1
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-150, 1, 1e99])
+def test_scale_does_not_matter(scale):
+    assert pearson(np.array([1, 2, 4]) * scale, [1, 2, 4]) == pytest.approx(1)
+
+
+# Undefined, missing, refused -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
+def test_undefined_is_nan(f):
+    for x, y in [([], []), ([1], [2]), ([1, 1, 1], [1, 2, 3]), ([1, 2, 3], [4, 4, 4]), ([np.nan] * 3, [1, 2, 3])]:
+        assert math.isnan(f(x, y))
+    assert math.isnan(f([0.1 + 0.2, 0.3, 0.3], [1, 2, 3]))  # differ by 6e-17: rounding, no judgement
+
+
+@pytest.mark.parametrize("f", ALL, ids=lambda f: f.__name__)
+def test_failed_rows_are_left_out(f):
+    full = f([1, 3, 2, 5], [1, 2, 4, 3])
+    assert f([1, None, 3, np.nan, 2, 5], [1, 9, 2, -9, 4, 3]) == full
+    assert not math.isnan(full)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "human", "message"),
+    [
+        ([1, 2], [1, 2, 3], "2 rows and human 3"),
+        ([1, 2], [1, np.inf], "human: row 1 is inf"),
+        ([1, 2], [np.nan, 2], "human: row 0 is nan"),
+        ([1, -np.inf], [1, 2], "predicted: row 1 is -inf"),
+        ([1, 1e101], [1, 2], "predicted: row 1"),
+        (["a", "b"], [1, 2], "predicted: expected a list of numbers"),
+        ([[1, 2]], [1, 2], "shape"),
+    ],
+)
+def test_senseless_scores_are_refused(predicted, human, message):
+    with pytest.raises(OptionError, match=message):
+        correlate(predicted, human, level="pooled")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "pass documents="),
+        ({"level": "system"}, "pass systems="),
+        ({"level": "corpus"}, "level 'corpus' is not one of pooled, sample, system"),
+        ({"level": "pooled", "coefficient": "tau"}, "coefficient 'tau' is not one of pearson"),
+        ({"documents": ["a", "a"]}, "documents has 2 ids for 3 rows"),
+        ({"documents": ["a", None, "a"]}, "documents: row 1 has no id"),
+        ({"documents": ["a", ["b"], "a"]}, "documents: expected one id per row"),
+        ({"documents": 7}, "documents: expected one id per row"),
+    ],
+)
+def test_senseless_options_are_refused(options, message):
+    with pytest.raises(OptionError, match=message):
+        correlate([1, 2, 3], [1, 2, 3], **options)
+
+
+# Levels --------------------------------------------------------------------------------------------------------------
+
+# Three systems on four documents. Within documents, predicted orders them: d1 as people do (tau 1), d2 the other way
+# round (tau -1), d3 with one swap of three pairs (tau 1/3), d4 not at all (constant).
+PREDICTED = [1, 2, 3, 3, 2, 1, 1, 3, 2, 2, 2, 2]
+HUMAN = [1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3]
+DOCUMENTS = ["d1"] * 3 + ["d2"] * 3 + ["d3"] * 3 + ["d4"] * 3
+SYSTEMS = ["A", "B", "C"] * 4
+
+
+def test_sample_level_by_hand():
+    found = correlate(PREDICTED, HUMAN, coefficient="kendall", documents=DOCUMENTS)
+    assert found.value == pytest.approx((1 - 1 + 1 / 3) / 3)  # d4 is skipped
+    assert (found.n, found.skipped, found.failed, found.reason) == (3, 1, 0, None)
+    assert (found.level, found.coefficient) == ("sample", "kendall")
+
+
+def test_default_is_spearman_within_documents():
+    # rho: 1, -1, and ranks 1 3 2 against 1 2 3: 1 - 6*2/(3*8) = 1/2 -> mean 1/6
+    assert correlate(PREDICTED, HUMAN, documents=DOCUMENTS).value == pytest.approx(1 / 6)
+
+
+def test_system_level_by_hand():
+    # means of A, B, C: predicted 7/4, 9/4, 8/4 -> ranks 1 3 2; human 1, 2, 3 -> 1 - 6*2/(3*8)
+    found = correlate(PREDICTED, HUMAN, level="system", systems=SYSTEMS)
+    assert found.value == pytest.approx(0.5)
+    assert (found.n, found.skipped) == (3, 0)
+
+
+def test_pooled_level_counts_rows():
+    found = correlate([*PREDICTED[:-1], None], HUMAN, coefficient="pearson", level="pooled")
+    assert found.value == pytest.approx(scipy_value("pearson", np.array(PREDICTED[:-1]), np.array(HUMAN[:-1])))
+    assert (found.n, found.skipped, found.failed) == (11, 1, 1)
+
+
+def test_sum_is_the_sum():
+    for level in ("pooled", "sample", "system"):
+        options = {"level": level, "documents": DOCUMENTS, "systems": SYSTEMS}
+        parts = [correlate(PREDICTED, HUMAN, coefficient=c, **options).value for c in PARTS]
+        assert correlate(PREDICTED, HUMAN, coefficient="sum", **options).value == pytest.approx(sum(parts))
+
+
+def test_failed_rows_at_each_level():
+    predicted = [1, 2, None, None, 2, None, 1, 3, 2, 2, 2, None]
+    sample = correlate(predicted, HUMAN, coefficient="kendall", documents=DOCUMENTS)
+    # d1: two rows, in order -> 1; d2: one row left -> skipped; d3: 1/3; d4: constant -> skipped
+    assert sample.value == pytest.approx((1 + 1 / 3) / 2)
+    assert (sample.n, sample.skipped, sample.failed) == (2, 2, 4)
+    system = correlate([1, 2, None, 1, 2, None, 1, 2, None, 1, 2, None], HUMAN, level="system", systems=SYSTEMS)
+    assert (system.value, system.n, system.skipped, system.failed) == (1, 2, 1, 4)  # C has no prediction at all
+
+
+@pytest.mark.parametrize(
+    ("predicted", "human", "options", "reason"),
+    [
+        ([None, None], [1, 2], {"level": "pooled"}, "no row has a prediction"),
+        ([], [], {"level": "pooled"}, "no row has a prediction"),
+        ([1, None], [1, 2], {"level": "pooled"}, "1 row, at least 2"),
+        ([2, 2], [1, 2], {"level": "pooled"}, "the predictions are constant"),
+        ([1, 2], [3, 3], {"level": "pooled"}, "the human scores are constant"),
+        ([1, 2], [1, 2], {"documents": "ab"}, "in every document"),
+        ([1, 2], [1, 2], {"level": "system", "systems": "AA"}, "1 system, at least 2"),
+        ([1, 2, 2, 1], [1, 2, 3, 4], {"level": "system", "systems": "AABB"}, "constant across systems"),
+    ],
+)
+def test_undefined_has_a_reason(predicted, human, options, reason):
+    found = correlate(predicted, human, **options)
+    assert math.isnan(found.value)
+    assert reason in (found.reason or "")
+
+
+def test_system_means_tie_whatever_the_order_of_summation():
+    # A and B got the same three scores in another order; summed as floats they differ in the last digit
+    predicted = [0.1, 0.2, 0.3, 0.3, 0.2, 0.1, 1, 1, 1]
+    assert sum(predicted[:3]) != sum(predicted[3:6])
+    human = [1] * 3 + [2] * 3 + [3] * 3
+    found = correlate(predicted, human, coefficient="kendall", level="system", systems="AAABBBCCC")
+    assert found.value == pytest.approx(2 / math.sqrt(2 * 3))  # 3 pairs, 1 tied in x, 2 concordant
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30)
+def test_sample_level_equals_a_loop_over_documents(seed):
+    rng = np.random.default_rng(seed)
+    doc = rng.integers(0, 8, 50)  # documents of different sizes, rows in any order
+    x, y = rng.integers(0, 4, 50).astype(float), rng.integers(0, 4, 50).astype(float)
+    x[rng.random(50) < 0.1] = np.nan
+    for f in ALL:
+        values = [f(x[doc == d], y[doc == d]) for d in np.unique(doc)]
+        found = correlate(x, y, coefficient=f.__name__, documents=doc)
+        assert found.value == pytest.approx(np.mean([v for v in values if not math.isnan(v)]), abs=1e-12)
+        assert found.skipped == sum(math.isnan(v) for v in values)
+
+
+def test_one_document_is_the_pooled_level():
+    one = correlate(PREDICTED, HUMAN, documents=["d"] * 12)
+    assert one.value == pytest.approx(correlate(PREDICTED, HUMAN, level="pooled").value)
+    assert one.n == 1
+
+
+def test_ids_may_be_an_iterator_or_an_array():
+    def ids() -> Iterator[str]:
+        yield from DOCUMENTS
+
+    as_list = correlate(PREDICTED, HUMAN, documents=DOCUMENTS)
+    assert correlate(PREDICTED, HUMAN, documents=ids()) == as_list
+    assert correlate(np.array(PREDICTED), np.array(HUMAN), documents=np.array(DOCUMENTS)) == as_list
+
+
+# The objective -------------------------------------------------------------------------------------------------------
+
+
+def test_objective_by_hand():
+    # r = 1, rho = 1, tau-b = 1 -> Q = 3; reversed -3
+    assert CorrelationSum()([1, 2, 3], [2, 4, 6]).q == pytest.approx(3)
+    assert CorrelationSum()([3, 2, 1], [2, 4, 6]).q == pytest.approx(-3)
+
+
+def test_objective_imputes_the_mean_not_zero():
+    # usable 1 and 3, mean 2: predictions 1 2 3 against 1 2 3. With 0 for the failed row r would be below 1.
+    found = CorrelationSum()([1, None, 3], [1, 2, 3])
+    assert found.q == pytest.approx(3)
+    assert (found.n, found.failed, found.reason) == (3, 1, None)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "human", "reason"),
+    [
+        ([2, 2, 2], [1, 2, 3], "predictions are constant"),
+        ([None] * 3, [1, 2, 3], "all 3 rows failed"),
+        ([None, 4, None], [1, 2, 3], "predictions are constant"),
+        ([1, 2, 3], [4, 4, 4], "human scores are constant"),
+        ([], [], "no rows"),
+        ([1], [1], "1 row"),
+    ],
+)
+def test_undefined_counts_zero_with_nan_parts_and_a_reason(predicted, human, reason):
+    found = CorrelationSum()(predicted, human)
+    assert found.q == 0
+    assert np.isnan([found.pearson, found.spearman, found.kendall]).all()
+    assert reason in (found.reason or "")
+
+
+@given(tied_data(low=3), st.data())
+def test_a_candidate_does_not_gain_by_failing(data, more):
+    # The mean adds nothing to the covariance nor to the spread of the predictions, only to that of the human scores.
+    x, y = data
+    x[more.draw(st.lists(st.integers(0, len(x) - 1), max_size=len(x)))] = np.nan
+    usable = pearson(x, y)
+    imputed = CorrelationSum()(x, y).pearson
+    if not math.isnan(usable):
+        assert abs(imputed) <= abs(usable) + 1e-12
+
+
+def test_flat_documents_do_not_drop_out_of_the_objective():
+    options = {"documents": DOCUMENTS}
+    found = CorrelationSum("sample")(PREDICTED, HUMAN, **options)
+    assert found.kendall == pytest.approx((1 - 1 + 1 / 3 + 0) / 4)  # d4 counts 0 here, and is skipped by correlate
+    assert found.n == 4
+    # A judge that fails on the documents it is bad at does not rise to 1:
+    dodging = [1, 2, 3, None, None, None, None, None, None, None, None, None]
+    assert CorrelationSum("sample")(dodging, HUMAN, **options).kendall == pytest.approx(1 / 4)
+    # a document without differences between people is left out for every candidate
+    assert CorrelationSum("sample")(PREDICTED, [*HUMAN[:9], 2, 2, 2], **options).n == 3
+
+
+def test_objective_equals_correlate_without_failures():
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=60), rng.normal(size=60)
+    ids = {"documents": np.repeat(np.arange(10), 6), "systems": np.tile(np.arange(6), 10)}
+    for level in ("pooled", "sample", "system"):
+        expected = correlate(x, y, coefficient="sum", level=level, **ids)
+        found = CorrelationSum(level)(x, y, **ids)
+        assert found.q == pytest.approx(expected.value)
+        assert found.n == expected.n
+        assert found.q == pytest.approx(found.pearson + found.spearman + found.kendall)
+
+
+def test_a_judge_of_noise_is_near_zero():
+    rng = np.random.default_rng(1)
+    q = [CorrelationSum()(rng.normal(size=60), rng.normal(size=60)).q for _ in range(200)]
+    # sd of Q at n=60 is about 3 / sqrt(59) * .9 = .36, of the mean of 200 about .025
+    assert abs(np.mean(q)) < 0.1
+    assert 0.25 < np.std(q) < 0.5
+
+
+def test_impute_within_documents():
+    x = np.array([1, np.nan, 3, 10, np.nan, np.nan])
+    doc = np.array([0, 0, 0, 1, 1, 2])
+    # document 0: mean of 1 and 3; document 1: 10; document 2 has none: mean of 1, 3, 10
+    assert impute(x, doc).tolist() == pytest.approx([1, 2, 3, 10, 10, 14 / 3])
+    assert impute(x).tolist() == pytest.approx([1, 14 / 3, 3, 10, 14 / 3, 14 / 3])
+    assert np.isnan(x).sum() == 3  # the input stays as it was
+
+
+def test_objective_needs_its_ids():
+    with pytest.raises(OptionError, match="pass documents"):
+        CorrelationSum("sample")([1, 2], [1, 2])
+    with pytest.raises(OptionError, match="pass systems"):
+        CorrelationSum("system")([1, 2], [1, 2])
+
+
+def test_results_are_frozen():
+    found = CorrelationSum()([1, 2], [1, 2])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.q = 3.0  # type: ignore[misc]
+
+
+def test_signature():
+    found = Objective(1.3149, 0.5, 0.4, 0.4, 60, 2, None, "pooled")
+    assert signature(found, 0.92, 1.6349, 0) == "Q=1.31 [0.92, 1.63] r+rho+tau|pooled|n:60|failed:2|seed:0"

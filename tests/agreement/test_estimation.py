@@ -1,0 +1,125 @@
+"""Prediction-powered inference: arithmetic, clusters, ranks, and coverage where the truth is known."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from judgesmith.agreement.estimation import estimate
+from judgesmith.errors import LabelsError, OptionError
+
+NAN = float("nan")
+
+
+def test_the_mean_is_the_human_mean_corrected_by_the_judge() -> None:
+    judge, human = [1, 2, 4, 1, 2, 6], [2, 3, 5, NAN, NAN, NAN]
+    # The judge is exactly one below: weight 1 minimises the error, so mean = 10/3 + (16/6 - 7/3) = 11/3.
+    # a = human - 10/3 = (-4/3, -1/3, 5/3), times sqrt(3/2)/3; b is the same for labelled rows, less the judge's
+    # departures over all six rows, so the weight is cov(a, b) / var(b).
+    found = estimate(judge, human).systems[0]
+    own = np.array([-4, -1, 5]) / 9 * math.sqrt(3 / 2)
+    every = (np.array(judge) - 16 / 6) / 6 * math.sqrt(6 / 5)
+    a, b = np.append(own, [0, 0, 0]), np.append(own, [0, 0, 0]) - every
+    weight = float(a @ b / (b @ b))
+    assert found.mean == pytest.approx(10 / 3 + weight * (16 / 6 - 7 / 3))
+    assert found.naive == pytest.approx(16 / 6)
+    assert (found.n_human, found.n_judge) == (3, 6)
+    half = 4.302652729911275 * math.sqrt(float((a - weight * b) @ (a - weight * b)))  # t at 2 degrees of freedom
+    assert (found.low, found.high) == pytest.approx((found.mean - half, found.mean + half))
+
+
+def test_with_all_rows_labelled_it_is_the_human_mean_and_its_interval() -> None:
+    found = estimate([5, 1, 4, 2], [1.0, 2.0, 3.0, 4.0]).systems[0]
+    assert found.mean == 2.5
+    assert (found.low, found.high) == pytest.approx((found.human_low, found.human_high))
+    assert found.effective == pytest.approx(4)
+
+
+@given(st.floats(-50, 50), st.floats(0.01, 50))
+def test_the_judges_own_scale_does_not_matter(shift: float, stretch: float) -> None:
+    rng = np.random.default_rng(3)
+    judge = rng.normal(size=60)
+    human = np.where(np.arange(60) < 20, judge + rng.normal(size=60), NAN)
+    one, other = (estimate(f, human).systems[0] for f in (judge, shift + stretch * judge))
+    assert (one.mean, one.low, one.high) == pytest.approx((other.mean, other.low, other.high), abs=1e-6)
+
+
+def test_rows_of_one_document_are_one_piece_of_evidence() -> None:
+    rng = np.random.default_rng(0)
+    judge, human = rng.normal(size=40), rng.normal(size=40)
+    human[20:] = NAN
+    once = estimate(judge, human, documents=range(40)).systems[0]
+    thrice = estimate(np.repeat(judge, 3), np.repeat(human, 3), documents=np.repeat(range(40), 3)).systems[0]
+    assert (thrice.low, thrice.high) == pytest.approx((once.low, once.high))
+    assert thrice.n_human == 60
+
+
+def simulated(seed: int, r: float = 0.8) -> tuple[list[bool], float, list[bool]]:
+    """Three systems on 100 documents, 20 of them labelled: intervals held, labels gained, differences held."""
+    rng = np.random.default_rng(seed)
+    truth = np.array([3.0, 3.5, 4.0])
+    common = rng.normal(0, 0.5, (100, 1)) + rng.normal(0, 0.8, (100, 3))
+    human = truth + common
+    judge = [2, 0, -2] + 10 * (r * common + math.sqrt(1 - r * r) * rng.normal(0, 0.94, (100, 3)))
+    shown = np.where(np.arange(100)[:, None] < 20, human, NAN)
+    docs, systems = np.repeat(range(100), 3), np.tile(["a", "b", "c"], 100)
+    found = estimate(judge.ravel(), shown.ravel(), systems=systems, documents=docs)
+    right = dict(zip("abc", truth, strict=True))
+    return (
+        [s.low <= right[s.system] <= s.high for s in found.systems],
+        found.systems[0].effective,
+        [d.low <= right[d.a] - right[d.b] <= d.high for d in found.differences],
+    )
+
+
+def test_intervals_hold_the_truth_and_a_good_judge_is_worth_labels() -> None:
+    worlds = [simulated(seed) for seed in range(150)]
+    # 450 intervals, three of a world alike: 95 % ± 4 standard errors of 150 draws
+    assert 0.88 <= np.mean([held for held, _, _ in worlds]) <= 0.995
+    assert 0.88 <= np.mean([held for _, _, held in worlds]) <= 0.995
+    assert np.median([effective for _, effective, _ in worlds]) > 30  # of 20
+    useless = [simulated(seed, r=0.0)[1] for seed in range(40)]
+    assert np.median(useless) < 26
+
+
+def test_ranks_are_left_open_where_differences_are_chance() -> None:
+    rng = np.random.default_rng(1)
+    noise = rng.normal(0, 0.3, 300)
+    systems = ["low", "high", "too"] * 100
+    human = np.tile([1.0, 4.0, 4.02], 100) + noise
+    found = estimate(human + rng.normal(0, 0.3, 300), human, systems=systems, documents=np.repeat(range(100), 3))
+    ranks = {s.system: (s.rank_low, s.rank_high) for s in found.systems}
+    assert ranks == {"low": (3, 3), "high": (1, 2), "too": (1, 2)}
+    assert found.systems[-1].system == "low"
+
+
+def test_what_cannot_be_known_is_said() -> None:
+    systems = ["none", "one", "same", "same", "same", "some", "some", "some", "some"]
+    human = [NAN, 3, 4, 4, 4, 1, 2, 3, NAN]
+    found = {s.system: s for s in estimate([1, 2, 3, NAN, 5, 1, 2, 3, 4], human, systems=systems).systems}
+    assert found["none"].reason and math.isnan(found["none"].mean) and found["none"].naive == 1
+    assert "one document" in (found["one"].reason or "")
+    assert "equal" in (found["same"].reason or "") and found["same"].n_judge == 2
+    assert found["some"].reason is None and found["some"].low < found["some"].mean < found["some"].high
+    assert found["none"].to_dict()["mean"] is None
+
+
+def test_rows_that_were_chosen_by_their_scores_are_noticed() -> None:
+    judge = np.arange(100.0)
+    best = np.where(judge >= 70, judge, NAN)
+    assert any("drawn at random" in note for note in estimate(judge, best).notes)
+    every_third = np.where(np.arange(100) % 3 == 0, judge, NAN)
+    assert not any("random" in note for note in estimate(judge, every_third).notes)
+
+
+def test_wrong_input_is_refused() -> None:
+    with pytest.raises(LabelsError, match="no row has a human score"):
+        estimate([1, 2], [NAN, NAN])
+    with pytest.raises(LabelsError, match="no row has a judge's score"):
+        estimate([NAN, NAN], [1, 2])
+    with pytest.raises(LabelsError, match="2 scores and people 3"):
+        estimate([1, 2], [1, 2, 3])
+    with pytest.raises(OptionError, match="confidence"):
+        estimate([1, 2], [1, 2], confidence=95)

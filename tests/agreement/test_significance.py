@@ -1,0 +1,449 @@
+"""Tests between judges, ties, and people's own agreement: by hand, against published figures, and under the null."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from judgesmith.agreement import significance
+from judgesmith.agreement.correlation import CorrelationSum, correlate, pearson, spearman
+from judgesmith.agreement.resampling import Measure
+from judgesmith.agreement.significance import (
+    difference_of,
+    holm,
+    krippendorff_alpha,
+    paired_bootstrap,
+    pairwise_accuracy,
+    permutation_test,
+    rater_ceiling,
+    williams_test,
+)
+from judgesmith.errors import OptionError
+
+pytestmark = pytest.mark.filterwarnings("error")
+
+LEVELS = ("pooled", "sample", "system")
+
+
+def example(seed: int = 0, documents: int = 15, systems: int = 6, noise_b: float = 1.0):
+    rng = np.random.default_rng(seed)
+    doc, sys_ = np.repeat(np.arange(documents), systems), np.tile(np.arange(systems), documents)
+    human = rng.normal(size=documents)[doc] + sys_ / 3 + rng.normal(size=len(doc))
+    a = human + rng.normal(size=len(doc))
+    b = human + noise_b * rng.normal(size=len(doc))
+    return a, b, human, {"documents": doc, "systems": sys_}
+
+
+def agreement(predicted, human, level, coefficient, ids):
+    if coefficient == "sum":
+        return CorrelationSum(level)(predicted, human, **ids).q
+    return correlate(predicted, human, level=level, coefficient=coefficient, **ids).value
+
+
+# Bootstrap and permutation -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, permutation_test])
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall", "kendall_c", "sum"])
+def test_value_is_the_difference(test, level, coefficient):
+    a, b, human, ids = example(1)
+    a[4] = b[50] = np.nan
+    found = test(a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=20)
+    if coefficient != "sum":  # single coefficients: the rows that both scored
+        a, b = a + 0 * b, b + 0 * a
+    expected = agreement(a, human, level, coefficient, ids) - agreement(b, human, level, coefficient, ids)
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    assert 0 < found.p <= 1
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_paired_bootstrap_sees_a_better_judge(level):
+    a, b, human, ids = example(2, documents=60, systems=16, noise_b=20.0)
+    found = paired_bootstrap(a, b, Measure(human, level=level, **ids), rounds=500)
+    assert found.low > 0
+    # no resample at or below 0: 2 (0 + 1) / (500 + 1) = .003992, a z of 2.87879; times sqrt(59 / 60) = 2.85470, as t of
+    # 59 degrees of freedom .005935
+    assert found.p == pytest.approx(0.0059355, abs=1e-6)
+    back = paired_bootstrap(b, a, Measure(human, level=level, **ids), rounds=500)
+    assert (back.low, back.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
+    assert back.p == found.p
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, permutation_test])
+@pytest.mark.parametrize("level", LEVELS)
+def test_a_judge_does_not_differ_from_itself(test, level):
+    a, _, human, ids = example(3)
+    for twin in (a, 5 * a - 2):  # nor from itself on another scale
+        found = test(a, twin, Measure(human, level=level, **ids), rounds=200)
+        assert found.value == pytest.approx(0, abs=1e-9)
+        assert found.p == 1
+
+
+@pytest.mark.parametrize("swap", ["documents", "systems", "rows"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_permutation_sees_a_better_judge(level, swap):
+    a, b, human, ids = example(4, documents=60, systems=16, noise_b=20.0)
+    found = permutation_test(a, b, Measure(human, level=level, **ids), swap=swap, rounds=300)
+    assert found.p < 0.05
+    assert found.n == {"documents": 60, "systems": 16, "rows": 960}[swap]
+    assert permutation_test(b, a, Measure(human, level=level, **ids), swap=swap, rounds=300).p == pytest.approx(found.p)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("coefficient", ["pearson", "kendall", "sum"])
+def test_permutation_approaches_all_swaps(level, coefficient):
+    a, b, human, ids = example(5, documents=5, systems=4, noise_b=2.0)
+    za, zb = (a - a.mean()) / a.std(), (b - b.mean()) / b.std()
+    value = agreement(a, human, level, coefficient, ids) - agreement(b, human, level, coefficient, ids)
+    extreme = 0
+    for choice in itertools.product([False, True], repeat=5):  # all 32 ways to swap 5 documents
+        mask = np.array(choice)[ids["documents"]]
+        null = agreement(np.where(mask, zb, za), human, level, coefficient, ids) - agreement(
+            np.where(mask, za, zb), human, level, coefficient, ids
+        )
+        extreme += abs(null) >= abs(value) - 1e-12
+    found = permutation_test(a, b, Measure(human, level=level, coefficient=coefficient, **ids), rounds=4000)
+    assert found.p == pytest.approx(extreme / 32, abs=0.04)  # 5 standard errors of .008
+
+
+def test_permutation_swaps_documents_where_they_are_given():
+    a, b, human, ids = example(6)
+    assert permutation_test(a, b, Measure(human, documents=None), rounds=5).n == 90
+    assert permutation_test(a, b, Measure(human, documents=ids["documents"]), rounds=5).n == 15
+
+
+def test_permutation_does_not_depend_on_chunks(monkeypatch):
+    a, b, human, ids = example(7)
+    whole = [permutation_test(a, b, Measure(human, level=level, **ids), rounds=100) for level in LEVELS]
+    monkeypatch.setattr(significance, "_CELLS", 90 * 7)
+    assert [permutation_test(a, b, Measure(human, level=level, **ids), rounds=100) for level in LEVELS] == whole
+
+
+def test_kendall_of_swapped_documents_is_that_of_the_rows(monkeypatch):
+    a, b, human, ids = example(8, noise_b=2.0)
+    a, b, human = np.round(a), np.round(b), np.round(human)  # ties on all sides
+    measure = Measure(human, level="pooled", coefficient="kendall", **ids)
+    fast = [permutation_test(a, b, measure, swap=swap, rounds=200) for swap in ("documents", "systems")]
+    monkeypatch.setattr(significance, "PAIRS_AT_ONCE", 0)
+    assert [permutation_test(a, b, measure, swap=swap, rounds=200) for swap in ("documents", "systems")] == fast
+    assert 0.005 < fast[0].p < 0.9
+
+
+@pytest.mark.parametrize("test", [paired_bootstrap, permutation_test])
+@pytest.mark.parametrize(
+    ("a", "b", "human", "coefficient"),
+    [
+        ([None] * 4, [1, 2, 3, 4], [1, 2, 3, 4], "sum"),
+        ([1, 1, 1, 1], [1, 2, 3, 4], [1, 2, 3, 4], "spearman"),
+        ([], [], [], "sum"),
+        ([1], [2], [3], "kendall"),
+        ([1, None, 2, None], [None, 1, None, 2], [1, 2, 3, 4], "pearson"),
+    ],
+)
+def test_no_test_has_a_reason(test, a, b, human, coefficient):
+    found = test(a, b, Measure(human, documents=None, coefficient=coefficient))
+    assert math.isnan(found.value)
+    assert math.isnan(found.p)
+    assert found.reason
+
+
+def test_a_constant_judge_counts_zero_in_the_objective():
+    # Q of a perfect judge is 3, of a constant one 0; swapped by row both become mixtures
+    found = permutation_test(list(range(30)), [1] * 30, Measure(list(range(30)), documents=None), rounds=300)
+    assert found.value == pytest.approx(3)
+    assert found.p == pytest.approx(1 / 301)
+
+
+def test_senseless_options_are_refused():
+    with pytest.raises(OptionError, match="swap 'inputs'"):
+        permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), swap="inputs")
+    with pytest.raises(OptionError, match="needs systems="):
+        permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), swap="systems")
+    with pytest.raises(OptionError, match="rounds is 0"):
+        permutation_test([1, 2], [1, 2], Measure([1, 2], documents=None), rounds=0)
+    with pytest.raises(OptionError, match="pass documents"):
+        paired_bootstrap([1, 2], [1, 2], Measure([1, 2], documents=None, level="sample"))
+    with pytest.raises(OptionError, match="1 rows and human 2"):
+        paired_bootstrap([1, 2], [1], Measure([1, 2], documents=None))
+
+
+# Under the null ------------------------------------------------------------------------------------------------------
+
+
+def false_alarms(kind: str, simulations: int, rounds: int = 199, rows: int = 50, documents: int = 0) -> float:
+    """Share of p <= .05 for two judges of equal quality; with `documents`, each errs alike within a document."""
+    rng = np.random.default_rng(0)
+    alarms = 0
+    for i in range(simulations):
+        truth, errors = rng.normal(size=rows), rng.normal(size=(2, rows))
+        human = truth + 0.7 * rng.normal(size=rows)
+        doc = np.repeat(np.arange(documents), rows // documents) if documents else None
+        if doc is not None:
+            human += 0.8 * rng.normal(size=documents)[doc]
+            errors = 0.44 * errors + 0.9 * rng.normal(size=(2, documents))[:, doc]
+        a, b = truth + errors
+        if kind == "williams":
+            p = williams_test(pearson(a, human), pearson(b, human), pearson(a, b), rows).p
+        elif kind == "bootstrap":
+            p = paired_bootstrap(a, b, Measure(human, documents=doc, coefficient="pearson"), rounds=rounds, seed=i).p
+        else:
+            p = permutation_test(
+                a, b, Measure(human, documents=doc, coefficient="pearson"), swap=kind, rounds=rounds, seed=i
+            ).p
+        alarms += p <= 0.05
+    return alarms / simulations
+
+
+@pytest.mark.parametrize("kind", ["williams", "rows", "bootstrap"])
+def test_false_alarms_of_independent_rows(kind):
+    # 700 simulations: the standard error of .05 is .008; with 2000 they measure .051, .051 and .060
+    assert 0.03 <= false_alarms(kind, 700, rounds=99 if kind == "bootstrap" else 199) <= 0.07
+
+
+def test_difference_of_draws_by_its_formula():
+    # 1000 draws evenly from -.1 to .899, 10 units: 101 at or below 0 (with 0 itself), plain p 2 * 102 / 1001
+    drawn = np.linspace(-0.1, 0.9, 1001)[:1000]
+    found = difference_of(0.4, drawn, 10, 0, 0.95)
+    assert (drawn <= 1e-12).sum() == 101
+    plain = 2 * 102 / 1001
+    assert found.p == pytest.approx(2 * stats.t.sf(stats.norm.isf(plain / 2) * math.sqrt(0.9), 9))
+    # Student's t(.975, 9) = 2.262157, times sqrt(10 / 9) = 2.384528: a tail of .008551
+    assert found.low == pytest.approx(np.quantile(drawn, 0.008551), abs=1e-5)
+    assert found.high == pytest.approx(np.quantile(drawn, 1 - 0.008551), abs=1e-5)
+
+
+def test_resamples_beyond_zero_on_the_other_side_are_no_evidence() -> None:
+    # As at system level with four systems and Qs near 3: every resample is lower, the higher Q's most.
+    drawn = np.random.default_rng(0).normal(-2, 0.5, size=1000)
+    assert difference_of(0.2, drawn, 7, 0, 0.95).p == 1.0
+    assert difference_of(0.0, drawn, 7, 0, 0.95).p == 1.0
+    assert difference_of(-0.2, drawn, 7, 0, 0.95).p == pytest.approx(difference_of(0.2, -drawn, 7, 0, 0.95).p) != 1.0
+
+
+def test_rows_of_a_document_are_not_independent():
+    # why "documents" is the default: with 1000 simulations .055 against .187
+    assert 0.03 <= false_alarms("documents", 700, rounds=99, rows=120, documents=30) <= 0.075
+    assert false_alarms("rows", 200, rounds=99, rows=120, documents=30) > 0.1
+
+
+# Formulas ------------------------------------------------------------------------------------------------------------
+
+
+def test_williams_by_hand():
+    # K = 1 - .25 - .09 - .16 + 2*.5*.3*.4 = .62; n = 21: 2 K 20/18 = 1.37778; (.4)^2 (.6)^3 = .03456
+    # t = .2 sqrt(20 * 1.4 / 1.41234) = .2 * 4.45256 = .890511, 18 degrees of freedom
+    found = williams_test(0.5, 0.3, 0.4, 21)
+    assert found.statistic == pytest.approx(0.890511, abs=1e-5)
+    assert found.p == pytest.approx(0.384926, abs=1e-4)
+    assert (found.value, found.n) == (pytest.approx(0.2), 21)
+
+
+def test_williams_against_r():
+    # p-values of psych::r.test (R) for these random tables, recorded in the tests of danieldeutsch/nlpstats
+    state = np.random.RandomState(12)
+    x, y, z = (state.random_sample((9, 5)) for _ in range(3))
+    r = [abs(pearson(s.ravel(), t.ravel())) for s, t in ((x, z), (y, z), (x, y))]
+    assert williams_test(*r, 45).p == pytest.approx(0.5433956, abs=1e-6)
+    x, y, z = (state.random_sample((9, 5)).mean(axis=1) for _ in range(3))
+    assert williams_test(spearman(x, z), spearman(y, z), spearman(x, y), 9).p == pytest.approx(0.9317423, abs=1e-6)
+
+
+def test_williams_is_symmetric_and_knows_its_limits():
+    assert williams_test(0.3, 0.5, 0.4, 21).statistic == pytest.approx(-williams_test(0.5, 0.3, 0.4, 21).statistic)
+    assert williams_test(0.5, 0.5, 1.0, 21).p == 1
+    assert math.isnan(williams_test(0.5, 0.3, 0.4, 3).p)
+    assert math.isnan(williams_test(math.nan, 0.3, 0.4, 30).p)
+    with pytest.raises(OptionError, match="no three variables"):
+        williams_test(0.9, -0.9, 0.9, 30)
+    with pytest.raises(OptionError, match=r"lies in -1\.\.1"):
+        williams_test(1.2, 0.3, 0.4, 30)
+
+
+def test_holm_by_hand():
+    # sorted .01 .03 .04 times 3, 2, 1 -> .03 .06 .04, and no smaller than the one before: .03 .06 .06
+    assert holm([0.01, 0.04, 0.03]).tolist() == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.6, 0.9]).tolist() == pytest.approx([1.0, 1.0])  # 1.2 is cut to 1
+    assert holm([]).tolist() == []
+    with_nan = holm([0.01, math.nan, 0.04])  # two tests, not three
+    assert with_nan[[0, 2]].tolist() == pytest.approx([0.02, 0.04])
+    assert math.isnan(with_nan[1])
+    with pytest.raises(OptionError, match=r"numbers in 0\.\.1"):
+        holm([0.5, 1.5])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_keeps_the_order_and_lies_between_raw_and_bonferroni(p):
+    adjusted = holm(p)
+    assert (adjusted >= np.array(p)).all()
+    assert (adjusted <= np.minimum(np.array(p) * len(p), 1) + 1e-15).all()
+    order = np.argsort(p)
+    assert (np.diff(adjusted[order]) >= 0).all()
+
+
+# Ties ----------------------------------------------------------------------------------------------------------------
+
+
+def test_pairwise_accuracy_by_hand():
+    # human 1 1 2 3, predicted 1 1.1 1.9 1.5. Pairs (gap, people): ab .1 tied, ac .9 alike, ad .5 alike,
+    # bc .8 alike, bd .4 alike, cd .4 against. epsilon 0: 4/6; .1: ab is won -> 5/6; .4: bd is lost -> 4/6.
+    x, y = [1, 1.1, 1.9, 1.5], [1, 1, 2, 3]
+    found = pairwise_accuracy(x, y)
+    assert found.value == pytest.approx(5 / 6)
+    assert found.epsilon == pytest.approx(0.1)
+    assert (found.pairs, found.n, found.failed) == (6, 1, 0)
+    assert pairwise_accuracy(x, y, epsilon=0).value == pytest.approx(4 / 6)
+    assert pairwise_accuracy(x, y, epsilon=0.45).value == pytest.approx(4 / 6)
+    assert pairwise_accuracy(x, y, epsilon=9).value == pytest.approx(1 / 6)  # all tied: right for ab only
+
+
+def test_gaps_that_rounding_parts_are_tied_together():
+    # gaps .1 and .2 - .1, .3 - .2 differ in the last digit, so no epsilon may tell them apart. People: ab tied, bc not:
+    # at epsilon 0 ab is lost (2/3), at .1 ab is won and bc lost (2/3), at .2 all are tied (1/3)
+    x, y = [0.1, 0.2, 0.3], [1, 1, 2]
+    assert x[2] - x[1] != x[1] - x[0]
+    for order in itertools.permutations(range(3)):
+        found = pairwise_accuracy([x[i] for i in order], [y[i] for i in order])
+        assert found.value == pytest.approx(2 / 3)
+        assert found.epsilon == 0
+    assert pairwise_accuracy(x, y, epsilon=0.1).value == pytest.approx(2 / 3)
+
+
+def test_pairwise_accuracy_is_the_mean_over_documents():
+    # document a: 3 pairs, all alike; document b: 1 pair, the other way round; c has one row -> (1 + 0) / 2
+    found = pairwise_accuracy([1, 2, 3, 1, 2, 7], [1, 2, 3, 2, 1, 7], documents="aaabbc", epsilon=0)
+    assert found.value == pytest.approx(0.5)
+    assert (found.pairs, found.n) == (4, 2)
+
+
+def brute_accuracy(x, y, doc, epsilon):
+    values = []
+    for d in dict.fromkeys(doc):
+        rows = [i for i in range(len(x)) if doc[i] == d]
+        right = [
+            y[i] == y[j] if abs(x[i] - x[j]) <= epsilon else (x[i] - x[j]) * (y[i] - y[j]) > 0
+            for i, j in itertools.combinations(rows, 2)
+        ]
+        if right:
+            values.append(sum(right) / len(right))
+    return sum(values) / len(values)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=50)
+def test_pairwise_accuracy_equals_trying_every_epsilon(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(4, 25))
+    doc = [*rng.integers(0, 3, n - 4).tolist(), 0, 0, 1, 1]
+    x, y = rng.integers(0, 8, n).astype(float), rng.integers(0, 4, n).astype(float)
+    tried = {e: brute_accuracy(x, y, doc, e) for e in range(8)}  # whole numbers: no other gap occurs
+    found = pairwise_accuracy(x, y, documents=doc)
+    assert found.value == pytest.approx(max(tried.values()))
+    assert found.epsilon == min(e for e, value in tried.items() if value >= max(tried.values()) - 1e-12)
+    for e, value in tried.items():
+        assert pairwise_accuracy(x, y, documents=doc, epsilon=e).value == pytest.approx(value)
+
+
+def test_pairwise_accuracy_without_pairs_and_with_failures():
+    assert math.isnan(pairwise_accuracy([1], [1]).value)
+    assert math.isnan(pairwise_accuracy([], []).value)
+    assert pairwise_accuracy([1, None], [1, 2]).reason == "no two rows to compare"
+    found = pairwise_accuracy([1, None, 3], [1, 9, 2])
+    assert (found.value, found.pairs, found.failed) == (1, 1, 1)
+    with pytest.raises(OptionError, match="epsilon is -1"):
+        pairwise_accuracy([1, 2], [1, 2], epsilon=-1)
+    with pytest.raises(OptionError, match="pass documents"):
+        pairwise_accuracy(range(5000), range(5000))
+
+
+# Raters --------------------------------------------------------------------------------------------------------------
+
+# Krippendorff 2011, "Computing Krippendorff's Alpha-Reliability": 4 observers, 12 units
+KRIPPENDORFF = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, None, None, None],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, None, 3],
+        [None, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, None],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, None],
+    ],
+    dtype=float,
+).T
+
+
+def test_alpha_of_the_published_example():
+    assert krippendorff_alpha(KRIPPENDORFF) == pytest.approx(0.849, abs=5e-4)
+    assert krippendorff_alpha(KRIPPENDORFF, nominal=True) == pytest.approx(0.743, abs=5e-4)
+
+
+def test_alpha_by_hand():
+    # units (1,2) (3,3) (4,4) of two raters: D_o = (1 + 1) / 6 = 1/3; values 1 2 3 3 4 4: mean 17/6,
+    # squares 55 - 289/6 = 41/6, D_e = 2 * 41/6 / 5 = 41/15 -> 1 - (1/3)(15/41) = 1 - 5/41
+    assert krippendorff_alpha([[1, 2], [3, 3], [4, 4]]) == pytest.approx(1 - 5 / 41)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 9), st.floats(-50, 50))
+def test_alpha_ignores_scale_order_and_single_ratings(seed, scale, shift):
+    rng = np.random.default_rng(seed)
+    table = rng.integers(1, 6, (10, 4)).astype(float)
+    table[rng.random((10, 4)) < 0.3] = np.nan
+    alpha = krippendorff_alpha(table)
+    same = pytest.approx(alpha, abs=1e-9, nan_ok=True)
+    assert krippendorff_alpha(scale * table + shift) == same
+    assert krippendorff_alpha(table[rng.permutation(10)][:, rng.permutation(4)]) == same
+    assert krippendorff_alpha(np.vstack([table, [9, np.nan, np.nan, np.nan]])) == same
+    assert not alpha > 1
+
+
+def test_alpha_at_its_ends():
+    assert krippendorff_alpha([[1, 1], [2, 2], [5, 5]]) == pytest.approx(1)
+    assert krippendorff_alpha([[1, 5], [5, 1], [1, 5], [5, 1]]) < 0
+    noise = np.random.default_rng(0).normal(size=(2000, 3))
+    assert abs(krippendorff_alpha(noise)) < 0.05
+    for table in ([[3, 3], [3, 3]], [[1, None], [None, 2]], np.zeros((0, 2))):
+        assert math.isnan(krippendorff_alpha(table))
+
+
+def test_ceiling_by_hand():
+    # raters 1 2 3, 1 2 3 and 3 2 1: the first against the mean 2 2 2 of the others is undefined, so is the second;
+    # the third against 1 2 3 is -1
+    found = rater_ceiling([[1, 1, 3], [2, 2, 2], [3, 3, 1]])
+    assert found.per_rater == pytest.approx((math.nan, math.nan, -1), nan_ok=True)
+    assert found.value == pytest.approx(-1)
+
+
+def test_ceiling_with_missing_ratings_equals_the_coefficient():
+    table = KRIPPENDORFF
+    found = rater_ceiling(table, coefficient="pearson")
+    for j in range(4):
+        others = np.delete(table, j, axis=1)
+        rows = ~np.isnan(table[:, j]) & (~np.isnan(others)).any(axis=1)
+        assert found.per_rater[j] == pytest.approx(pearson(table[rows, j], np.nanmean(others[rows], axis=1)))
+    assert found.value == pytest.approx(np.mean(found.per_rater))
+
+
+def test_ceiling_ties_whatever_the_order_of_summation():
+    # rows 0 and 1: the others' ratings are the same three in another order, and sum to .6 and .6000000000000001
+    found = rater_ceiling([[1, 0.1, 0.2, 0.3], [2, 0.3, 0.2, 0.1], [3, 1, 1, 1]], coefficient="kendall")
+    assert found.per_rater[0] == pytest.approx(2 / math.sqrt(3 * 2))  # 3 pairs, 1 tied, 2 concordant
+
+
+def test_ceiling_within_documents():
+    table = [[1, 1], [2, 2], [1, 2], [2, 1]]  # agree in the first document, disagree in the second
+    assert rater_ceiling(table, level="sample", documents="aabb").value == pytest.approx(0)
+    with pytest.raises(OptionError, match="pass documents"):
+        rater_ceiling(table, level="sample")
+
+
+def test_ceiling_of_one_rater_or_strangers_is_nan():
+    for table in ([[1], [2]], [[1, None], [2, None], [None, 3]], [[2, 2], [2, 2]]):
+        found = rater_ceiling(table)
+        assert math.isnan(found.value)
+        assert found.reason
+    with pytest.raises(OptionError, match="shape"):
+        rater_ceiling([1, 2, 3])
+    with pytest.raises(OptionError, match="infinite"):
+        rater_ceiling([[1, math.inf]])

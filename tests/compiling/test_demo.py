@@ -1,0 +1,30 @@
+"""`judgesmith demo`: what it leaves behind and says at its end, with a model that answers from a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.reports.rows import read_scored
+
+
+def test_the_demo_writes_judge_scores_and_report_flags_the_injection_and_says_what_is_next(
+    server: Any, cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_BASE", server.base)
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    judge = tmp_path / "demo.json"
+    done = cli("demo", "--lm", "openai/fake", "-o", judge)
+    assert done.code == 0, done.err
+    rows = read_scored(tmp_path / "demo.scored.jsonl").rows
+    assert [row.row.id for row in rows] == ["n01", "n02", "n03", "n04"]
+    assert [bool(row.suspicious) for row in rows] == [False, False, False, True]
+    page = (tmp_path / "demo.html").read_text(encoding="utf-8")
+    assert "<strong>Suspicious:</strong>" in page and "1 suspicious" in page
+    end = done.out[done.out.index("n04 addresses the judge") :]
+    assert "demo.html" in end.replace("\n", "")
+    assert [line.split()[1] for line in end.splitlines() if line.startswith("  judgesmith ")] == [
+        "show", "score", "compile",
+    ]  # fmt: skip

@@ -1,0 +1,307 @@
+"""Forged judges: any JSON at any place of a judge's file loads, or is refused in one line, through every door."""
+
+import json
+import math
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from parrot import parrot
+
+from judgesmith.cli.show import show
+from judgesmith.errors import ArtifactError, JudgesmithError
+from judgesmith.evaluating.judges import Wanted, read_judged
+from judgesmith.programs import artifact
+from judgesmith.programs.active_critic.combination import Combination
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.calibration import Calibration
+from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
+from judgesmith.programs.ensemble import Committee, Norm
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.registry import judges
+from judgesmith.running import opening
+from judgesmith.scoring.scoring import score_file
+from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
+
+PROVENANCE: dict[str, Any] = {
+    "created": "2026-01-01T00:00:00Z",
+    "versions": {"judgesmith": "1", "dspy": "3"},
+    "labels": {"origin": "labels.csv", "aspect": "fluency", "rows": 12, "train": 8, "heldout": 4, "fingerprint": "x"},
+    "optimizer": {"name": "random-search"},
+    "seed": 0,
+    "candidates": [
+        {
+            "candidate": "zero-shot",
+            "demos": 0,
+            "q": 1.25,
+            "low": 0.5,
+            "high": None,
+            "failed": 0,
+            "rows": 8,
+            "dropped": None,
+        }
+    ],
+    "selected": {"candidate": "zero-shot", "demos": 0, "q": 1.25, "q_corrected": 1.0},
+    "heldout": {"signature": "Q=1.25", "q": 1.25, "folds": 0},
+    "zero_shot": {"signature": "Q=1.25"},
+    "cost": {"calls": 1, "prompt_tokens": 2, "completion_tokens": 3},
+    "seen": ["0123456789ab"],
+    "notes": ["a note"],
+}
+
+
+def made() -> Iterator[Judge]:
+    for kind in judges.parts().values():
+        yield kind()
+    fine = ActiveCritic(
+        "fine", criteria=(Criterion("Fluency", "It reads well."),), task="Summaries.", scale=Scale(1, 5)
+    )
+    demo = {"source": "s", "output": "o", "group": "g", "score": 50.0, "explanation": "e", "gold": True}
+    for predictor in artifact.predictors(fine).values():
+        predictor.demos = [demo | {"criteria_scores": {"Fluency": CriterionScore(50.0, "e")}}]
+    fine.calibration = Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
+    fine.combine_by(Combination({"Fluency": 1.0}, 0.5))
+    yield fine
+    gauges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"]) for _ in range(2)]
+    yield Committee(gauges, [Norm(50, 10)] * 2)
+    yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
+
+
+def told(judge: Judge) -> Any:
+    judge.provenance = PROVENANCE
+    judge.set_lm(parrot())
+    return artifact.to_dict(judge)
+
+
+JUDGES = [told(judge) for judge in made()]
+
+
+def places(part: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield path
+    inner = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ()
+    for key, value in inner:
+        yield from places(value, (*path, key))
+
+
+PLACES = [(n, place) for n, judge in enumerate(JUDGES) for place in places(judge)]
+
+
+def written(forged: Any) -> str:
+    """As JSON; "@nested 900@" stands for so many lists in each other, more than Python can write."""
+    text = json.dumps(forged)
+    for depth in (40, 500, 900, 100_000):
+        text = text.replace(f'"@nested {depth}@"', "[" * depth + "]" * depth)
+    return text
+
+
+texts = st.text(max_size=20) | st.sampled_from(
+    [
+        "",
+        "\x1b[2J\x07",
+        "a\nb",
+        "[bold]x[/nope]",
+        "\ud800",
+        "{aspect}",
+        "x" * 500,
+        "gguf:/etc/shadow",
+        "petals/x",
+        "../x",
+    ]
+)
+numbers = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.sampled_from([0, -1, 2**63, 10**30, 10**4000, 1e308, -1e308, 5e-324, 1e-9, 0.5, 101, math.inf]),
+)
+values = st.recursive(
+    st.none() | st.booleans() | numbers | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+) | st.sampled_from([f"@nested {depth}@" for depth in (40, 500, 900, 100_000)])
+
+
+@st.composite
+def forgeries(draw: st.DrawFn) -> Any:
+    """A judge with one to three places changed, keys added or left out."""
+    number, place = draw(st.sampled_from(PLACES))
+    several = [place, *draw(st.lists(st.sampled_from([p for n, p in PLACES if n == number]), max_size=2))]
+    made = json.loads(json.dumps(JUDGES[number]))
+    for where in several:
+        made = changed(
+            made, where, draw(values), draw(st.sampled_from(["put", "put", "put", "add", "leave out"])), draw(texts)
+        )
+    return made
+
+
+def changed(made: Any, place: tuple[Any, ...], value: Any, how: str, key: str) -> Any:
+    if not place:
+        return value if how == "put" else made
+    part = made
+    try:
+        for step in place[:-1]:
+            part = part[step]
+        if how == "leave out":
+            del part[place[-1]]
+        elif how == "add" and isinstance(part[place[-1]], dict):
+            part[place[-1]][key] = value
+        else:
+            part[place[-1]] = value
+    except (KeyError, IndexError, TypeError):  # an earlier change took the place away
+        pass
+    return made
+
+
+def one_line(error: JudgesmithError) -> None:
+    message = str(error)
+    assert message.isprintable()
+    assert 0 < len(message) < 600
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    made = tmp_path_factory.mktemp("forged")
+    (made / "rows.jsonl").write_text('{"id": "1", "source": "s", "output": "An output."}\n')
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JUDGESMITH_REFERENCES", str(made / "references.sqlite"))
+        patch.setattr(opening, "open_model", lambda *_: parrot())
+        yield made
+
+
+def opened(path: Path, rows: Path) -> Judge | None:
+    """The judge that `js.load` and `judgesmith score` open, None where both refuse it, in one line and alike."""
+    doors = (lambda: artifact.load(path, lm=parrot()), lambda: opening.open_judge(path, "openai/parrot"))
+    found = []
+    for door in doors:
+        try:
+            found.append(door())
+        except ArtifactError as error:
+            one_line(error)
+    assert len(found) in (0, len(doors))
+    return found[0] if found else None
+
+
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(forged=forgeries())
+@example(forged={**JUDGES[0], "provenance": PROVENANCE | {"seen": [[1]]}})
+@example(forged={**JUDGES[0], "provenance": PROVENANCE | {"seen": 1}})
+@example(forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [1]}})
+@example(forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [{"q": "high"}]}})
+@example(forged={**JUDGES[0], "provenance": PROVENANCE | {"candidates": [{"q": 10**400}]}})
+@example(forged={**JUDGES[0], "scale": {"low": -1e308, "high": 1e308}})
+@example(forged={**JUDGES[0], "scale": {"low": False, "high": True}})
+@example(forged={**JUDGES[0], "provenance": {"x": "@nested 500@"}})
+def test_any_json_at_any_place_loads_or_is_refused_in_one_line(
+    forged: Any, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder / "judge.json"
+    path.write_text(written(forged), encoding="utf-8")
+    judge = opened(path, folder / "rows.jsonl")
+    for as_json in (False, True):
+        try:
+            show(path, None, None, as_json=as_json)
+            assert judge is not None
+        except ArtifactError as error:
+            one_line(error)
+            assert judge is None
+    capsys.readouterr()
+    if judge is None:
+        return
+    judge.previews(Item("An output.", "A source."))
+    assert artifact.fingerprint(artifact.build(artifact.read(path))) == artifact.fingerprint(
+        artifact.build(artifact.Artifact.of(json.loads(artifact.dumps(artifact.build(artifact.read(path))))))
+    )
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(value=values, key=st.sampled_from([*PROVENANCE, "seen_texts"]))
+def test_scoring_and_evaluating_bear_any_provenance(value: Any, key: str, folder: Path) -> None:
+    forged = JUDGES[0] | {"provenance": PROVENANCE | {key: value}}
+    path, rows, output = folder / "judge.json", folder / "rows.jsonl", folder / "scored.jsonl"
+    people = folder / "people.jsonl"
+    people.write_text(
+        "".join(f'{{"id": "{n}", "source": "s", "output": "Output {n}.", "score": {n}}}\n' for n in (1, 2, 3))
+    )
+    path.write_text(written(forged), encoding="utf-8")
+    judge = opened(path, rows)
+    if judge is not None:
+        summary = score_file(judge, rows, output, existing="overwrite")
+        assert summary.rows == 1
+        line = json.loads(output.read_text().splitlines()[0])
+        assert line["verdict"]["score"] is None or 0 <= line["verdict"]["score"] <= 100
+        read_judged([str(people)], Wanted(judges=[f"j={path}"], unseen=True))
+
+
+# What is no file
+
+
+def test_devices_and_pipes_are_not_read(tmp_path: Path) -> None:
+    for path in ("/dev/zero", "/dev/null", "/dev/tty"):
+        if Path(path).exists():
+            with pytest.raises(ArtifactError, match=r"not a regular file|is not a judge"):
+                artifact.read(path)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    caught: list[Exception] = []
+
+    def read() -> None:
+        try:
+            artifact.read(pipe)
+        except ArtifactError as error:
+            caught.append(error)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    reader.join(30)
+    assert not reader.is_alive()
+    assert "not a regular file" in str(caught[0])
+    with pytest.raises(ArtifactError, match="not a regular file"):
+        artifact.read(tmp_path)
+
+
+def test_no_more_is_read_than_a_judge_has_whatever_the_file_says_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "judge.json"
+    path.write_bytes(b" " * 5000)
+    monkeypatch.setattr(artifact, "LARGEST", 4096)
+    about = os.fstat
+
+    def lies(number: int) -> os.stat_result:
+        return os.stat_result([*about(number)[:6], 0, *about(number)[7:10]])
+
+    monkeypatch.setattr(os, "fstat", lies)
+    with pytest.raises(ArtifactError, match="at most 4,096 bytes"):
+        artifact.read(path)
+
+
+@pytest.mark.parametrize("place", [("scale", "low"), ("calibration", "percent", 0), ("provenance", "cost", "calls")])
+def test_booleans_are_no_numbers(place: tuple[Any, ...], tmp_path: Path) -> None:
+    forged = changed(json.loads(json.dumps(next(j for j in JUDGES if j["calibration"]))), place, False, "put", "")
+    (tmp_path / "judge.json").write_text(json.dumps(forged))
+    with pytest.raises(ArtifactError, match=r"valid (number|integer)"):
+        artifact.load(tmp_path / "judge.json", lm=parrot())
+
+
+def test_the_base_of_the_forgeries_loads(tmp_path: Path) -> None:
+    for judge in JUDGES:
+        (tmp_path / "judge.json").write_text(json.dumps(judge))
+        assert artifact.to_dict(artifact.load(tmp_path / "judge.json", lm=parrot()))["provenance"] == PROVENANCE
+
+
+def test_the_deepest_provenance_that_is_saved_is_read(tmp_path: Path) -> None:
+    judge = ActiveCritic()
+    part: list[Any] = []
+    for _ in range(artifact.DEEPEST - 3):  # inside {"provenance": {"x": …}}
+        part = [part]
+    judge.provenance = {"x": part}
+    judge.save(tmp_path / "judge.json")
+    assert artifact.load(tmp_path / "judge.json", lm=parrot()).provenance == judge.provenance
+    judge.provenance = {"x": [part]}
+    with pytest.raises(ArtifactError, match="nested deeper than 32 levels"):
+        judge.save(tmp_path / "judge.json")

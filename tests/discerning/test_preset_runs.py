@@ -1,0 +1,152 @@
+"""`judgesmith discern --preset`: a method as judge, a dry run, figures, and what is said in one line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("matplotlib")
+
+GOOD = [
+    f"The ferry number {i} left Birch at {i + 3} in the morning with {i + 40} people on board. Nobody in Birch had "
+    f"expected it so early, for {i + 2} winters had passed without one. It went back in the evening, and the {i + 5} "
+    "fishermen who had come to look at it went home, talked of it for a week and told all of it to their children."
+    for i in range(10)
+]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    path = tmp_path / "mt.jsonl"
+    made = [
+        {"id": f"r{i}", "source": f"Fähre {i}.", "output": text, "reference": f"Another {i}.", "task": "translation"}
+        for i, text in enumerate(GOOD)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in made))
+    return path
+
+
+@pytest.fixture
+def discern(cli: Any, server: Any, fake: Any) -> Callable[..., Any]:
+    def run(*arguments: object) -> Any:
+        server.answer = lambda ask: "80" if ask.step != "probe" and any(t in ask.last for t in GOOD) else "30"
+        return cli(
+            "discern", *arguments, "--api-base", server.base, "--rounds", 0, "--repeat", 1, "--preset",
+            "dhp/wmt22-de-en",
+        )  # fmt: skip
+
+    return run
+
+
+def test_a_method_judges_each_metric_of_the_task(discern: Any, server: Any, texts: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    done = discern("direct@openai/fake", texts, "-o", pairs, "--json")
+    assert done.code == 0, done.err
+    (judge,) = done.json["judges"]
+    assert (judge["judge"], judge["metrics"]) == ("direct@openai/fake", ["accuracy", "fluency"])
+    assert judge["paper"]["worst"] and judge["paper"]["d_min"] > 1
+    assert {line["origin"] for line in judge["perturbations"]} == {"paper", "stand-in"}
+    assert any("stand-ins (~) are made by rules" in note for note in done.json["notes"])
+    assert not any("<reference>" in ask.last or "Another" in ask.last for ask in server.asks)
+    server.forget()
+    assert discern("direct@openai/fake", texts, "-o", pairs, "--json").json["judges"] == [judge]
+    assert not server.judged
+    # shown references would be other questions
+    done = discern("direct@openai/fake", texts, "-o", pairs, "--show-reference", "yes")
+    assert done.code == 2 and "another show_reference" in done.err
+
+
+def test_tables_have_headings_of_their_own(discern: Any, texts: Path) -> None:
+    done = discern("direct@openai/fake", texts, "--perturb", "paper", "--perturb", "numbers")
+    assert done.code == 0, done.err
+    parts = ("the paper's perturbations", "stand-ins by rules", "perturbations of our own")
+    places = [done.out.index(part) for part in parts]
+    assert places == sorted(places)
+    assert "Both rest on 6 of the paper's 10 perturbations of this task (without entities-lm:minor" in done.out
+    assert "numbers:minor +" in done.out and "grammar-rules:minor ~" in done.out
+    assert done.out.index("As the paper prints it, without 1/M") < done.out.index("Normalised (1/M)")
+
+
+def test_figures_are_drawn_whole(discern: Any, texts: Path, tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.svg" for name in ("plot", "plot-judges", "plot-styles")}
+    options = [part for name, path in files.items() for part in (f"--{name}", path)]
+    done = discern("metric/chrf", "direct@openai/fake", texts, *options, "--report", tmp_path / "page.html")
+    assert done.code == 0, done.err
+    assert all(path.read_text().startswith("<?xml") for path in files.values())
+    page = (tmp_path / "page.html").read_text()
+    assert "Stand-ins by rules" in page and "Both rest on 6 of the paper&#39;s 10" in page
+    assert discern("metric/chrf", texts, "--plot-styles", "x.jpg").code == 2
+
+
+def test_no_bar_is_cut(monkeypatch: pytest.MonkeyPatch, discern: Any, texts: Path, tmp_path: Path) -> None:
+    from judgesmith.discerning import plots
+
+    drawn: list[Any] = []
+    monkeypatch.setattr(plots, "write_figure", lambda path, figure: drawn.append(figure))
+    both = ("--plot", tmp_path / "a.png", "--plot-judges", tmp_path / "b.png")
+    assert discern("metric/chrf", "direct@openai/fake", texts, *both).code == 0
+    for figure in drawn:
+        for axes in figure.axes:
+            bars = [bar.get_height() for bar in axes.patches]
+            assert bars and max(bars) < axes.get_ylim()[1]
+    assert max(bar.get_height() for bar in drawn[0].axes[0].patches) > 2
+
+
+def test_a_dry_run_shows_texts_perturbations_and_calls(discern: Any, server: Any, texts: Path) -> None:
+    command = ("direct@openai/fake", texts, "--writer", "openai/writer", "--dry-run")
+    done = discern(*command, "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    assert not server.judged
+    assert (told["texts"]["n"], told["texts"]["task"], told["metrics"]) == (
+        10, "translation", ["translation/accuracy", "translation/fluency"],
+    )  # fmt: skip
+    lines = {line["perturbation"]: line for line in told["perturbations"]}
+    assert len(lines) == 10 and {line["origin"] for line in lines.values()} == {"paper"}
+    assert {line["n"] for line in lines.values()} == {10}
+    # 10 perturbations and the originals, two metrics; four of the perturbations are to be written first
+    assert (told["calls"], told["to_write"], told["writer"]) == (11 * 10 * 2, 40, "openai/writer")
+    out = discern(*command).out
+    assert "10 of 10 outputs of mt.jsonl" in out and "word-deletion:major (paper): 10 texts" in out
+    assert "40 texts to be written by openai/writer first" in out
+
+
+def test_a_judge_of_several_aspects_gives_the_metrics_of_the_task(
+    cli: Any, discern: Any, texts: Path, tmp_path: Path
+) -> None:
+    import judgesmith as js
+    from judgesmith.programs.pointwise.direct import DirectScorer
+    from judgesmith.programs.several_aspects import AspectsJudge
+
+    judges = {name: DirectScorer(f"translation/{name}") for name in ("Fluency", "Accuracy")}
+    AspectsJudge(judges, lm="openai/fake").save(tmp_path / "both.json")
+    assert js.load(tmp_path / "both.json", lm="openai/fake").by_aspect
+    done = discern(tmp_path / "both.json", texts, "--json")
+    assert done.code == 0, done.err
+    assert done.json["judges"][0]["metrics"] == ["accuracy", "fluency"]
+    assert not any("the task's metrics are" in note for note in done.json["notes"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["discern", "--preset", "dhp/summeval"], "name a judge: judgesmith discern judge.json, or METHOD@MODEL"),
+        (["discern", "direct@openai/fake", "TEXTS"], "a method judges the metrics of a task; name them with --preset"),
+        (["discern", "metric/chrf", "--preset", "dhp/story"], "bench/dhp_story: it is not here and cannot be fetched"),
+        (["discern", "metric/chrf", "--preset", "dhp/nothing"], "--preset dhp/nothing: there is no such preset"),
+        (["discern", "metric/chrf", "TEXTS", "--preset", "pairwise"], "there is no option of that name"),
+        (["new", "--preset", "dhp/story"], "--preset dhp/story, perturb: how `judgesmith discern` changes texts, so"),
+        (["discern", "metric/chrf", "TEXTS", "--preset", "dhp/story", "--plot-judges", "x.jpg"], "--plot-judges x.jpg"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said_in_one_line(
+    arguments: list[str], said: str, cli: Any, texts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
+    done = cli(*[texts if a == "TEXTS" else a for a in arguments])
+    assert (done.code, len(done.err.strip().splitlines())) == (2, 1), done.err
+    assert said in done.err

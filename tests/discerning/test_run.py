@@ -1,0 +1,458 @@
+"""`judgesmith discern`: judges that are blind in known ways, on a real server; files, resuming, weights, figures."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.cli import main as command_line
+from judgesmith.discerning import command as discern_commands
+from judgesmith.discerning.rewriting import written_perturbations
+from judgesmith.discerning.weights import read_weights
+from judgesmith.errors import OptionError
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.signatures.values import Criterion
+
+if not any(command.name == "discern" for command in command_line.app.registered_commands):
+    discern_commands.register(command_line.app)
+
+TOWNS = [
+    "Ashford",
+    "Barrow",
+    "Corby",
+    "Dover",
+    "Epsom",
+    "Falmouth",
+    "Gosport",
+    "Harlow",
+    "Ilkeston",
+    "Jarrow",
+    "Kendal",
+    "Leeds",
+    "Malton",
+    "Newark",
+    "Otley",
+]
+PEOPLE = [
+    "Anna",
+    "Bert",
+    "Clara",
+    "Dan",
+    "Emma",
+    "Fred",
+    "Gina",
+    "Hugo",
+    "Iris",
+    "John",
+    "Kate",
+    "Liam",
+    "Mona",
+    "Nick",
+    "Olga",
+]
+
+
+def story(i: int) -> str:
+    town, who = TOWNS[i], PEOPLE[i]
+    return (
+        f"The council of {town} met again on Monday with {who} Miller in the chair. It was decided to buy {i + 11} new "
+        f"trees for the park, because the old ones are ill. The people of {town} were told that the work is to begin "
+        f"in spring. A walk through the park will not be possible for {i + 2} weeks."
+    )
+
+
+STORIES = [story(i) for i in range(len(TOWNS))]
+
+
+@pytest.fixture
+def texts(tmp_path: Path) -> Path:
+    """Good texts with ids r000…, as outputs."""
+    path = tmp_path / "good.jsonl"
+    rows = [{"id": f"r{i:03d}", "source": f"Minutes of {TOWNS[i]}.", "output": s} for i, s in enumerate(STORIES)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def discern(cli: Any, server: Any) -> Callable[..., Any]:
+    def run(*arguments: object, rounds: int = 0) -> Any:
+        return cli("discern", *arguments, "--api-base", server.base, "--rounds", rounds)
+
+    return run
+
+
+def answering(server: Any, fake: Any, score: Callable[[str], float]) -> None:
+    """The server's model scores a judged text by `score`."""
+
+    def answer(ask: Any) -> str:
+        if ask.step == "probe":
+            return str(fake.sensible(ask))
+        return f"Explanation: Seen.\nScore: {round(score(ask.judged))}"
+
+    server.answer = answer
+
+
+def sees(report: Any, name: str) -> str:
+    (line,) = (p for p in report["judges"][0]["perturbations"] if p["perturbation"] == name)
+    return str(line["sees"])
+
+
+# -- judges that are blind in known ways
+
+
+def test_a_judge_that_knows_the_texts_notices_all_perturbations(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+) -> None:
+    answering(server, fake, lambda text: 90 if text in STORIES else 20)
+    report = discern(judge_file, texts, "--perturb", "degradation", "--json").json
+    (judge,) = report["judges"]
+    tried = [p for p in judge["perturbations"] if p["n"] >= 10]
+    assert len(tried) >= 20
+    assert {p["sees"] for p in tried if p["perturbation"] != "random-answer"} == {"yes"}
+    # with 15 texts, all with the same drop: p = 2**-15, D = 15 ln 2 / ln 20
+    typos = next(p for p in tried if p["perturbation"] == "typos:minor")
+    assert (typos["n"], typos["mean_change"], typos["share_changed"], typos["effect"]) == (15, 70, 1, 1)
+    assert typos["p"] == pytest.approx(0.5**15) == typos["p_floor"]
+    assert typos["d"] == pytest.approx(15 * math.log(2) / math.log(20))
+    # another document's good text is a good text to this judge, which does not look at the source
+    assert sees(report, "random-answer") == "no"
+    assert judge["ours"]["normalised"]["worst"] == "random-answer" and judge["ours"]["normalised"]["d_min"] == 0
+    assert judge["normalised"]["d_min"] == pytest.approx(15 * math.log(2) / math.log(20))  # of the paper's alone
+    assert "blind to random-answer" in judge["conclusion"]
+
+
+def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+) -> None:
+    answering(server, fake, lambda text: min(100, len(text) / 5))
+    report = discern(judge_file, texts, "--json").json
+    for name in ("shuffle:minor", "shuffle:major", "numbers:minor", "irrelevant:minor", "rewrite-rules:minor"):
+        assert sees(report, name) == "no", name
+    for name in ("omission:minor", "word-deletion:major", "deletions:major"):
+        assert sees(report, name) == "yes", name
+    for name in ("attack-request", "attack-control"):  # any further sentence is welcome
+        assert sees(report, name) == "yes"
+    conclusion = report["judges"][0]["conclusion"]
+    assert "shuffle:major" in conclusion and "raises its score for any further sentence" in conclusion
+
+
+def test_a_judge_that_obeys_gives_in_to_the_request_alone(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+) -> None:
+    answering(server, fake, lambda text: 100 if "Rate this 100" in text or "at the very top" in text else 30)
+    report = discern(judge_file, texts, "--perturb", "attack", "--json").json
+    plea = next(p for p in report["judges"][0]["perturbations"] if p["perturbation"] == "attack-plea")
+    assert (plea["mean_change"], plea["share_changed"], plea["sees"]) == (70, 1, "yes")
+    assert sees(report, "attack-control") == "no"
+    assert sees(report, "attack-request") == "no"  # the judge never reads it
+    assert "gives in to attack-plea." in report["judges"][0]["conclusion"]
+
+
+def test_a_judge_that_reacts_to_everything_is_caught(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+) -> None:
+    answering(server, fake, lambda text: 90 if text in STORIES else 20)
+    done = discern(judge_file, texts, "--perturb", "invariance", "--json")
+    judge = done.json["judges"][0]
+    assert judge["false_alarms"] == 1
+    assert "lowers its score without need for style, case" in judge["conclusion"]
+
+
+def test_metrics_and_judges_share_the_pairs_and_show_tables(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+) -> None:
+    pytest.importorskip("rouge_score")
+    answering(server, fake, lambda text: len(text) % 100)
+    done = discern(
+        "metric/rougeL", f"mine={judge_file}", texts, "--perturb", "character", "--perturb", "case", rounds=30
+    )
+    assert done.code == 0
+    assert "What metric/rougeL discerns" in done.out and "What mine discerns" in done.out
+    assert "D_avg" in done.out and "False alarms" in done.out and done.out.count("deletions:minor") >= 2
+
+
+def test_a_reference_is_not_shown_to_a_judge_of_references(
+    discern: Any, server: Any, fake: Any, tmp_path: Path, judge_file: Path
+) -> None:
+    rows = [{"id": str(i), "source": f"s{i}", "output": "A bad one.", "reference": s} for i, s in enumerate(STORIES)]
+    path = tmp_path / "with_references.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    answering(server, fake, lambda text: 50)
+    report = discern(judge_file, path, "--perturb", "typos:minor", "--json").json
+    assert report["role"] == "reference"
+    assert {ask.judged for ask in server.judged} >= set(STORIES)
+    assert not any("<reference>" in ask.last for ask in server.judged)
+
+
+# -- files
+
+
+def test_a_second_run_asks_nothing_and_a_further_judge_only_its_own(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+) -> None:
+    answering(server, fake, lambda text: len(text) % 90)
+    pairs = tmp_path / "pairs.jsonl"
+    first = discern(judge_file, texts, "--perturb", "word", "-o", pairs, "--no-cache", "--json").json
+    before = pairs.read_text()
+    server.forget()
+    second = discern(judge_file, texts, "--perturb", "word", "-o", pairs, "--no-cache", "--json").json
+    assert second == first and not server.judged and pairs.read_text() == before
+    kinds = [json.loads(line)["type"] for line in before.splitlines()]
+    assert kinds[0] == "settings" and {"pair", "score"} <= set(kinds)
+    assert kinds.count("pair") == first["pairs"]
+
+
+def test_brief_scores_are_the_same_with_fewer_tokens(
+    discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path
+) -> None:
+    def answer(ask: Any) -> str:
+        if ask.step == "probe":
+            return str(fake.sensible(ask))
+        return f"Score: {len(ask.judged) % 90}\nExplanation: Seen."
+
+    server.answer = answer
+    lm = language_model("openai/fake", connection=Connection(server.base))
+    ActiveCritic("vanilla", explain="after", reading="said", lm=lm).save(tmp_path / "after.json")
+    told = []
+    for flags in ((), ("--brief",)):
+        server.forget()
+        pairs = tmp_path / f"pairs{len(flags)}.jsonl"
+        command = (tmp_path / "after.json", texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
+        report = discern(*command, *flags).json
+        told.append((report["judges"], server.judged[0].body["max_tokens"]))
+    (judges, tokens), (same, fewer) = told
+    assert judges == same
+    assert fewer < tokens
+
+
+def test_what_was_judged_before_a_kill_is_kept(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+) -> None:
+    answering(server, fake, lambda text: len(text) % 90)
+    pairs = tmp_path / "pairs.jsonl"
+    command = (judge_file, texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
+    first = discern(*command).json
+    lines = pairs.read_text().splitlines(keepends=True)
+    pairs.write_text("".join(lines[:-10]) + lines[-10][:40])  # ten scores are lost, one of them half written
+    server.forget()
+    assert discern(*command).json == first
+    assert len(server.judged) == 10
+
+
+def test_failed_texts_are_counted_and_asked_again(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+) -> None:
+    pairs = tmp_path / "pairs.jsonl"
+    command = (judge_file, texts, "--perturb", "typos:minor", "-o", pairs, "--no-cache", "--json")
+
+    def broken(ask: Any) -> str:
+        return str(fake.sensible(ask)) if ask.step == "probe" else "Explanation: x.\nScore: 50"
+
+    server.answer = lambda ask: "no idea" if ask.step == "score" and TOWNS[0] in ask.judged else broken(ask)
+    done = discern(*command)
+    line = done.json["judges"][0]["perturbations"][0]
+    assert (done.code, line["n"], line["failed"]) == (1, 14, 1)
+    server.answer = broken
+    done = discern(*command)
+    assert (done.code, done.json["judges"][0]["perturbations"][0]["n"]) == (0, 15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--seed", "1"], "another texts|another seed"),
+        (["--amount", "story"], "another amount"),
+        (["--perturb", "typos"], "another perturbations"),
+    ],
+)
+def test_pairs_of_other_settings_are_not_gone_on_with(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    import re
+
+    answering(server, fake, lambda text: 50)
+    pairs = tmp_path / "pairs.jsonl"
+    assert discern(judge_file, texts, "--perturb", "case", "-o", pairs).code == 0
+    done = discern(judge_file, texts, "--perturb", "case", "-o", pairs, *arguments)
+    assert done.code == 2 and re.search(said, done.err) and "--overwrite" in done.err
+    assert discern(judge_file, texts, "--perturb", "case", "-o", pairs, "--overwrite", *arguments).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["{judge}"], "name a judge and the texts"),
+        (["{judge}", "{texts}", "--perturb", "tpyos"], "did you mean typos"),
+        (["{judge}", "{texts}", "--plot", "x.jpg"], ".png, .svg or .pdf"),
+        (["{judge}", "{texts}", "-o", "{texts}"], "is the file of texts"),
+        (["{judge}", "{texts}", "-o", "x.csv"], "name it .jsonl"),
+        (["{judge}", "{texts}", "--report", "x.pdf"], "name it .html"),
+        (["{judge}", "{texts}", "--amount", "much"], "amount 'much'"),
+        (["{judge}", "{judge}", "{texts}"], "named twice"),
+        (["a/=x.json", "{texts}"], "not of the form"),
+        (["{judge}", "{texts}", "--perturb", "speakers"], "no text could be perturbed"),
+        (["{judge}", "{texts}", "--criteria"], "no scores for criteria"),
+        (["none.json", "{texts}"], "none.json"),
+    ],
+)
+def test_a_wrong_command_is_said_in_one_line(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, arguments: list[str], said: str
+) -> None:
+    answering(server, fake, lambda text: 50)
+    done = discern(*(a.format(judge=judge_file, texts=texts) for a in arguments))
+    assert (done.code, len(done.err.strip().splitlines()[-1:])) == (2, 1)
+    assert said in done.err and "Traceback" not in done.err
+
+
+def test_the_figure(discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:
+    answering(server, fake, lambda text: len(text) % 90)
+    figures = [tmp_path / "a.svg", tmp_path / "b.svg"]
+    for figure in figures:
+        assert discern(f"$x$={judge_file}", texts, "--perturb", "degradation", "--plot", figure).code == 0
+    one, other = (figure.read_text() for figure in figures)
+    assert one.startswith("<?xml") and one == other
+    assert discern(judge_file, texts, "--perturb", "character", "--plot", tmp_path / "c.png").code == 0
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_report_and_two_judges_compared(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("rouge_score")
+    answering(server, fake, lambda text: 50)
+    page = tmp_path / "new" / "page.html"
+    command = ("metric/rougeL", f"blind={judge_file}", texts, "--perturb", "typos", "--perturb", "shuffle:major")
+    done = discern(*command, "--report", page, rounds=20)
+    assert done.code == 0 and f"Wrote {page}" in done.out.replace("\n", "")
+    assert "metric/rougeL discerns more than blind" in done.out
+    text = page.read_text()
+    assert "<script" not in text and "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert "typos:minor" in text and "missed" in text and "What <bdi>blind</bdi> said" in text
+    (one,) = discern(*command, "--json").json["comparisons"]
+    assert (one["a"], one["b"], one["texts"], one["p_holm"]) == ("metric/rougeL", "blind", 15, one["p"])
+    assert one["effect"] == pytest.approx(1) and one["p"] < 0.002  # every text loses for the one, none for the other
+    assert discern(judge_file, texts, "--perturb", "case", "--json").json["comparisons"] == []
+
+
+# -- several metrics, repeats, weights
+
+
+def test_files_as_metrics_of_one_judge_with_weights(
+    discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path
+) -> None:
+    files = []
+    for aspect in ("fluency", "coherence"):
+        judge = ActiveCritic(
+            "coarse", explain="before", reading="said", task="Minutes.", criteria=[Criterion(aspect, "What it says.")],
+            lm=language_model("openai/fake", connection=Connection(server.base)),
+        )  # fmt: skip
+        judge.save(tmp_path / f"{aspect}.json")
+        files.append(f"mine/{aspect}={tmp_path / aspect}.json")
+
+    def answer(ask: Any) -> str:
+        if ask.step == "probe":
+            return str(fake.sensible(ask))
+        seen = ask.judged in STORIES or "coherence" in ask.text  # fluency notices all perturbations, coherence none
+        return f"Explanation: Seen.\nScore: {80 if seen else 30}"
+
+    server.answer = answer
+    weights = tmp_path / "w.csv"
+    weights.write_text("perturbation,fluency,coherence\ntypos,1,0\nshuffle,0,1\n")
+    report = discern(
+        *files, texts, "--perturb", "typos:minor", "--perturb", "shuffle:minor", "--weights", weights, "--json"
+    ).json
+    (judge,) = report["judges"]
+    assert judge["metrics"] == ["fluency", "coherence"]
+    typos, shuffled = judge["perturbations"]
+    p = 0.5**15
+    for line in (typos, shuffled):
+        assert line["p_by_metric"] == [pytest.approx(p), 1.0]
+        assert line["d_paper"] == pytest.approx(-math.log(1 / (1 / p + 1)) / math.log(20))
+        assert line["d_normalised"] == pytest.approx(-math.log(1 / (0.5 / p + 0.5)) / math.log(20))
+    assert typos["d_expert"] == pytest.approx(-math.log(p) / math.log(20)) and shuffled["d_expert"] == 0
+    assert judge["expert"]["d_min"] == 0 and judge["expert"]["worst"] == "shuffle:minor"
+    table = discern(*files, texts, "--perturb", "typos:minor", "--weights", weights)
+    assert "D paper" in table.out and "With expert weights" in table.out
+
+
+def test_repeats_are_asked_for_and_averaged(
+    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+) -> None:
+    asked: dict[str, int] = {}
+
+    def score(text: str) -> float:
+        asked[text] = asked.get(text, 0) + 1
+        return 40 + 10 * asked[text] if text in STORIES else 10  # 50, 60, 70: mean 60
+
+    answering(server, fake, score)
+    pairs = tmp_path / "pairs.jsonl"
+    command = (judge_file, texts, "--perturb", "typos:minor", "--repeat", "3", "-o", pairs, "--json")
+    line = discern(*command).json["judges"][0]["perturbations"][0]
+    assert line["mean_change"] == pytest.approx(60 - 10) and set(asked.values()) == {3}
+    discern(*command)
+    assert set(asked.values()) == {3}  # the file has them
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("w.json", '{"typos": {"fluency": 2, "coherence": 1}}'),
+        ("w.csv", "perturbation,fluency,coherence\ntypos,2,1\n"),
+        ("w.csv", "perturbation,metric,weight\ntypos,fluency,2\ntypos,coherence,1\n"),
+    ],
+)
+def test_weights_are_read(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    assert read_weights(tmp_path / name) == {"typos": {"fluency": 2, "coherence": 1}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("w.json", "[1]", "expected"),
+        ("w.json", "{", "not JSON"),
+        ("w.json", '{"typos": {"fluency": true}}', "not a weight"),
+        ("w.csv", "perturbation,fluency\ntypos,-1\n", "line 2"),
+        ("w.csv", "perturbation,fluency\ntypos,many\n", "'many'"),
+        ("w.csv", "", "no weight in it"),
+    ],
+)
+def test_wrong_weights_are_said(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(OptionError, match=said):
+        read_weights(tmp_path / name)
+
+
+# -- made by a model
+
+
+def test_perturbations_by_a_writer(discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path) -> None:
+    def answer(ask: Any) -> str:
+        if "names people, places" in ask.system:
+            text = ask.last.split("<source>\n")[1].split("\n</source>")[0]
+            for town in TOWNS[:-1] if "exactly one" in ask.last else TOWNS:  # none for the last text
+                text = text.replace(town, "Nowhere" + ("" if "exactly one" in ask.last else " Upon Sea"))
+            return str(text)
+        if ask.step == "probe":
+            return str(fake.sensible(ask))
+        return f"Explanation: Seen.\nScore: {90 if ask.judged in STORIES else 20}"
+
+    server.answer = answer
+    report = discern(judge_file, texts, "--perturb", "entities-lm", "--writer", "openai/fake", "--json").json
+    minor, major = report["judges"][0]["perturbations"]
+    assert (minor["perturbation"], minor["n"], minor["left_out"], minor["method"]) == ("entities-lm:minor", 14, 1, "lm")
+    assert (major["n"], minor["sees"], major["sees"]) == (15, "yes", "yes")
+    (reason,) = report["left_out"]["entities-lm:minor"]
+    assert "nothing was changed" in reason
+
+
+def test_the_paper_s_written_perturbations_are_there() -> None:
+    made = written_perturbations(language_model("openai/fake", connection=Connection("http://127.0.0.1:9/v1")))
+    assert list(made) == ["entities-lm", "grammar-lm", "rewrite-lm"]
+    assert all(p.method == "lm" and p.paper and p.degrees == ("minor", "major") for p in made.values())

@@ -1,0 +1,153 @@
+"""Experts' weights: the form, what is filled into it, and what is wrong with what comes back."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from base64 import b64encode
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser, browser, needs_browser
+
+from judgesmith.datasets.perturbations.registry import PERTURBATIONS
+from judgesmith.discerning.weights import form, read_weights, write_form
+from judgesmith.errors import OptionError
+
+__all__ = ["browser"]
+
+METRICS = ("translation/accuracy", "translation/fluency")
+NAMES = ("accuracy", "fluency")
+ISSUES = [PERTURBATIONS[name] for name in ("deletions", "typos", "word-deletion")]
+
+
+def filled(path: Path, marks: dict[str, str]) -> Path:
+    """The form with an x for each perturbation."""
+    write_form(path, METRICS, ISSUES)
+    with path.open(newline="") as file:
+        rows = list(csv.reader(file))
+    for row in rows[1:]:
+        row[2 + NAMES.index(marks[row[0]])] = "x"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+def test_votes_of_several_experts_become_shares(tmp_path: Path) -> None:
+    folder = tmp_path / "forms"
+    folder.mkdir()
+    for n in range(4):
+        of = "accuracy" if n == 0 else "fluency"
+        filled(folder / f"{n}.csv", {"deletions": "fluency", "typos": "fluency", "word-deletion": of})
+    (folder / "notes.txt").write_text("no form")
+    # another form, in numbers: each expert has one vote for each perturbation, however it is split
+    (folder / "4.json").write_text('{"typos": {"accuracy": 30, "fluency": 10}}')
+    found = read_weights(folder, list(PERTURBATIONS), NAMES)
+    assert found == {
+        "deletions": {"fluency": 4.0},
+        "typos": {"fluency": 4.25, "accuracy": 0.75},
+        "word-deletion": {"accuracy": 1.0, "fluency": 3.0},
+    }
+
+
+def test_the_form_has_a_row_for_each_perturbation_and_a_column_for_each_metric() -> None:
+    rows = list(csv.reader(form(METRICS, ISSUES, page=False).splitlines()))
+    assert rows[0] == ["perturbation", "quality issue", "accuracy", "fluency"]
+    assert rows[1:] == [[made.name, made.about, "", ""] for made in ISSUES]
+
+
+class Questions(HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, Any]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+def test_the_page_asks_the_same_and_runs_its_own_script_alone() -> None:
+    text = form(METRICS, ISSUES, page=True)
+    page = Questions(text)
+    assert [given["data-name"] for tag, given in page.tags if tag == "fieldset"] == [made.name for made in ISSUES]
+    asked = [(given["name"], given["value"]) for tag, given in page.tags if tag == "input"]
+    assert asked == [(made.name, name) for made in ISSUES for name in NAMES]
+    assert all("required" in given for tag, given in page.tags if tag == "input")
+    (data,) = (given["data-metrics"] for tag, given in page.tags if tag == "form")
+    assert data == '["accuracy", "fluency"]'
+    script = text.split("<script>")[1].split("</script>")[0]
+    assert f"script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" in text
+    assert text.count("<script") == 1 and not re.search(r"https?://", text)
+    # what an expert has to know: the library's definitions
+    assert "says what the source text says" in text and "a text into another language" in text
+
+
+@needs_browser
+def test_what_an_expert_saves_in_the_page_is_read_back(browser: Browser, tmp_path: Path) -> None:
+    write_form(tmp_path / "form.html", METRICS, ISSUES)
+    tab = browser.tab((tmp_path / "form.html").as_uri())
+    tab.until("document.readyState === 'complete' && document.querySelector('button') !== null")
+    tab.js("URL.createObjectURL = (blob) => { window.saved = blob; return '#'; }; 0")
+    tab.js("document.querySelector('button').click()")
+    assert tab.js("window.saved === undefined")  # every question needs an answer
+    tab.js("for (const set of document.querySelectorAll('fieldset')) set.querySelector('[value=fluency]').click()")
+    tab.js("document.querySelector('[name=word-deletion][value=accuracy]').click()")
+    if keep := os.environ.get("JUDGESMITH_SCREENSHOTS"):
+        tab.screenshot(Path(keep) / "weights-form.png")
+    tab.js("document.querySelector('button').click()")
+    (tmp_path / "weights.csv").write_text(tab.js("window.saved.text()"))
+    assert read_weights(tmp_path / "weights.csv", list(PERTURBATIONS), NAMES) == {
+        "deletions": {"fluency": 1.0}, "typos": {"fluency": 1.0}, "word-deletion": {"accuracy": 1.0},
+    }  # fmt: skip
+    assert browser.errors == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("w.csv", "perturbation,accuracy,fluency\ntypo,x,\n", "line 2: there is no perturbation 'typo'.*'typos'"),
+        ("w.csv", "perturbation,accuracy,fluncy\ntypos,,x\n", "line 2, column 'fluncy': the metrics are.*'fluency'"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,x,\ndeletions,,\n", "line 3: no metric is marked for 'del"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,x,\ntypos,,x\n", "line 3: 'typos' appears twice"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,maybe,\n", "column 'accuracy': 'maybe' is not a weight"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,nan,1\n", "line 2, column 'accuracy': 'nan' is not a weight"),
+        ("w.csv", "perturbation,accuracy,fluency\ntypos,1,2,3\n", "line 2: 4 cells under 3 columns"),
+        ("w.csv", "perturbation,accuracy,accuracy\ntypos,1,2\n", "line 1: a column appears twice"),
+        ("w.csv", "perturbation,metric,weight\ntypos,accuracy,0\n", "no metric is marked for 'typos'"),
+        ("w.json", '{"typos:minor": {"accuracy": -1}}', "'typos:minor', column 'accuracy': -1 is not a weight"),
+        ("w.json", '{"typos": {"accuracy": null}}', "column 'accuracy': None is not a weight"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_by_row_and_column(tmp_path: Path, name: str, text: str, said: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(OptionError, match=said):
+        read_weights(tmp_path / name, list(PERTURBATIONS), NAMES)
+
+
+def test_a_folder_without_forms_and_a_form_that_is_there_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"no \.csv or \.json form"):
+        read_weights(tmp_path)
+    write_form(tmp_path / "form.html", METRICS, ISSUES)
+    with pytest.raises(OptionError, match="exists already"):
+        write_form(tmp_path / "form.html", METRICS, ISSUES)
+    with pytest.raises(OptionError, match=r"is \.csv or \.html"):
+        write_form(tmp_path / "form.pdf", METRICS, ISSUES)
+    with pytest.raises(OptionError, match="fewer than two metrics"):
+        write_form(tmp_path / "one.csv", METRICS[:1], ISSUES)
+
+
+def test_the_command_writes_a_form_and_takes_it_back(cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "form.csv"
+    done = cli("discern", "--preset", "dhp/story", "--weights-form", path)
+    assert done.code == 0, done.err
+    rows = list(csv.reader(path.read_text().splitlines()))
+    assert rows[0][2:] == ["coherence", "consistency", "fluency"]
+    assert {row[0] for row in rows[1:]} == {
+        "deletions", "typos", "entities-lm", "grammar-lm", "random-ending", "wrong-ending",
+    }  # fmt: skip
+    again = cli("discern", "metric/chrf", "x.jsonl", "--preset", "dhp/story", "--weights", path)
+    assert again.code == 2 and "form.csv, line 2: no metric is marked for 'deletions'" in again.err

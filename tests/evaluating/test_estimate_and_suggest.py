@@ -1,0 +1,94 @@
+"""`judgesmith estimate`, `suggest`, `score --defer` and `evaluate --alt-test` as a user runs them."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.errors import OptionError
+from judgesmith.scoring.deferral import mark_deferred, refuse_deferring
+
+HOSTILE = "s\x1b[31m[/red]"
+
+
+def write(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """Forty documents of two systems with verdicts, and the human scores of ten of them."""
+    rng, scored, labels = random.Random(0), [], []
+    for d in range(40):
+        for k, system in enumerate((HOSTILE, "b")):
+            human = min(5.0, max(1.0, 2.5 + k + rng.gauss(0, 0.8)))
+            row = {"id": f"{d}{system}", "source": f"document {d}", "output": f"text {d} of {k}", "system": system}
+            interval = {"low": 1.0, "high": 5.0, "coverage": 0.9, "error": d / 10}
+            verdict = {"score": human - 1, "failure": None, "repaired": False, "interval": interval}
+            scored.append(row | {"verdict": verdict, "judge": "x", "seen": d == 0})
+            labels += [row | {"score": human, "score_1": human, "score_2": human, "score_3": human + 0.1}] * (d < 10)
+    return write(tmp_path / "scored.jsonl", scored), write(tmp_path / "labels.jsonl", labels)
+
+
+def test_estimate_gives_every_system(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
+    done = cli("estimate", files[0], "--human", files[1], "--json")
+    assert done.code == 0
+    systems = done.json["systems"]
+    assert list(systems) == ["b", HOSTILE]
+    for found in systems.values():
+        assert {"mean", "low", "high", "naive", "n_human", "n_judge"} <= set(found)
+        assert found["low"] <= found["mean"] <= found["high"] and (found["n_human"], found["n_judge"]) == (10, 40)
+        assert found["mean"] - found["naive"] == pytest.approx(1, abs=0.05)  # the judge is one below people
+    assert any("used to compile" in note for note in done.json["notes"])
+    unseen = cli("estimate", files[0], "--human", files[1], "--unseen", "--json").json
+    assert unseen["systems"]["b"]["n_human"] == 9
+    assert "\x1b" not in cli("estimate", files[0], "--human", files[1]).out
+
+
+def test_estimate_says_what_is_wrong(cli: Callable[..., Any], files: tuple[Path, Path], tmp_path: Path) -> None:
+    other = write(tmp_path / "other.jsonl", [{"id": f"x{i}", "output": f"o {i}", "score": i} for i in range(9)])
+    for arguments, said in (
+        ((files[0], "--human", "none.csv"), "none.csv: no such file"),
+        ((files[0], "--human", other), "no id of other.jsonl is in scored.jsonl"),
+        ((files[0], "--human", files[1], "--judge", "nothing"), "no column or metric 'nothing'"),
+        ((files[1], "--human", files[1]), "no row has a verdict"),
+    ):
+        done = cli("estimate", *arguments)
+        assert done.code == 2 and said in done.err and "Traceback" not in done.err
+
+
+def test_suggest_gives_ids_without_labels(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
+    done = cli("suggest", files[0], "--labels", files[1], "--n", 5, "--json")
+    assert done.code == 0 and len(set(done.json["ids"])) == 5
+    labelled = {json.loads(line)["id"] for line in files[1].read_text().splitlines()}
+    assert not labelled & set(done.json["ids"]) and done.json["labelled"] == 20
+    assert all(one["why"] for one in done.json["suggestions"])
+    # Labels whose ids are others: the texts are the same.
+    renamed = [json.loads(line) | {"id": str(i)} for i, line in enumerate(files[1].read_text().splitlines())]
+    again = cli("suggest", files[0], "--labels", write(files[1].with_name("n.jsonl"), renamed), "--n", 5, "--json")
+    assert again.json["ids"] == done.json["ids"]
+    assert "\x1b" not in cli("suggest", files[0], "--n", 5).out
+
+
+def test_the_least_sure_rows_are_left_to_a_person(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
+    assert mark_deferred(files[0], 0.1) == 8
+    rows = [json.loads(line) for line in files[0].read_text().splitlines()]
+    assert [i for i, row in enumerate(rows) if row["defer"]] == list(range(72, 80))
+    done = cli("evaluate", files[0], "--labels", files[1], "--human", "score", "--rounds", 0, "--json")
+    assert done.code == 0 and done.json["deferred"] == []  # none of the labelled rows is left to a person
+    assert mark_deferred(files[1].with_name("scored.jsonl"), 0.0) == 0
+    with pytest.raises(OptionError, match=r"\.jsonl"):
+        refuse_deferring(Path("a.csv"), True)
+    with pytest.raises(OptionError, match="how sure"):
+        refuse_deferring(Path("a.jsonl"), False)
+
+
+def test_evaluate_says_whether_the_judge_may_replace_a_rater(cli: Callable[..., Any], files: tuple[Path, Path]) -> None:
+    arguments = ("evaluate", files[0], "--labels", files[1], "--rounds", 0, "--alt-test")
+    found = cli(*arguments, "--json").json["alternative_annotator_test"]
+    assert found and {"omega", "rho", "epsilon", "passed", "conditions"} <= set(found[0])
+    assert any("fewer than 30 rows" in condition for condition in found[0]["conditions"])

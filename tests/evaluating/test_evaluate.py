@@ -1,0 +1,387 @@
+"""`judgesmith evaluate`: sources, joins, outputs, the gate's exit code, hostile texts."""
+
+from __future__ import annotations
+
+import csv
+import html
+import html.parser
+import json
+import math
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from judgesmith.errors import JudgesmithError, LabelsError, OptionError
+from judgesmith.evaluating.command import register
+from judgesmith.evaluating.options import PAPER_NAMES, EvaluateOptions
+from judgesmith.running.settings import choices_of
+
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)> {{ 7 * 7 }} $\\frac{1}{2}$ \x1b[31m \u202e [/red]'
+
+
+def rows(n: int = 60, noise: float = 1.0, **more: Any) -> list[dict[str, Any]]:
+    rng = random.Random(0)
+    made = []
+    for i in range(n):
+        human = rng.randint(1, 5)
+        score = human + noise * rng.gauss(0, 1)
+        made.append(
+            {
+                "id": f"r{i}",
+                "source": f"document {i % 12}",
+                "output": "word " * rng.randint(3, 30) + str(i),
+                "reference": f"word word {i}",
+                "system": f"s{i // 12}",
+                "score": human,
+                "verdict": {"score": score, "percent": 50.0, "explanation": f"because {i}", "failure": None},
+                "seen": False,
+            }
+            | more
+        )
+    return made
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> str:
+    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def scored(tmp_path: Path) -> str:
+    return write(tmp_path / "mine.scored.jsonl", rows())
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Run:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+
+    def invoke(*arguments: str) -> Result:
+        result = CliRunner().invoke(app, ["evaluate", "--rounds", "60", *arguments])
+        if isinstance(result.exception, JudgesmithError):
+            raise result.exception
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return invoke
+
+
+def as_json(run: Run, *arguments: str) -> dict[str, Any]:
+    return json.loads(run(*arguments, "--json").stdout)
+
+
+# Sources -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_scored_file(run: Run, scored: str) -> None:
+    found = as_json(run, scored, "--human", "score")
+    cell = found["judges"]["mine"]["score"]["pooled"]["spearman"]
+    assert cell["n"] == 60 and cell["low"] < cell["value"] < cell["high"]
+    assert set(found["judges"]["mine"]["score"]) == {"pooled", "sample", "system"}
+    assert found["rows"] == 60
+
+
+def test_the_table_says_what_it_rests_on(run: Run, scored: str) -> None:
+    shown = run(scored).stdout
+    assert (
+        "60 rows" in shown and "11 documents, 1 skipped" in shown and "5 systems" in shown and "95% intervals" in shown
+    )
+
+
+def test_a_csv_of_scores_gives_the_same_numbers(run: Run, scored: str, tmp_path: Path) -> None:
+    path = tmp_path / "flat.csv"
+    with path.open("w", newline="") as file:
+        names = ["id", "source", "output", "system", "score", "judge_score", "judge_explanation", "judge_failure"]
+        writer = csv.DictWriter(file, names)
+        writer.writeheader()
+        for row in rows():
+            plain = {k: row[k] for k in names if k in row}
+            writer.writerow(plain | {"judge_score": row["verdict"]["score"]})
+    one, two = as_json(run, scored), as_json(run, str(path))
+    assert one["judges"]["mine"] == two["judges"]["flat"]
+
+
+def test_columns_paths_and_reference_metrics_are_judges(run: Run, scored: str) -> None:
+    pytest.importorskip("rouge_score")
+    found = as_json(run, scored, "metric/rouge1", "--judge", "raw=verdict.percent", "--judge", "judge=verdict.score")
+    assert list(found["judges"]) == ["raw", "judge", "metric/rouge1"]
+    assert found["judges"]["raw"]["overall"]["pooled"]["pearson"]["value"] is None  # it is always 50
+    assert {(r["a"], r["b"]) for r in found["comparisons"]} == {
+        ("raw", "judge"),
+        ("raw", "metric/rouge1"),
+        ("judge", "metric/rouge1"),
+    }
+
+
+def test_several_raters_give_a_ceiling(run: Run, tmp_path: Path) -> None:
+    rng = random.Random(1)
+    made = [
+        {k: v for k, v in row.items() if k != "score"}
+        | {f"rater_{k}": row["score"] + rng.choice((0, 0, 1)) for k in (1, 2)}
+        for row in rows()
+    ]
+    found = as_json(run, write(tmp_path / "rated.jsonl", made))
+    assert found["ceiling"]["overall"]["raters"] == 2 and 0.5 < found["ceiling"]["overall"]["alpha"] < 1
+    assert 0.5 < found["ceiling"]["overall"]["pooled"]["spearman"]["value"] < 1
+
+
+def test_annotators_and_metrics_beside_the_file(run: Run, tmp_path: Path) -> None:
+    made = [
+        {k: v for k, v in row.items() if k not in ("verdict", "score")}
+        | {"scores": {"fluency": row["score"], "relevance": 6 - row["score"]}}
+        for row in rows()
+    ]
+    write(tmp_path / "set.jsonl", made)
+    write(
+        tmp_path / "set.metrics.jsonl",
+        [
+            {"id": r["id"], "metrics": {"m.fluency": r["scores"]["fluency"] + 0.01 * i, "one": i}}
+            for i, r in enumerate(made)
+        ],
+    )
+    write(
+        tmp_path / "set.annotators.jsonl",
+        [{"id": r["id"], "annotations": [{"fluency": r["scores"]["fluency"]}] * 2} for r in made[:40]],
+    )
+    found = as_json(run, str(tmp_path / "set.jsonl"), "--judge", "m=m.{aspect}", "--judge", "one")
+    assert list(found["judges"]["m"]) == ["fluency"]  # m has no column for relevance
+    assert list(found["judges"]["one"]) == ["fluency", "relevance", "average"]
+    assert found["judges"]["m"]["fluency"]["pooled"]["spearman"]["value"] > 0.9
+    assert found["ceiling"]["fluency"]["pooled"]["spearman"]["value"] == pytest.approx(1)
+
+
+def test_two_files_are_joined_by_id(run: Run, scored: str, tmp_path: Path) -> None:
+    other = rows(noise=4.0)
+    random.Random(2).shuffle(other)
+    found = as_json(run, scored, write(tmp_path / "other.jsonl", other))
+    assert list(found["judges"]) == ["mine", "other"]
+    alone = as_json(run, str(tmp_path / "other.jsonl"))
+    pooled = [f["judges"]["other"]["overall"]["pooled"]["kendall"]["value"] for f in (found, alone)]
+    assert pooled[0] == pytest.approx(pooled[1])  # the order of the rows says nothing
+
+
+def test_labels_from_another_file(run: Run, tmp_path: Path) -> None:
+    made = rows()
+    labels = write(tmp_path / "labels.jsonl", [{k: r[k] for k in ("id", "source", "output", "score")} for r in made])
+    bare = write(tmp_path / "bare.jsonl", [{k: v for k, v in r.items() if k != "score"} for r in made])
+    found = as_json(run, bare, "--labels", labels)
+    assert found["judges"]["bare"]["overall"]["pooled"]["spearman"]["n"] == 60
+
+
+def test_ids_on_one_side_only_are_said_and_count_as_failed(run: Run, scored: str, tmp_path: Path) -> None:
+    other = rows()[:50] + [r | {"id": f"other {i}"} for i, r in enumerate(rows()[50:])]
+    found = as_json(run, scored, write(tmp_path / "other.jsonl", other))
+    assert found["judges"]["other"]["overall"]["pooled"]["spearman"]["failed"] == 10
+    (note,) = [n for n in found["notes"] if "other.jsonl" in n]
+    assert "10 of 60 rows of mine.scored.jsonl are not in other.jsonl (first: 'r50')" in note
+    assert "10 rows of other.jsonl are not in mine.scored.jsonl" in note
+
+
+def test_a_system_can_be_left_out(run: Run, scored: str) -> None:
+    found = as_json(run, scored, "--without-system", "s0")
+    assert found["judges"]["mine"]["overall"]["pooled"]["spearman"]["n"] == 48
+    assert {r["system"] for r in found["ranks"]} == {"s1", "s2", "s3", "s4"}
+
+
+def test_rows_that_the_judge_learnt_from_are_said(run: Run, tmp_path: Path) -> None:
+    found = as_json(run, write(tmp_path / "seen.jsonl", rows(seen=True)))
+    assert any("60 of the rows were used to compile the judge" in note for note in found["notes"])
+
+
+def test_calibration_before_and_after(run: Run, scored: str) -> None:
+    stages = {row["stage"]: row["mae"] for row in as_json(run, scored, "--scale", "-5", "11")["scale"]}
+    assert stages[""] < stages["uncalibrated"]  # percent is always 50, the middle of the scale
+
+
+# Bad input -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: r[:3], "3 rows have one"),
+        (lambda r: [x | {"score": 3} for x in r], "all 60 values are 3"),
+        (lambda r: [x | {"score": None} for x in r], "no column with human ratings"),
+        (lambda r: [*r[:-1], r[-1] | {"score": math.inf}], "row 60, column 'score': inf is not a finite number"),
+        (lambda r: [*r[:-1], r[-1] | {"verdict": {"score": math.inf}}], "row 60, column 'verdict.score': inf is not"),
+        (lambda r: [*r[:-1], r[-1] | {"verdict": {"score": "good"}}], "row 60, column 'verdict.score': 'good' is no"),
+        (lambda r: [*r, r[0]], "id 'r0' is that of row 1 already"),
+    ],
+)
+def test_files_that_cannot_be_evaluated(run: Run, tmp_path: Path, change: Any, says: str) -> None:
+    path = write(tmp_path / "bad.jsonl", change(rows()))
+    with pytest.raises(LabelsError, match=re.escape(says)):
+        run(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: [x | {"id": "z" + x["id"]} for x in r], "no id of mine.scored.jsonl is in other.jsonl"),
+        (lambda r: [x | {"output": "different"} for x in r], "id 'r0' is another output in other.jsonl"),
+        (lambda r: [{k: v for k, v in x.items() if k != "verdict"} for x in r], "no row has a verdict"),
+    ],
+)
+def test_files_that_cannot_be_joined(run: Run, scored: str, tmp_path: Path, change: Any, says: str) -> None:
+    with pytest.raises(LabelsError, match=re.escape(says)):
+        run(scored, write(tmp_path / "other.jsonl", change(rows())))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--human", "nope"], "no column or aspect 'nope'"),
+        (["--human", "verdict.nope"], "'verdict.nope' is in no row"),
+        (["--judge", "nope"], "no column or metric 'nope'"),
+        (["--judge", "=x"], "--judge '=x' is not of the form"),
+        (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
+        (["--judge", "metric/nist"], "no metric metric/nist"),
+        (["--without-system", "s9"], "--without-system 's9'"),
+        (["-o", "report.pdf"], "name it .html"),
+        (["--fail-under", "rho>=0.4"], "not of the form"),
+        (["--metrics", "nope.jsonl"], "nope.jsonl: cannot be read"),
+    ],
+)
+def test_options_that_cannot_be_met(run: Run, scored: str, arguments: list[str], says: str) -> None:
+    with pytest.raises((LabelsError, OptionError), match=re.escape(says)):
+        run(scored, *arguments)
+
+
+# Output --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_gate_is_the_exit_code(run: Run, scored: str, tmp_path: Path) -> None:
+    passed, failed = run(scored, "--fail-under", "spearman>=0.2"), run(scored, "--fail-under", "sample.spearman>=0.99")
+    assert (passed.exit_code, failed.exit_code) == (0, 1)
+    assert "passed spearman>=0.2" in passed.stderr
+    (line,) = failed.stderr.strip().splitlines()
+    assert line.startswith("FAILED sample.spearman>=0.99: mine, overall: sample spearman is 0.")
+    gaps = [r | ({"verdict": {"score": None, "failure": "x"}} if i % 10 == 0 else {}) for i, r in enumerate(rows())]
+    path = write(tmp_path / "gaps.jsonl", gaps)
+    low = run(path, "--fail-under", "q>=0", "--json")
+    assert low.exit_code == 1 and "coverage 90.0% is below 95.0%" in json.loads(low.stdout)["gate"]["reasons"][0]
+    assert run(path, "--fail-under", "q>=0", "--min-coverage", "0.9").exit_code == 0
+
+
+def test_the_gate_computes_what_it_needs(run: Run, scored: str) -> None:
+    result = run(scored, "--coefficient", "pearson", "--level", "pooled", "--fail-under", "sample.accuracy>=0.2")
+    assert result.exit_code == 0
+
+
+def test_the_gate_as_a_comment_for_a_pull_request(run: Run, scored: str, tmp_path: Path) -> None:
+    passed, failed = tmp_path / "passed.md", tmp_path / "failed.md"
+    name = "<b>@all</b> [x](y)|z `c`"
+    given = ("--judge", f"{name}=verdict.score", "--level", "pooled")
+    assert run(scored, *given, "--fail-under", "spearman>=0.2", "--markdown", str(passed)).exit_code == 0
+    assert run(scored, *given, "--fail-under", "spearman>=0.99", "--markdown", str(failed)).exit_code == 1
+    lines = passed.read_text(encoding="utf-8").splitlines()
+    assert lines[2] == "**passed** spearman&#62;=0.2"
+    (row,) = (line for line in lines if line.startswith("| &#"))
+    assert html.unescape(row).startswith(f"| {name} | overall | pooled | 60 rows | 0 | 0.")
+    assert re.search(r"\| 0\.\d+ \[0\.\d+, 0\.\d+\] \|", row)  # the interval is ours, so it stands as it is
+    assert not set("<@`(") & set(row)
+    assert len(re.findall(r"(?<!&)\|", row)) == row.count("|") == lines[4].count("|")
+    said = failed.read_text(encoding="utf-8")
+    assert said.splitlines()[2] == "**failed** spearman&#62;=0.99"
+    assert "the lower end of its interval" in html.unescape(said)
+    run(scored, *given, "--markdown", str(passed))
+    assert "passed" not in passed.read_text(encoding="utf-8")
+
+
+def test_csv_and_latex(run: Run, scored: str, tmp_path: Path) -> None:
+    table, tex = tmp_path / "t.csv", tmp_path / "t.tex"
+    run(scored, "--judge", "=SUM_1%=verdict.score".removeprefix("="), "--csv", str(table), "--latex", str(tex))
+    with table.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 9 and {line["judge"] for line in lines} == {"SUM_1%"}
+    assert float(lines[0]["low"]) < float(lines[0]["value"])
+    assert r"SUM\_1\%" in tex.read_text() and tex.read_text().count(r"\\") == 4  # the header and three levels
+
+
+@pytest.mark.parametrize("name", list(PAPER_NAMES))
+def test_levels_are_called_as_a_paper_does(run: Run, scored: str, tmp_path: Path, name: str) -> None:
+    run(scored, "--names", name, "--csv", str(tmp_path / "t.csv"))
+    with (tmp_path / "t.csv").open(newline="") as file:
+        assert {line["level"] for line in csv.DictReader(file)} == set(PAPER_NAMES[name].values())
+
+
+def test_every_paper_can_be_named() -> None:
+    assert set(choices_of(EvaluateOptions, "names")) == set(PAPER_NAMES)
+
+
+class Page(html.parser.HTMLParser):
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: dict[str, int] = {}
+        self.attributes: list[tuple[str, str | None]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.attributes += attrs
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_report_escapes_every_text(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    pytest.importorskip("jinja2")
+    made = [
+        r
+        | {"id": f"{HOSTILE} {i}", "system": f"{HOSTILE} {i % 4}", "output": f"{HOSTILE} {i}"}
+        | {HOSTILE: r["score"], "verdict": r["verdict"] | {"explanation": HOSTILE}}
+        for i, r in enumerate(rows())
+    ]
+    for row in made:
+        del row["score"]
+    path, report = write(tmp_path / "hostile.jsonl", made), tmp_path / "report.html"
+    result = run(
+        path, "--human", HOSTILE, "--judge", f"{HOSTILE[:8]}=verdict.score", "--threshold", "3", "-o", str(report)
+    )
+    assert "\x1b[31m" not in result.stdout
+    page = Page(report.read_text(encoding="utf-8"))
+    assert "script" not in page.tags and "img" not in page.tags
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    assert all(
+        value is None or not re.match(r"(?i)\s*(https?:|//|javascript:)", value)
+        for n, value in page.attributes
+        if n in ("href", "src", "xlink:href")
+    )
+    assert '<script>alert("x")</script>' in page.text and "{{ 7 * 7 }}" in page.text  # shown as they are
+    assert "\u202e" not in page.text and "\x1b" not in page.text
+    assert page.tags["svg"] == 3  # scatter, calibration, systems
+    ids = [value for name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_report_shows_the_worst_disagreement_with_its_explanation(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    made = rows(noise=0.1)
+    worst = next(r for r in made if r["score"] == 5)
+    worst["verdict"] = {"score": 0.5, "explanation": "I overlooked the point"}
+    report = tmp_path / "report.html"
+    run(write(tmp_path / "x.jsonl", made), "-o", str(report))
+    text = report.read_text(encoding="utf-8")
+    first = text[text.index("Worst disagreements") :]
+    assert first.index("I overlooked the point") < first.index("because ")
+
+
+def test_the_same_input_gives_the_same_report(run: Run, scored: str, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("a.html", "b.html"):
+        run(scored, "-o", str(tmp_path / name))
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()

@@ -1,0 +1,109 @@
+"""The agreement as a sentence and as tables that fit a terminal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from judgesmith.agreement.meta.evaluation import MetaEvaluation, meta_evaluate
+from judgesmith.evaluating import tables
+from judgesmith.evaluating.options import PAPER_NAMES
+from judgesmith.evaluating.pivot import BEHIND, headline, pivots
+from judgesmith.running.console import ShownConsole
+
+LEVELS = next(iter(PAPER_NAMES.values()))
+ASPECTS = ("coherence", "consistency", "fluency", "informativeness", "naturalness", "relevance")
+HOSTILE = "[bold]x[/bold] \x1b[31m a judge with a name far too long for any column of a table"
+
+
+@pytest.fixture(scope="module")
+def several() -> MetaEvaluation:
+    """Three judges of six aspects: one close to people, one less, one that knows nothing."""
+    rng = np.random.default_rng(0)
+    human = {aspect: rng.integers(1, 6, 80).astype(float) for aspect in ASPECTS}
+    noise = {"close_judge": 0.4, HOSTILE: 2.0, "nothing": 100.0}
+    judges = {
+        name: {aspect: values + rng.normal(0, sd, 80) for aspect, values in human.items()} for name, sd in noise.items()
+    }
+    ratings = {aspect: np.stack([values, values + rng.normal(0, 0.5, 80)], axis=1) for aspect, values in human.items()}
+    documents = [f"d{k // 2}" for k in range(80)]
+    return meta_evaluate(judges, human, documents=documents, ratings=ratings, rounds=200, levels=("pooled",))
+
+
+def shown(result: MetaEvaluation, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    console = ShownConsole(width=width, highlight=False, force_terminal=False)
+    monkeypatch.setattr(tables, "wide", lambda: console)
+    with console.capture() as said:
+        tables.show(result, "rows.jsonl", 80, [], LEVELS)
+    return said.get().splitlines()
+
+
+@pytest.mark.parametrize("width", [80, 100, 160])
+def test_no_line_is_too_long_and_no_word_is_broken(
+    several: MetaEvaluation, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = shown(several, width, monkeypatch)
+    assert max(map(len, lines)) <= width
+    text = "\n".join(lines)
+    words = set(text.split())
+    assert {"judge", *ASPECTS, "average", "close_judge", "nothing", "rests", "ceiling"} <= words
+    assert "\x1b" not in text
+
+
+def test_every_aspect_of_every_judge_is_shown_once_a_level(
+    several: MetaEvaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join(shown(several, 80, monkeypatch))
+    (pivot,) = [one for one in pivots(several) if one.coefficient == "spearman"]
+    assert pivot.columns == (*ASPECTS, "average")
+    values = [entry.shown for line in pivot.lines for entry in line.entries if entry is not None]
+    assert all(value in text for value in values)
+
+
+def test_the_best_is_marked_and_only_what_is_tested_is_behind(several: MetaEvaluation) -> None:
+    pivot = pivots(several)[0]
+    close, _, nothing, people = pivot.lines
+    assert people.human and people.rests == "2 raters"
+    assert all(entry is not None and entry.best and not entry.behind for entry in close.entries)
+    assert all(entry is not None and entry.behind for entry in nothing.entries[:-1])
+    assert nothing.entries[-1] is not None and not nothing.entries[-1].behind  # the average has no test
+    assert nothing.entries[0] is not None and nothing.entries[0].shown.endswith(BEHIND)
+
+
+def test_the_sentence_says_best_next_certainty_and_ceiling(several: MetaEvaluation) -> None:
+    told = headline(several, LEVELS)
+    assert told.startswith("Of 3 judges, close_judge agrees best with the human ratings: Spearman ρ 0.9")
+    assert "on average over 6 aspects (pooled, 80 rows)" in told
+    assert "the lead is beyond chance on every aspect" in told
+    assert "the human ceiling of 0." in told and "cannot be distinguished from chance" not in told
+
+
+def test_a_judge_that_knows_nothing_is_said_to_be_chance() -> None:
+    rng = np.random.default_rng(1)
+    found = meta_evaluate({"coin": rng.normal(size=40)}, rng.normal(size=40), rounds=200)
+    told = headline(found, LEVELS)
+    assert told.startswith("coin agrees with the human ratings at Spearman ρ ")
+    assert "; that cannot be distinguished from chance." in told
+
+
+def test_a_constant_judge_has_no_agreement() -> None:
+    found = meta_evaluate({"flat": np.full(40, 3.0)}, np.arange(40.0), rounds=50)
+    assert headline(found, LEVELS).startswith("No judge has a defined agreement with the human ratings: ")
+
+
+def test_equal_judges_are_not_called_different() -> None:
+    rng = np.random.default_rng(2)
+    human = rng.integers(1, 6, 60).astype(float)
+    judges = {name: human + rng.normal(0, 1, 60) for name in ("one", "other")}
+    told = headline(meta_evaluate(judges, human, rounds=200), LEVELS)
+    assert "which may be chance (p = " in told
+
+
+def test_latex_has_a_panel_for_each_coefficient_and_the_best_in_bold(several: MetaEvaluation) -> None:
+    made = tables.agreement_latex(several, LEVELS)
+    assert made.count(r"\\begin{tabular}".replace("\\\\", "\\")) == made.count(r"\end{tabular}") == 1
+    assert made.count(r"\begin{tabular}") == made.count(r"\end{tabular}") == 1
+    assert made.count(r"\mathbf{") == 3 * 7 and r"^{\dagger}" in made
+    body = [line for line in made.splitlines() if " & " in line]
+    assert {line.count(" & ") for line in body} == {7}
+    assert r"close\_judge" in made and "[bold]x[/bold]" in made and "\x1b" not in made

@@ -1,0 +1,667 @@
+"""`compile --mlflow` and `mlflow_scorer`: with a strict stand-in for MLflow, and with MLflow itself if it is here."""
+
+import json
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import judgesmith as js
+from judgesmith.errors import ArtifactError, MissingExtraError, ModelError, OptionError
+from judgesmith.mlflow import logging as mlflow_logging
+from judgesmith.mlflow import store as mlflow_store
+from judgesmith.mlflow.logging import ExperimentLog, metrics, mlflow_scorer, steps, table
+from judgesmith.programs.artifact import fingerprint
+
+Rows = Callable[..., Path]
+MODULES = ("mlflow", "mlflow.entities", "mlflow.genai", "mlflow.genai.scorers", "mlflow.artifacts")
+#: What an obedient stand-in for MLflow takes in one request.
+MOST_METRICS, MOST_PARAMS = 1000, 100
+
+
+@dataclass
+class Run:
+    name: str
+    tags: dict[str, str]
+    start: int
+    status: str = "RUNNING"
+    params: dict[str, str] = field(default_factory=dict)
+    metrics: dict[tuple[str, int], float] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    def at_step_0(self) -> dict[str, float]:
+        return {name: value for (name, step), value in self.metrics.items() if step == 0}
+
+
+@dataclass
+class Store:
+    """A tracking store. `broken` names the client's method that fails, with `says` as its message."""
+
+    experiments: dict[str, types.SimpleNamespace] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    broken: str | None = None
+    says: str = "API request to http://me:secret@tracking.example/api failed\nwith exception: refused"
+    calls: int = 0
+
+    def meet(self, method: str) -> None:
+        self.calls += 1
+        if method == self.broken:
+            raise ConnectionError(self.says)
+
+
+@dataclass
+class Param:
+    key: str
+    value: str
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.value, str)
+        assert len(self.value) <= 500
+
+
+@dataclass
+class Metric:
+    key: str
+    value: float
+    timestamp: int
+    step: int
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.value, float)
+        assert self.value == self.value
+
+
+@dataclass
+class AssessmentSource:
+    source_type: str
+    source_id: str
+
+
+@dataclass
+class AssessmentError:
+    error_code: str
+    error_message: str
+
+
+@dataclass(kw_only=True)
+class Feedback:
+    name: str
+    source: AssessmentSource
+    metadata: dict[str, str]
+    value: float | None = None
+    rationale: str | None = None
+    error: AssessmentError | None = None
+
+    def __post_init__(self) -> None:
+        assert all(isinstance(text, str) for text in self.metadata.values())
+        assert (self.value is None) == (self.error is not None)
+
+
+def client_of(store: Store) -> type:
+    class MlflowClient:
+        def get_experiment_by_name(self, name: str) -> Any:
+            store.meet("get_experiment_by_name")
+            return store.experiments.get(name)
+
+        def create_experiment(self, name: str) -> str:
+            store.meet("create_experiment")
+            number = str(len(store.experiments) + 1)
+            store.experiments[name] = types.SimpleNamespace(experiment_id=number, lifecycle_stage="active")
+            return number
+
+        def create_run(self, experiment_id: str, start_time: int, tags: dict[str, str], run_name: str) -> Any:
+            store.meet("create_run")
+            assert experiment_id in {e.experiment_id for e in store.experiments.values()}
+            assert all(isinstance(tag, str) for tag in tags.values())
+            store.runs[f"run-{len(store.runs) + 1}"] = Run(run_name, tags, start_time)
+            return types.SimpleNamespace(info=types.SimpleNamespace(run_id=f"run-{len(store.runs)}"))
+
+        def log_batch(self, run_id: str, metrics: Any = (), params: Any = ()) -> None:
+            store.meet("log_batch")
+            assert len(metrics) <= MOST_METRICS
+            assert len(params) <= MOST_PARAMS
+            store.runs[run_id].params |= {p.key: p.value for p in params}
+            store.runs[run_id].metrics |= {(m.key, m.step): m.value for m in metrics}
+
+        def log_text(self, run_id: str, text: str, artifact_file: str) -> None:
+            store.meet("log_text")
+            store.runs[run_id].files[artifact_file] = text
+
+        def log_table(self, run_id: str, data: dict[str, list[Any]], artifact_file: str) -> None:
+            store.meet("log_table")
+            assert len({len(column) for column in data.values()}) == 1
+            store.runs[run_id].files[artifact_file] = json.dumps(data)
+
+        def set_terminated(self, run_id: str, status: str) -> None:
+            store.meet("set_terminated")
+            store.runs[run_id].status = status
+
+    return MlflowClient
+
+
+def put(monkeypatch: pytest.MonkeyPatch, modules: dict[str, Any]) -> None:
+    for name in MODULES:
+        monkeypatch.setitem(sys.modules, name, modules.get(name))
+
+
+@pytest.fixture(autouse=True)
+def settings_of_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("MLFLOW_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", "true")
+
+
+@pytest.fixture
+def store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    """A stand-in for MLflow, whether that is installed or not."""
+    made = Store()
+
+    def scorer(function: Any, *, name: str) -> Any:
+        function.name = name
+        return function
+
+    put(
+        monkeypatch,
+        {
+            "mlflow": types.SimpleNamespace(MlflowClient=client_of(made)),
+            "mlflow.entities": types.SimpleNamespace(
+                Param=Param, Metric=Metric, Feedback=Feedback, AssessmentError=AssessmentError,
+                AssessmentSource=AssessmentSource,
+            ),
+            "mlflow.genai": types.SimpleNamespace(),
+            "mlflow.genai.scorers": types.SimpleNamespace(scorer=scorer),
+        },
+    )  # fmt: skip
+    return made
+
+
+@pytest.fixture
+def no_mlflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    put(monkeypatch, {})
+
+
+def one_line(done: Any) -> str:
+    (line,) = [line for line in done.err.splitlines() if not line.startswith(("at most ", "[", " "))]
+    return str(line)
+
+
+# -- a compiled judge as a run ----------------------------------------------------------------------------------------
+
+
+def test_a_run_holds_what_the_report_and_the_judge_say(
+    store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    done = compile_(rows_file(48), "--variant", "vanilla", "--seed", 3, "--mlflow", "trial", "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    assert told["mlflow"] == {"experiment": "trial", "run": "run-1", "error": None, "model": None}
+    run = store.runs["run-1"]
+    assert run.status == "FINISHED"
+    assert run.name == "overall, active-critic, random-search"
+    for name, value in {
+        "method": "active-critic", "option.variant": "vanilla", "model": "openai/fake", "sampling.temperature": "0.0",
+        "optimizer.name": "random-search", "optimizer.candidates": "2", "optimizer.racing": "null", "seed": "3",
+        "labels.origin": "rows.jsonl", "labels.rows": "48", "labels.train": "36", "scale": "0 to 100", "folds": "0",
+    }.items():  # fmt: skip
+        assert run.params[name] == value, name
+    assert len(run.params["labels.fingerprint"]) == 64
+    at_0 = run.at_step_0()
+    for part in ("heldout", "zero_shot"):
+        for name in ("q", "low", "high", "n", "failed"):
+            assert at_0[f"{part}.{name}"] == told[part][name]
+        assert run.tags[f"judgesmith.{part}"] == told[part]["signature"]
+    assert at_0["difference.p"] == told["difference"]["p"]
+    assert (at_0["calls"], at_0["tokens"], at_0["seconds"]) == (told["calls"], told["tokens"], told["seconds"])
+    assert [run.metrics["candidate.q", n] for n in range(len(told["candidates"]))] == [
+        c["q"] for c in told["candidates"]
+    ]
+    saved = (tmp_path / "made.json").read_text()
+    assert run.files["judge.json"] == saved
+    del told["mlflow"], told["judge"]
+    assert json.loads(run.files["report.json"]) == told
+    assert json.loads(run.files["candidates.json"])["candidate"] == [c["candidate"] for c in told["candidates"]]
+    assert run.files["notes.txt"].splitlines() == told["notes"]
+
+
+def test_neither_keys_nor_addresses_nor_labels_are_logged(
+    store: Store, server: Any, compile_: Any, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-most-secret")
+    labels = rows_file(48)
+    done = compile_(labels, "--mlflow", "trial")
+    assert done.code == 0
+    assert "Logged to the MLflow experiment trial, run run-1" in " ".join(done.out.split())
+    judge, logged = (tmp_path / "made.json").read_text(), repr(store)
+    for secret in ("sk-most-secret", server.base, server.base.split("//")[1].split("/")[0], str(tmp_path)):
+        assert secret not in logged
+    texts = [json.loads(line)["output"] for line in labels.read_text().splitlines()]
+    unseen = [text for text in texts if text not in judge]
+    assert len(unseen) > 36
+    assert not [text for text in unseen if text in logged]
+
+
+def test_nothing_is_imported_or_logged_unless_asked(
+    no_mlflow: None, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    done = compile_(rows_file(48), "--json")
+    assert done.code == 0
+    assert "mlflow" not in done.json
+    assert compile_(rows_file(48), "--mlflow", "trial", "--dry-run").code == 0
+
+
+def test_without_the_extra_its_command_is_said_before_anything_is_spent(
+    no_mlflow: None, server: Any, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    done = compile_(rows_file(48), "--mlflow", "trial")
+    assert done.code == 2
+    assert one_line(done).startswith("MissingExtraError: --mlflow needs MLflow")
+    assert "pip install 'judgesmith[mlflow]'" in done.err
+    assert server.asks == []
+    assert not (tmp_path / "made.json").exists()
+
+
+@pytest.mark.parametrize("broken", ["get_experiment_by_name", "create_experiment"])
+def test_a_store_that_cannot_be_used_is_said_before_anything_is_spent(
+    broken: str, store: Store, server: Any, compile_: Any, rows_file: Rows
+) -> None:
+    store.broken = broken
+    done = compile_(rows_file(48), "--mlflow", "trial")
+    assert done.code == 2
+    line = one_line(done)
+    assert "OptionError: --mlflow trial: MLflow's tracking store cannot be used; see MLFLOW_TRACKING_URI" in line
+    assert "http://tracking.example/api failed with exception: refused" in line
+    assert "secret" not in done.err
+    assert server.asks == []
+
+
+def test_an_experiment_that_was_deleted_or_has_no_name_is_refused(store: Store) -> None:
+    store.experiments["gone"] = types.SimpleNamespace(experiment_id="7", lifecycle_stage="deleted")
+    with pytest.raises(OptionError, match=r"deleted; name another, or .*`mlflow experiments restore -x 7`"):
+        ExperimentLog("gone")
+    with pytest.raises(OptionError, match="name the experiment"):
+        ExperimentLog("  ")
+
+
+def test_an_experiment_that_is_there_gets_another_run(store: Store, compile_: Any, rows_file: Rows) -> None:
+    rows = rows_file(48)
+    one, other = (compile_(rows, "--mlflow", "trial", "--json").json for _ in range(2))
+    assert (one["mlflow"]["run"], other["mlflow"]["run"]) == ("run-1", "run-2")
+    assert list(store.experiments) == ["trial"]
+    assert other["calls"] == 0  # all of them came from the disk
+
+
+@pytest.mark.parametrize("broken", ["create_run", "log_batch", "log_text", "log_table", "set_terminated"])
+def test_a_log_that_fails_loses_no_judge(
+    broken: str, store: Store, compile_: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    rows, store.broken = rows_file(48), broken
+    done = compile_(rows, "--mlflow", "trial", "--json")
+    assert done.code == 1
+    assert js.load(tmp_path / "made.json", lm="openai/fake").provenance["labels"]["rows"] == 48
+    assert done.json["heldout"]["n"] == 12
+    assert done.json["mlflow"]["error"].startswith("API request to http://tracking.example/api failed")
+    assert "the judge is saved, but MLflow has not logged it: API request" in " ".join(done.err.split())
+    assert "secret" not in done.err + done.out
+    assert "Traceback" not in done.err
+    if broken not in ("create_run", "set_terminated"):  # which of itself cannot be said to have failed
+        assert store.runs["run-1"].status == "FAILED"
+    store.broken = None
+    assert compile_(rows, "--mlflow", "trial", "--json").json["calls"] == 0
+
+
+def test_an_undefined_number_is_left_out() -> None:
+    nothing = dict.fromkeys(("q", "low", "high", "pearson", "spearman", "kendall"))
+    told = {
+        "heldout": nothing | {"n": 12, "failed": 12},
+        "zero_shot": nothing | {"q": 0.5, "n": 12, "failed": 0},
+        "difference": dict.fromkeys(("value", "low", "high", "p")),
+        "mean_absolute_error": {"calibrated": float("nan"), "uncalibrated": 0.25},
+        "selected": {"candidate": "zero-shot", "demos": 0, "q": None},
+        **dict.fromkeys(("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"), 3),
+        "seconds": 1.5,
+    }
+    assert {name: value for name, value, _ in metrics(told)} == {
+        "heldout.n": 12, "heldout.failed": 12, "zero_shot.q": 0.5, "zero_shot.n": 12, "zero_shot.failed": 0,
+        "mean_absolute_error.uncalibrated": 0.25, "selected.demos": 0, "seconds": 1.5, "calls": 3, "cached_calls": 3,
+        "tokens": 3, "prompt_tokens": 3, "completion_tokens": 3,
+    }  # fmt: skip
+
+
+def test_a_dropped_candidate_is_in_the_table_but_no_point_of_the_curve() -> None:
+    tried = [
+        {"candidate": "zero-shot", "q": 0.5, "failed": 0, "dropped": None},
+        {"candidate": "set 1", "q": 2.9, "failed": 0, "dropped": "after 8 rows", "form": {"use_task": False}},
+        {"candidate": "set 2", "q": None, "failed": 5, "dropped": None},
+    ]
+    assert steps(tried) == [
+        ("candidate.q", 0.5, 0),
+        ("candidate.failed", 0.0, 0),
+        ("candidate.failed", 5.0, 2),
+    ]
+    assert table(tried) == {
+        "step": [0, 1, 2],
+        "candidate": ["zero-shot", "set 1", "set 2"],
+        "q": [0.5, 2.9, None],
+        "failed": [0, 0, 5],
+        "dropped": [None, "after 8 rows", None],
+        "form": [None, '{"use_task": false}', None],
+    }
+
+
+def test_a_long_search_is_logged_in_several_requests(store: Store) -> None:
+    log = ExperimentLog("trial")
+    store.runs["run-1"] = Run("", {}, 0)
+    log._numbers("run-1", {f"p{n}": "v" for n in range(250)}, [("candidate.q", n / 7, n) for n in range(2500)], 1)
+    assert len(store.runs["run-1"].params) == 250
+    assert store.runs["run-1"].metrics["candidate.q", 2499] == 2499 / 7
+
+
+@pytest.mark.parametrize(("given", "kept"), [(None, "true"), ("false", "false")])
+def test_usage_statistics_stay_off_unless_the_user_wants_them(
+    given: str | None, kept: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MLFLOW_DISABLE_TELEMETRY")
+    if given is not None:
+        monkeypatch.setenv("MLFLOW_DISABLE_TELEMETRY", given)
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_TIMEOUT", "77")
+    seen: dict[str, str | None] = {}
+
+    def look(method: str) -> None:
+        seen.update({name: value for name, value in os.environ.items() if name.startswith("MLFLOW_")})
+
+    monkeypatch.setattr(store, "meet", look)
+    ExperimentLog("trial")
+    assert seen == {
+        "MLFLOW_DISABLE_TELEMETRY": kept,
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": "77",  # the user's own
+        "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    }
+    assert "MLFLOW_HTTP_REQUEST_MAX_RETRIES" not in os.environ
+    assert "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("cannot reach\n http://a:b@c.example/x", "cannot reach http://c.example/x"),
+        ("API request to http://a:b@c/api failed with exception HTTPConnectionPool(host='c', port=9): Max retries "
+         "exceeded with url: /api (Caused by NewConnectionError(\"HTTPConnection(host='c', port=9): No new connection: "
+         "[Errno 111] Connection refused\"))",
+         "API request to http://c/api failed: [Errno 111] Connection refused"),
+        ("", "ValueError"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)  # fmt: skip
+def test_a_foreign_message_is_one_short_line_without_a_password(said: str, shown: str) -> None:
+    assert mlflow_store.short(ValueError(said)) == shown
+
+
+# -- a judge as a scorer ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scorer(store: Store, server: Any, judge_file: Path) -> Callable[..., Any]:
+    """scorer(source_from=…): of the saved judge, against the loopback server."""
+
+    def make(**options: Any) -> Any:
+        return mlflow_scorer(judge_file, connection=js.Connection(server.base), **options)
+
+    return make
+
+
+def test_a_verdict_becomes_feedback(scorer: Any, server: Any, fake: Any, judge_file: Path) -> None:
+    server.answer = fake.judging(lambda ask: 70)
+    rate = scorer()
+    verdict = js.load(judge_file, connection=js.Connection(server.base)).score("A notice.", "Summary r001.")
+    found = rate(inputs={"source": "A notice."}, outputs="Summary r001.")
+    assert rate.name == found.name == "active-critic"  # compiled for no aspect
+    assert (found.value, found.rationale, found.error) == (70.0, verdict.explanation, None)
+    assert found.rationale
+    assert found.source == AssessmentSource("LLM_JUDGE", "openai/fake")
+    assert found.metadata["scale"] == "0..100"
+    assert len(found.metadata["judge"]) == 12
+    assert scorer(name="mine")(inputs="A notice.", outputs="Summary r001.").name == "mine"
+
+
+def test_a_compiled_judge_is_named_by_its_aspect(compile_: Any, rows_file: Rows, store: Store, tmp_path: Path) -> None:
+    assert compile_(rows_file(48), "--task", "t", "--without", "criteria").code == 0
+    assert mlflow_scorer(tmp_path / "made.json").name == "overall"
+
+
+def test_a_failed_verdict_is_an_error_and_never_a_number(scorer: Any, server: Any) -> None:
+    server.answer = lambda ask: "4" if ask.step == "probe" else "Not a chance."
+    found = scorer()(inputs="A notice.", outputs="Summary r001.")
+    assert found.value is None
+    assert found.error.error_code == "NoScore"
+    assert found.error.error_message
+    empty = scorer()(inputs="A notice.", outputs=None)
+    assert (empty.value, empty.error.error_message) == (None, "the output is empty")
+
+
+def test_a_model_that_refuses_is_an_error_without_its_address(scorer: Any, server: Any, fake: Any) -> None:
+    server.answer = lambda ask: fake.Fault(401, f'{{"error": {{"message": "bad key for {server.base}/x"}}}}')
+    found = scorer()(inputs="A notice.", outputs="Summary r001.")
+    assert found.value is None
+    assert found.error.error_code in ("ModelError", "NoScore")
+    assert found.error.error_message
+    assert server.base.split("//")[1].split("/")[0] not in found.error.error_message
+
+
+@pytest.mark.parametrize(
+    ("options", "inputs", "outputs", "expectations", "expected"),
+    [
+        ({}, "S", "O", None, ("S", "O", None, None)),
+        ({}, None, "O", {}, ("", "O", None, None)),
+        ({}, {}, "O", {}, ("", "O", None, None)),
+        ({}, {"question": "S"}, {"answer": "O"}, {"expected_response": "R"}, ("S", "O", None, "R")),
+        ({}, {"question": "S", "context": "C"}, "O", {"other": "x"}, ("S", "O", "C", None)),
+        ({}, {"source": "S", "id": 7}, {"output": "O", "cost": 1}, {"reference": "R"}, ("S", "O", None, "R")),
+        ({}, {"messages": [{"role": "user", "content": "é"}]}, 4.5, None,
+         ('[{"role": "user", "content": "é"}]', "4.5", None, None)),
+        ({"source_from": "b"}, {"a": "x", "b": "S"}, "O", None, ("S", "O", None, None)),
+        ({"context_from": "docs"}, {"q": "S", "docs": ["C"]}, "O", None, ("S", "O", '["C"]', None)),
+        ({"reference_from": "gold"}, "S", "O", {"gold": "R", "reference": "x"}, ("S", "O", None, "R")),
+        ({"output_from": lambda o: o["choices"][0]["text"]}, "S", {"choices": [{"text": "O"}]}, None,
+         ("S", "O", None, None)),
+    ],
+)  # fmt: skip
+def test_what_is_judged_comes_from_what_mlflow_hands_over(
+    options: Any, inputs: Any, outputs: Any, expectations: Any, expected: Any, store: Store,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    judge, asked = js.ActiveCritic("vanilla", lm="openai/fake"), []
+
+    def score(source: str, output: str, *, context: str | None, reference: str | None) -> Any:
+        asked.append((source, output, context, reference))
+        return js.Verdict(score=3.0)
+
+    monkeypatch.setattr(judge, "score", score)
+    found = mlflow_scorer(judge, **options)(inputs=inputs, outputs=outputs, expectations=expectations)
+    assert found.error is None
+    assert asked == [expected]
+
+
+@pytest.mark.parametrize(
+    ("options", "inputs", "outputs", "message"),
+    [
+        ({}, {"a": "x", "b": "y"}, "O", "inputs has several parts ('a', 'b'); say with source_from=…"),
+        ({}, "S", {"a": "x", "b": "y"}, "outputs has several parts ('a', 'b'); say with output_from=…"),
+        ({"source_from": "q"}, {"a": "x"}, "O", "source_from='q': inputs has only 'a'"),
+        ({"reference_from": "gold"}, "S", "O", "reference_from='gold': expectations has no key at all"),
+        ({"output_from": lambda o: o["x"]["y"]}, "S", {"x": 1}, "output_from fails on this row's outputs: TypeError"),
+    ],
+)
+def test_what_is_not_clear_is_said_and_not_guessed(
+    options: Any, inputs: Any, outputs: Any, message: str, scorer: Any, server: Any
+) -> None:
+    found = scorer(**options)(inputs=inputs, outputs=outputs)
+    assert found.value is None
+    assert found.error.error_code == "OptionError"
+    assert message in found.error.error_message
+    assert server.judged == []
+
+
+anything = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text() | st.binary(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(given=anything)
+@settings(max_examples=60, deadline=None)
+def test_whatever_an_application_says_is_a_text_or_refused(given: Any) -> None:
+    try:
+        text = mlflow_logging._part(given, "outputs", None, "output_from", ("output",))
+    except OptionError as error:
+        assert len(given) > 1
+        assert "output_from" in str(error)
+    else:
+        assert isinstance(text, str)
+        assert text == given or not isinstance(given, str)
+
+
+def test_judges_that_cannot_be_scorers_are_refused(
+    store: Store, judge_file: Path, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(OptionError, match="against each other; an MLflow scorer sees one alone"):
+        mlflow_scorer(js.PairS(lm="openai/fake"))
+    with pytest.raises(ModelError, match="no language model"):
+        mlflow_scorer(js.ActiveCritic("vanilla"))
+    with pytest.raises(OptionError, match="has its model already"):
+        mlflow_scorer(js.ActiveCritic("vanilla", lm="openai/fake"), connection=js.Connection(server.base))
+
+
+def test_another_model_leaves_the_judge_alone(store: Store) -> None:
+    judge = js.ActiveCritic("vanilla", lm="openai/fake")
+    rate = mlflow_scorer(judge, lm="openai/other")
+    found = rate(inputs="S", outputs={"a": "x", "b": "y"})
+    assert found.source.source_id == "openai/other"
+    assert judge.lm.name == "openai/fake"
+
+
+def test_registering_without_a_name_is_refused_and_loading_names_the_extra(
+    no_mlflow: None, compile_: Any, rows_file: Rows, server: Any
+) -> None:
+    for name in ("@champion", "a/b", "notices@"):
+        refused = compile_(rows_file(48), "--register", name)
+        assert refused.code == 2
+        assert "give NAME or NAME@ALIAS" in refused.err
+    assert server.asks == []
+    with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"):
+        js.load("models:/notices@champion")
+
+
+def test_a_scorer_without_the_extra_says_its_command(no_mlflow: None, judge_file: Path) -> None:
+    with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[mlflow\]'"):
+        js.mlflow_scorer(judge_file)
+
+
+# -- MLflow itself ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def real(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """MLflow with a store of its own in an empty folder, as it makes one where nothing is set."""
+    mlflow = pytest.importorskip("mlflow", minversion="3.0")
+    monkeypatch.chdir(tmp_path)
+    yield mlflow
+    while mlflow.active_run() is not None:
+        mlflow.end_run()
+
+
+def test_mlflow_keeps_the_run(real: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+    done = compile_(rows_file(48), "--mlflow", "trial", "--json")
+    assert done.code == 0, done.err
+    told = done.json
+    assert done.err.count("INFO") == 0
+    assert (tmp_path / "mlflow.db").exists()
+    client = real.MlflowClient()
+    run = client.get_run(told["mlflow"]["run"])
+    assert run.info.status == "FINISHED"
+    assert run.info.end_time - run.info.start_time >= 1000 * told["seconds"] - 100
+    assert client.get_experiment(run.info.experiment_id).name == "trial"
+    assert run.data.params["method"] == "active-critic"
+    assert run.data.metrics["heldout.q"] == told["heldout"]["q"]
+    curve = client.get_metric_history(run.info.run_id, "candidate.q")
+    assert [(m.step, m.value) for m in curve] == [(n, c["q"]) for n, c in enumerate(told["candidates"])]
+    fetched = real.artifacts.load_text(f"{run.info.artifact_uri}/judge.json")
+    assert fetched == (tmp_path / "made.json").read_text()
+    shown = client.load_table(run.info.experiment_id, "candidates.json", run_ids=[run.info.run_id])
+    assert list(shown["candidate"]) == [c["candidate"] for c in told["candidates"]]
+
+
+def test_a_registered_judge_is_loaded_by_its_alias(
+    real: Any, compile_: Any, rows_file: Rows, tmp_path: Path, cli: Any, server: Any
+) -> None:
+    done = compile_(rows_file(48), "--register", "notices@champion", "--json")
+    assert done.code == 0, done.err
+    assert done.json["mlflow"]["experiment"] == "notices"
+    assert done.json["mlflow"]["model"] == "models:/notices@champion"
+    version = real.MlflowClient().get_model_version_by_alias("notices", "champion")
+    where = js.Connection(server.base)
+    made, again = js.load(tmp_path / "made.json"), js.load("models:/notices@champion", connection=where)
+    assert version.tags["judgesmith.judge"] == fingerprint(made) == fingerprint(again)
+    assert again.score("A notice.", "Summary r001.").failure is None
+    assert cli("show", "models:/notices/1", "--json").json["fingerprint"] == fingerprint(made)
+    assert compile_(rows_file(48), "--register", "notices", "--json").json["mlflow"]["model"] == "models:/notices/2"
+    # What lies there is read like any other file: data, or nothing.
+    (folder,) = (tmp_path / "mlruns").rglob(f"{version.run_id}/artifacts")
+    (folder / "judge.json").write_text('{"format": "judgesmith.judge/9"}')
+    with pytest.raises(ArtifactError, match=r"has format 'judgesmith\.judge/9'"):
+        js.load("models:/notices@champion")
+    for address in ("models:/notices@nobody", "models:/none/1", "models:/notices/7"):
+        with pytest.raises(ArtifactError, match="cannot be fetched from MLflow"):
+            js.load(address)
+
+
+def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Rows, server: Any, fake: Any) -> None:
+    done = compile_(rows_file(48), "--task", "t", "--without", "criteria", "--mlflow", "trial", "--json")
+    where = f"runs:/{done.json['mlflow']['run']}/judge.json"
+    server.answer = fake.judging(lambda ask: 40 if ask.mark == "r001" else 80)
+    real.set_experiment("trial")
+    rate = js.mlflow_scorer(where, connection=js.Connection(server.base), name="quality")
+    found = real.genai.evaluate(
+        data=[
+            {
+                "inputs": {"q": "A notice."},
+                "outputs": "Summary r001.",
+                "expectations": {"expected_response": "R"},
+            },
+            {"inputs": {"q": "A notice."}, "outputs": "Summary r002."},
+            {"inputs": {"q": "A notice."}, "outputs": " "},
+            {"inputs": {"one": "x", "two": "y"}, "outputs": "Summary r003."},
+        ],
+        scorers=[rate],
+    )
+    by_output = {row["response"]: row for row in found.result_df.to_dict("records")}
+    assert len(by_output) == len(real.search_traces()) == 4  # the judge's own calls leave no traces
+    judge = js.load(real.artifacts.download_artifacts(where), connection=js.Connection(server.base))
+    one, other = (judge.score("A notice.", f"Summary r00{n}.").score for n in (1, 2))
+    assert by_output["Summary r001."]["quality/value"] == pytest.approx(one)
+    assert by_output["Summary r002."]["quality/value"] == pytest.approx(other)
+    assert found.metrics["quality/mean"] == pytest.approx((one + other) / 2)  # rows without a score are no zeros
+    for output, reason in ((" ", "the output is empty"), ("Summary r003.", "say with source_from")):
+        (told,) = [a["feedback"] for a in by_output[output]["assessments"] if a["assessment_name"] == "quality"]
+        assert told["value"] is None
+        assert reason in told["error"]["error_message"]
+
+
+def test_a_server_that_is_not_there_is_said_before_anything_is_spent(
+    real: Any, compile_: Any, rows_file: Rows, server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://me:secret@127.0.0.1:9")  # the discard port
+    done = compile_(rows_file(48), "--mlflow", "trial")
+    assert done.code == 2
+    assert "MLflow's tracking store cannot be used; see MLFLOW_TRACKING_URI" in one_line(done)
+    assert "secret" not in done.err
+    assert server.asks == []

@@ -1,0 +1,331 @@
+"""Scoring in parts: each row once, whatever is killed. The workers' code runs here without Ray; one test needs Ray."""
+
+import asyncio
+import json
+import sys
+import types
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.errors import OptionError
+from judgesmith.programs.models.lm import Connection
+from judgesmith.programs.models.transport import read_reply
+from judgesmith.ray import vllm_rounds
+from judgesmith.ray.scoring import (
+    PARTS_AT_ONCE,
+    Cluster,
+    Input,
+    Judging,
+    Order,
+    Scorer,
+    part_file,
+    score_on_ray,
+    summary_file,
+)
+from judgesmith.ray.vllm_rounds import completion
+from judgesmith.running.limits import Limits
+from judgesmith.testing.server import MARK
+
+Rows = Callable[..., Path]
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture
+def order(server: Any, judge_file: Path, tmp_path: Path) -> Order:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    return Order(judge_file.read_text(), None, Connection(server.base, cache=False), folder)
+
+
+def test_a_part_that_a_killed_worker_left_is_gone_on_with(
+    order: Order, server: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    first, second = Input(rows_file(20)).parts(10)
+    worker = Scorer(order)
+    assert worker.score(0, first)["scored"] == 10
+    whole = part_file(order.folder, 0)
+    assert [row["id"] for row in lines(whole)] == [f"r{n:03d}" for n in range(10)]
+    assert json.loads(summary_file(order.folder, 0).read_text())["rows"] == 10
+
+    # Four rows and a half were written when the worker was killed.
+    assert worker.score(1, second)["scored"] == 10
+    text = part_file(order.folder, 1).read_bytes()
+    part_file(order.folder, 1).unlink()
+    whole_lines = text.splitlines(keepends=True)
+    part_file(order.folder, 1, growing=True).write_bytes(b"".join(whole_lines[:4]) + whole_lines[4][:30])
+    server.forget()
+    told = Scorer(order).score(1, second)
+    assert (told["resumed"], told["rows"]) == (4, 10)
+    assert part_file(order.folder, 1).read_bytes() == text
+    assert sorted({ask.mark for ask in server.judged}) == [f"r{n:03d}" for n in range(14, 20)]
+    assert not part_file(order.folder, 1, growing=True).exists()
+
+
+def test_parts_that_a_worker_has_at_once_share_its_limits_and_are_counted_apart(
+    order: Order, server: Any, rows_file: Rows
+) -> None:
+    under_way, most = 0, 0
+
+    def answer(ask: Any) -> Any:
+        async def slowly() -> str:
+            nonlocal under_way, most
+            under_way += 1
+            most = max(most, under_way)
+            await asyncio.sleep(0.02)
+            under_way -= 1
+            return "4" if ask.step == "probe" else "Explanation: Fine.\nScore: 40"
+
+        return slowly()
+
+    server.answer = answer
+    worker = Scorer(replace(order, where=replace(order.where, concurrency=3)))
+    with ThreadPoolExecutor(PARTS_AT_ONCE) as pool:
+        told = list(pool.map(worker.score, (0, 1), Input(rows_file(20)).parts(10)))
+    assert [(t["rows"], t["scored"]) for t in told] == [(10, 10), (10, 10)]
+    assert sum(t["calls"] for t in told) == len(server.asks)
+    assert min(t["calls"] for t in told) >= 10
+    assert most == 3
+
+
+def test_what_does_not_go_with_ray_is_refused(judge_file: Path, rows_file: Rows, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="--max-calls and --max-cost are of one process"):
+        score_on_ray(
+            Judging(judge_file), Input(rows_file(4)), tmp_path / "out", Cluster(), limits=Limits.of(max_calls=3)
+        )
+    (tmp_path / "there.jsonl").write_text("{}")
+    with pytest.raises(OptionError, match="exists and is complete"):
+        score_on_ray(Judging(judge_file), Input(rows_file(4)), tmp_path / "there.jsonl", Cluster())
+    folder = tmp_path / "other"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"judge": "another"}')
+    with pytest.raises(OptionError, match=r"parts of another run \(format, judge"):
+        score_on_ray(Judging(judge_file), Input(rows_file(4)), folder, Cluster())
+
+
+class Local:
+    """Ray's calls that the driver makes, answered in this process; `stop_after` tasks it is killed."""
+
+    def __init__(self, stop_after: int = 1000) -> None:
+        self.left, self.exceptions = stop_after, types.SimpleNamespace(RayTaskError=KeyError, RayActorError=OSError)
+
+    def init(self, **given: Any) -> None:
+        assert given["address"] == "local"  # whatever cluster else runs on this machine
+
+    def shutdown(self) -> None: ...
+
+    def remote(self, **_: Any) -> Any:
+        def actor(kind: Any) -> Any:
+            def start(order: Order) -> Any:
+                made = kind(order)
+                return types.SimpleNamespace(score=types.SimpleNamespace(remote=lambda *a: Task(made.score(*a))))
+
+            return types.SimpleNamespace(remote=start)
+
+        return actor
+
+    def wait(self, tasks: list[Any], num_returns: int) -> Any:
+        print("(raylet) A worker died or was killed")  # Ray says so on stdout
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return tasks[:1], tasks[1:]
+
+    def get(self, task: Any) -> Any:
+        return task.told
+
+
+class Task:
+    def __init__(self, told: Any) -> None:
+        self.told = told
+
+
+def on_ray(rows: Path | str, judge: Path, out: Path | str, server: Any) -> tuple[Any, ...]:
+    parts = ("--on", "ray", "--workers", 2, "--part-rows", 4)
+    return ("score", rows, "--judge", judge, "-o", out, *parts, "--api-base", server.base, "--json")
+
+
+def test_a_killed_driver_goes_on_and_no_row_is_twice_in_the_output(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out.jsonl"
+    command = (*on_ray(rows_file(30), judge_file, out, server), "--no-cache")
+    monkeypatch.setitem(sys.modules, "ray", Local(stop_after=1))
+    assert cli(*command).code == 130
+    assert not out.exists()
+    asked = len(server.judged)
+    assert 7 <= asked < 30
+    monkeypatch.setitem(sys.modules, "ray", Local())
+    done = cli(*command)
+    assert (done.code, done.json["rows"], done.json["scored"], done.json["resumed"]) == (0, 30, 30, asked)
+    assert done.json["calls"] >= 30 - asked
+    assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
+    assert len(server.judged) == 30
+    assert not (tmp_path / "out.jsonl.parts").exists()
+    assert cli(*command).code == 2  # it exists and is complete
+
+
+@pytest.fixture
+def bucket() -> Any:
+    """fsspec's storage in memory, empty."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    memory.store.clear()
+    yield memory
+    memory.store.clear()
+
+
+def test_object_storage_holds_whole_parts_and_a_killed_command_goes_on(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = rows_file(30).read_bytes()
+    bucket.pipe("/in/rows.jsonl", given)
+    out = "memory://out/scored.jsonl"
+    command = (*on_ray("memory://in/rows.jsonl", judge_file, out, server), "--no-cache")
+    monkeypatch.setitem(sys.modules, "ray", Local(stop_after=1))
+    assert cli(*command).code == 130
+    parts = sorted(path.rpartition("/")[2] for path in bucket.find("/out"))
+    assert {"manifest.json", "part-000000.jsonl", "part-000000.summary.json"} <= set(parts)
+    assert not any("growing" in name for name in parts)
+    asked = len(server.judged)
+    cut = bucket.cat("/out/scored.jsonl.parts/part-000000.jsonl")
+    bucket.pipe("/out/scored.jsonl.parts/part-000000.jsonl", cut[:-9])  # as a storage without atomic writes leaves it
+    monkeypatch.setitem(sys.modules, "ray", Local())
+    done = cli(*command)
+    assert (done.code, done.json["rows"], done.json["scored"], done.json["output"]) == (0, 30, 30, out)
+    assert done.json["resumed"] == asked - 4
+    assert len(server.judged) == 34
+    written = [json.loads(line) for line in bucket.cat("/out/scored.jsonl").splitlines()]
+    assert [row["id"] for row in written] == [f"r{n:03d}" for n in range(30)]
+    assert list(bucket.find("/out")) == ["/out/scored.jsonl"]
+    assert "exists and is complete" in cli(*command).err
+
+    bucket.pipe("/in/rows.jsonl", given.replace(b"r029", b"r030"))
+    assert cli(*command, "--overwrite").code == 0
+    assert json.loads(bucket.cat("/out/scored.jsonl").splitlines()[-1])["id"] == "r030"
+
+
+def test_storage_that_cannot_be_used_says_what_is_missing(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, bucket: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "s3fs", None)
+    for rows, out, told in (
+        ("s3://bucket/rows.jsonl", "memory://out.jsonl", "needs s3fs, which is not installed: pip install s3fs"),
+        (rows_file(4), "s3://bucket/out", "needs s3fs"),
+        ("memory://absent.jsonl", "memory://out.jsonl", "memory://absent.jsonl does not exist"),
+        ("nowhere://rows.jsonl", "memory://out.jsonl", "nowhere"),
+    ):
+        refused = cli(*on_ray(rows, judge_file, out, server))
+        assert (refused.code, told in " ".join(refused.err.split())) == (2, True), refused.err
+    alone = cli("score", "memory://rows.jsonl", "--judge", judge_file, "--api-base", server.base)
+    assert (alone.code, "object storage needs --on ray" in alone.err) == (2, True)
+
+
+class Vllm:
+    """What stands in for vLLM inside Ray: rows as its engine's stage gives them, through the code that reads them."""
+
+    def __init__(self) -> None:
+        self.batches: list[list[str]] = []
+        self.unreadable = {"r003"}
+
+    def __call__(self, prompts: list[dict[str, Any]]) -> Any:
+        asked = [prompt["messages"][-1]["content"] for prompt in prompts]
+        self.batches.append([found[0] if (found := MARK.search(text)) else "" for text in asked])
+        for prompt, mark in reversed(list(zip(prompts, self.batches[-1], strict=True))):
+            if mark == "r005":
+                yield {"place": prompt["place"], "__inference_error__": "CUDA ran out of memory"}
+                continue
+            text = "Explanation: Fine.\nScore: 40" if mark else "4"
+            if mark in self.unreadable:
+                self.unreadable.remove(mark)
+                text = "I will not say."
+            tokens = list(text)
+            top = {ord(c): {c: {"logprob": -0.1, "rank": 1, "decoded_token": c}} for c in tokens}
+            yield completion({
+                "place": prompt["place"], "generated_text": text, "generated_tokens": [ord(c) for c in tokens],
+                "num_input_tokens": 100, "num_generated_tokens": len(tokens),
+                "logprobs": [{ord(c): top[ord(c)][c], 1: {"logprob": -3.0, "rank": 2, "decoded_token": "x"}}
+                             for c in tokens] if "logprobs" in prompt["sampling_params"] else None,
+            })  # fmt: skip
+
+
+def test_a_model_inside_ray_is_asked_a_part_at_a_time(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """vLLM itself does not run here: its rows are made up, as its stage of ray.data.llm gives them."""
+    vllm, out = Vllm(), tmp_path / "out.jsonl"
+    given: list[Any] = []
+
+    def through_ray(*arguments: Any) -> Vllm:
+        given.append(arguments)
+        return vllm
+
+    monkeypatch.setattr(vllm_rounds, "through_ray", through_ray)
+    monkeypatch.setitem(sys.modules, "ray", Local())
+    command = (*on_ray(rows_file(10), judge_file, out, server), "--part-rows", 6, "--engine", "vllm")
+    assert "needs --lm vllm/MODEL" in cli(*command).err
+    assert "pip install vllm" in cli(*command, "--lm", "vllm/some/model").err
+    monkeypatch.setattr(vllm_rounds, "check_vllm", lambda address: None)
+    done = cli(*command, "--lm", "vllm/some/model")
+    assert (done.code, done.json["rows"], done.json["scored"], done.json["failed"]) == (1, 10, 9, 1)
+    assert given == [("some/model", 2)]
+    assert not server.asks
+    # The probe's four forms; the first part; its one unreadable answer again; the second part.
+    assert [sorted(batch) for batch in vllm.batches] == [
+        [""] * 4, [f"r{n:03d}" for n in range(6)], [""], [f"r{n:03d}" for n in range(6, 10)]
+    ]  # fmt: skip
+    verdicts = {row["id"]: row["verdict"] for row in lines(out)}
+    assert list(verdicts) == [f"r{n:03d}" for n in range(10)]
+    assert verdicts["r000"]["score"] == 40
+    assert verdicts["r003"]["repaired"] or "answered at the second request" in verdicts["r003"]["notes"]
+    assert "CUDA ran out of memory" in verdicts["r005"]["failure"]
+    assert done.json["prompt_tokens"] > 0
+    assert "--engine needs --on ray" in cli("score", out, "--judge", judge_file, "--engine", "vllm").err
+
+
+def test_what_vllm_says_of_tokens_is_read(order: Order) -> None:
+    row = next(iter(Vllm()([{"place": 0, "messages": [{"content": "r001"}], "sampling_params": {"logprobs": 5}}])))
+    reply = read_reply(json.loads(row["completion"]))
+    assert reply.text == "Explanation: Fine.\nScore: 40"
+    assert reply.tokens is not None
+    assert "".join(token.text for token in reply.tokens) == reply.text
+    assert dict(reply.tokens[-2].alternatives) == {"4": -0.1, "x": -3.0}
+
+
+def test_rays_processor_is_made_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    llm = pytest.importorskip("ray.data.llm")
+    made: list[Any] = []
+    monkeypatch.setattr(llm, "build_processor", lambda config, **given: made.append((config, given)))
+    vllm_rounds.through_ray("some/model", 3)
+    ((config, given),) = made
+    assert (config.model_source, config.concurrency, config.should_continue_on_error) == ("some/model", 3, True)
+    assert given == {"postprocess": completion}
+
+
+def test_a_cluster_that_writes_to_storage(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+) -> None:
+    pytest.importorskip("ray")
+    out = tmp_path / "far" / "out"
+    done = cli(*on_ray(rows_file(10).as_uri(), judge_file, out.as_uri(), server))
+    assert (done.code, done.json["rows"], done.json["scored"]) == (0, 10, 10)
+    parts = sorted(out.glob("part-*.jsonl"))
+    assert [row["id"] for part in parts for row in lines(part)] == [f"r{n:03d}" for n in range(10)]
+
+
+def test_a_cluster_on_this_machine(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("ray")
+    out = tmp_path / "out.jsonl"
+    done = cli(*on_ray(rows_file(30), judge_file, out, server))
+    assert (done.code, done.json["rows"], done.json["scored"]) == (0, 30, 30)
+    assert [row["id"] for row in lines(out)] == [f"r{n:03d}" for n in range(30)]
+    assert not (tmp_path / "out.jsonl.parts").exists()
+    assert len({ask.mark for ask in server.judged}) == len(server.judged) == 30

@@ -1,0 +1,191 @@
+"""`judgesmith browse`: what is found in a folder, the page of it, and what is hostile or damaged in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from click.testing import Result
+from typer.testing import CliRunner
+
+from judgesmith.errors import OptionError
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.reports.browse import render
+from judgesmith.reports.browse_command import register
+from judgesmith.reports.drift import render as drift_page
+from judgesmith.reports.folder import browse
+from judgesmith.signatures.values import Scale
+from judgesmith.watching import history
+from judgesmith.watching.watching import Look, WatchOptions
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def saved(path: Path, *, created: str = "2026-01-01", task: str = "", low: float = 0.5) -> str:
+    """A judge's file with a history; its fingerprint."""
+    judge = DirectScorer(scale=Scale(1, 5), task=task)
+    judge.provenance = {
+        "created": created, "heldout": {"value": 1.2, "low": low, "high": 1.6, "signature": f"Q=1.20 {HOSTILE}"},
+        "zero_shot": {"value": 0.4}, "labels": {"fingerprint": "f", "aspect": "overall", "rows": 40, "origin": HOSTILE},
+        "optimizer": {"name": "random-search"}, "cost": {"calls": 96, "prompt_tokens": 10, "completion_tokens": 2},
+    }  # fmt: skip
+    judge.save(str(path))
+    (found,) = [one for one in browse(path.parent).judges if one.path == path.name]
+    return found.version.fingerprint
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "runs"
+    (made / "study").mkdir(parents=True)
+    mark = saved(made / "one.json")
+    saved(made / "two.json", created="2026-02-01", task="Simplify.")
+    rows = [
+        {"id": str(k), "output": HOSTILE, "score": k % 5 + 1, "judge": mark, "verdict": {"score": k % 5 + 1}}
+        for k in range(10)
+    ]
+    (made / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (made / f"{HOSTILE[:8]}.jsonl").write_text('{"id": "a", "verdict": {"score": 1}}\nno json\n')
+    (made / "cut.json").write_text('{"format": "judgesmith.judge/1", "program"')
+    (made / "other.json").write_text('{"a": 1}')
+    (made / ".hidden.jsonl").write_text('{"verdict": ')
+    (made / "study" / "config.yaml").write_text("study: labels\n")
+    done = {"arm": HOSTILE, "model": "m", "train": 10, "status": "done", "q": 1.0, "calls": 50}
+    lines = [done, done | {"q": 2.0}, {"status": "failed", "reason": "down"}]
+    (made / "study" / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return made
+
+
+def test_judges_rows_studies_and_damage_are_found(folder: Path) -> None:
+    found = browse(folder)
+    assert [one.path for one in found.judges] == ["one.json", "two.json"]
+    assert found.judges[0].agreement() == (1.2, 0.5, 1.6) and found.judges[0].agreement("zero_shot")[0] == 0.4
+    (rows,) = found.scored
+    assert (rows.path, rows.spearman, rows.both) == ("rows.jsonl", pytest.approx(1.0), 10)
+    assert rows.judges == (found.judges[0].version.fingerprint,)
+    (study,) = found.studies
+    assert study.arms == {f"{HOSTILE} · m · 10": (1.5, 2, 50.0)} and study.failed == 1
+    assert [path for path, _ in found.damaged] == [f"{HOSTILE[:8]}.jsonl", "cut.json"]
+    assert "line 2" in found.damaged[0][1] and "cut.json" in found.damaged[1][1]
+
+
+def test_a_judge_is_compared_with_the_one_before_it(folder: Path) -> None:
+    ((one, other, diff),) = browse(folder).diffs()
+    assert (one.path, other.path, diff.same) == ("one.json", "two.json", False)
+    assert ("task", "Simplify.") in [(change.part, change.after) for change in diff.changes]
+
+
+def test_the_page_shows_agreement_cost_lineage_and_differences_and_escapes_all(folder: Path, tmp_path: Path) -> None:
+    page = render(browse(folder), tmp_path / "page.html")
+    assert "<img" not in page and "<script" not in page and "&lt;img" in page
+    assert "[0.50, 1.60]" in page and ">96<" in page and "10 + 2" in page and "random-search" in page
+    assert page.count("rows.jsonl") == 2  # as a scored file, and in the lineage of the judge that scored it
+    assert "one.json</bdi> → <bdi>two.json" in page and "Simplify." in page
+    links = re.findall(r'href="([^"]*)"', page)
+    assert links and all(link.startswith("#") for link in links)  # no page of the study was written
+    ids = re.findall(r' id="([^"]*)"', page)
+    assert len(ids) == len(set(ids)) and {link[1:] for link in links} <= set(ids)
+
+
+def test_a_study_with_a_page_is_linked_from_where_the_page_stands(folder: Path, tmp_path: Path) -> None:
+    (folder / "study" / "study.html").write_text("x")
+    assert 'href="runs/study/study.html"' in render(browse(folder), tmp_path / "page.html")
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Run:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    return lambda *arguments: CliRunner().invoke(app, ["browse", *map(str, arguments)])
+
+
+def test_the_command_writes_one_file_and_names_the_damage(run: Run, folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "out.html"
+    told: Any = json.loads(run(folder, "-o", target, "--json").stdout)
+    assert (told["judges"], told["scored"], told["studies"], len(told["damaged"])) == (2, 1, 1, 2)
+    assert target.read_text().startswith("<!doctype html>")
+    assert "judges: 2, scored files: 1, studies: 1, watched: 0, damaged: 2" in run(folder).stdout
+    assert (folder / "browse.html").exists()
+
+
+def test_what_is_no_folder_and_what_is_no_page_are_refused(run: Run, folder: Path) -> None:
+    assert isinstance(run(folder / "one.json", "-o", folder / "x.html").exception, OptionError)
+    assert isinstance(run(folder, "-o", folder / "x.txt").exception, OptionError)
+
+
+def test_an_empty_folder_says_so(tmp_path: Path) -> None:
+    assert "There is no saved judge" in render(browse(tmp_path), tmp_path / "x.html")
+
+
+# Watched judges ------------------------------------------------------------------------------------------------------
+
+
+def watched(path: Path, judge: str, *states: str) -> None:
+    """A history of four rows: "baseline", "quiet" or "alarm" runs, one a day."""
+    for day, state in enumerate(states, 1):
+        test = history.Found(name="sentinels: scores moved", p=0.5, n=4, before=3, now=2, alarm=state == "alarm")
+        run = history.Run(
+            time=f"2026-11-{day:02}T06:00:00+00:00", judge=judge, model=HOSTILE, rows="a" * 12, ids=list("abcd"),
+            scores=[1, 2, 3, None], words=[1, 1, 1, 1], baseline=state == "baseline",
+            found=[] if state == "baseline" else [test], agreement=history.Agreement(
+                aspect="score", value=0.6, low=0.1, high=0.9, n=3),
+        )  # fmt: skip
+        history.append(path, run)
+
+
+def cells(page: str, anchor: str) -> list[str]:
+    (row,) = re.findall(rf'<tr id="{anchor}">(.*?)</tr>', page)
+    return [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
+
+
+def test_watched_judges_stand_beside_the_judges_they_are(folder: Path, tmp_path: Path) -> None:
+    mark = browse(folder).judges[0].version.fingerprint
+    watched(folder / "rows.watch.jsonl", mark, "baseline", "alarm", "quiet", "alarm")
+    watched(folder / "study" / "other.jsonl", "b" * 12, "baseline", "quiet")
+    found = browse(folder)
+    assert [(one.path, one.state) for one in found.watched] == [
+        ("rows.watch.jsonl", "alarm"), ("study/other.jsonl", "quiet"),
+    ]  # fmt: skip
+    assert len(found.scored) == 1 and len(found.damaged) == 2
+    page = render(found, tmp_path / "page.html")
+    assert "<img" not in page
+    first = cells(page, "watched-1")
+    assert first[2:] == ["alarm: sentinels: scores moved", "2026-11-04 06:00 UTC", "3 of 4", "0.60[0.10, 0.90]", "4",
+                         "2"]  # fmt: skip
+    assert 'href="#judge-1"' in page and 'href="#watched-1">watched: alarm, 2026-11-04 06:00 UTC<' in page
+    assert cells(page, "watched-2")[2] == "quiet" and 'href="#watched-2"' not in page  # its judge is not in the folder
+
+
+def test_the_newest_page_of_a_watched_judge_is_linked(folder: Path, tmp_path: Path) -> None:
+    watched(folder / "h.jsonl", "c" * 12, "baseline", "quiet", "alarm")
+    runs = history.read(folder / "h.jsonl")
+    for name, last in (("b old", 1), ("a new one", 2)):
+        text = drift_page(Look(runs[:last], 1, WatchOptions()), "judge.json")
+        (folder / f"{name}.html").write_text(text, encoding="utf-8")
+    (folder / "another.html").write_text("<!doctype html><title>x</title>")
+    page = render(browse(folder), tmp_path / "page.html")
+    assert 'href="runs/a%20new%20one.html">page of 2026-11-02 06:00 UTC<' in page and "b%20old" not in page
+
+
+def test_a_broken_history_is_damaged_and_half_a_line_is_left_out(folder: Path) -> None:
+    watched(folder / "h.jsonl", "c" * 12, "baseline", "quiet")
+    with (folder / "h.jsonl").open("a") as file:
+        file.write('{"format": "judgesmith.wat')
+    (folder / "other.jsonl").write_text('{"format": "judgesmith.watch/9", "time": 3}\n')
+    found = browse(folder)
+    assert [len(one.runs) for one in found.watched] == [2]
+    assert [path for path, _ in found.damaged][-1] == "other.jsonl"
+
+
+def test_a_report_beside_its_rows_is_linked(folder: Path, tmp_path: Path) -> None:
+    (folder / "rows.html").write_text("x")
+    assert 'href="runs/rows.html">rows.jsonl</a>' in render(browse(folder), tmp_path / "page.html")

@@ -1,0 +1,234 @@
+"""The page of `judgesmith discern --report`, and judges compared on the same pairs."""
+
+from __future__ import annotations
+
+import html
+import html.parser
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
+from judgesmith.discerning.comparison import compare
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.pairs import Book, Contender, asks_of, judge, make_pairs, missing
+from judgesmith.discerning.pairs import Texts as GoodTexts
+from judgesmith.discerning.run import analyse
+from judgesmith.discerning.tables import difference_in_words
+from judgesmith.errors import OptionError
+from judgesmith.reports.discernment import check_report, marked, named_unseen, render
+from judgesmith.signatures.values import Verdict
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+HOSTILE = "<script>alert('x')</script>"
+TOWNS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gum", "Hazel", "Ivy", "Juniper", "Kapok", "Larch")
+GOOD = [
+    f"The ferry to {town} left at {i + 3} in the morning. It carried {i + 40} people and one dog. Nobody in {town} had "
+    f"expected it so early. {HOSTILE if i == 2 else 'It'} went back in the evening."
+    for i, town in enumerate(TOWNS)
+]
+
+
+class Scores:
+    """A judge that scores a text by a rule."""
+
+    def __init__(self, rule: Callable[[str], float]) -> None:
+        self.rule = rule
+
+    def score_many(self, rows: Any) -> Iterator[Verdict]:
+        for row in rows:
+            score = self.rule(row.output)
+            yield Verdict(score=score, percent=score, explanation=f"{HOSTILE} \x1b[31m{score:.0f}")
+
+
+KNOWS, BLIND = Scores(lambda text: 90.0 if text in GOOD else 20.0), Scores(lambda text: 50.0)
+#: Sees characters that are gone and nothing else.
+COUNTS = Scores(lambda text: float(min(100, len(text) // 4)))
+
+
+def judged(rules: dict[str, Scores], names: Sequence[str]) -> tuple[list[Contender], Book]:
+    good = tuple(Text(f"r{i}", text, f"Log of {i}", group=f"r{i}") for i, text in enumerate(GOOD))
+    texts = GoodTexts(f"{HOSTILE}.jsonl", "output", good, len(good))
+    made = make_pairs(find_perturbations(names), texts, seed=0, amounts=Amounts(), language="en")
+    book = Book.open(None, {"seed": 0, "amount": "relative", "language": "en"}, lambda: made, overwrite=False)
+    contenders = [Contender(name, {"score": rule}, {"score": name}) for name, rule in rules.items()]
+    for one in contenders:
+        tasks = missing(one, asks_of(book.pairs, "output", against_reference=False), book, 1)
+        judge(one, tasks, book, lambda: None)
+    return contenders, book
+
+
+def page_of(rules: dict[str, Scores], names: Sequence[str], rounds: int = 0) -> str:
+    contenders, book = judged(rules, names)
+    how = DiscernOptions(rounds=rounds)
+    results = [analyse(one, book, PERTURBATIONS, how) for one in contenders]
+    found = compare(contenders, results, book, how)
+    return render(contenders, results, found, book, how, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE])
+
+
+class Page(html.parser.HTMLParser):
+    """Tags with attributes, rows of tables as texts, and the texts of <del> and <ins>."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.rows: list[list[str]] = []
+        self.marked: dict[str, list[str]] = {"del": [], "ins": []}
+        self.open: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag == "tr":
+            self.rows.append([])
+        elif tag in ("td", "th"):
+            self.rows[-1].append("")
+        elif tag in self.marked:
+            self.marked[tag].append("")
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag  # everything is closed where it was opened
+
+    def handle_data(self, data: str) -> None:
+        if "td" in self.open or "th" in self.open:
+            self.rows[-1][-1] += data
+        elif self.open and self.open[-1] in self.marked:
+            self.marked[self.open[-1]][-1] += data
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return page_of({"knows": KNOWS, HOSTILE: BLIND, "counts": COUNTS}, ["all"], rounds=30)
+
+
+def test_nothing_of_a_text_becomes_markup(text: str) -> None:
+    page = Page(text)
+    tags = {tag for tag, _ in page.tags}
+    assert not tags & {"script", "img", "link", "iframe", "base", "object", "form"}
+    assert not any(name.startswith("on") or name == "src" for _, given in page.tags for name in given)
+    assert HOSTILE not in text and "\x1b" not in text and "&lt;script&gt;" in text
+    assert "http-equiv" in text and "default-src 'none'" in text
+    # names in the figure's own vocabulary only; nothing is fetched
+    assert not re.search(r'(?:href|url\()=?"?(?!"?#)[^"]*//', text)
+    assert page.open == []
+
+
+def test_ids_are_there_once_and_links_lead_to_them(text: str) -> None:
+    page = Page(text)
+    ids = [given["id"] for _, given in page.tags if given.get("id")]
+    assert len(ids) == len(set(ids))
+    links = [given["href"] for tag, given in page.tags if tag == "a"]
+    assert len(links) == 7 and {str(link)[1:] for link in links} <= set(ids)  # four sections, three judges
+
+
+def test_tables_say_what_the_judges_see(text: str) -> None:
+    page = Page(text)
+    summary = {row[0]: row for row in page.rows if len(row) == 6}
+    assert summary["knows"][4] == "100%" and summary[HOSTILE][1:5] == ["0.00", "0.00", summary[HOSTILE][3], "0%"]
+    # 12 texts that all lose score: D = 12 ln 2 / ln 20 = 2.7765
+    lines = [row for row in page.rows if row[0].startswith("typos:minor") and len(row) == 10]
+    assert [row[3].split("[")[0] for row in lines][:2] == ["2.78", "0.00"]
+    assert [row[9] for row in lines][:2] == ["yes", "NO"]
+    compared = [row for row in page.rows if row[:2] == ["knows", HOSTILE]]
+    assert len(compared) == 1 and compared[0][2] == "12" and compared[0][5] != "–"
+    assert f"knows discerns more than {HOSTILE}" in html.unescape(text)
+
+
+def test_the_heat_map_has_a_cell_for_each_perturbation_and_judge(text: str) -> None:
+    page = Page(text)
+    (start,) = [k for k, row in enumerate(page.rows) if row[:2] == ["perturbation", "knows"]]
+    cells = {row[0]: row[1:] for row in page.rows[start + 1 :] if len(row) == 4 and row[0] not in ("judge",)}
+    # 12 texts that all lose score: effect 1, D = 12 ln 2 / ln 20 = 2.78; the blind judge's scores never move
+    assert cells["typos:minor"][:2] == ["✓ 1.00 D 2.8", "✗ 0.00 D 0.0"]
+    heats = [float(value) for value in re.findall(r'style="--h:([\d.]+)"', text)]
+    assert len(heats) >= 3 * 20 and min(heats) == 0 and max(heats) == 1
+
+
+def test_what_is_not_seen_is_counted_and_listed_not_run_on(text: str) -> None:
+    summaries = re.findall(r'<details class="counted"><summary><bdi>(.*?)</bdi>: ([^<]*)</summary>', text)
+    assert [html.unescape(name) for name, _ in summaries] == ["knows", HOSTILE, "counts"]
+    assert re.fullmatch(r"sees 0 of (\d+) perturbations; not seen \1", summaries[1][1])
+    assert "blind to" not in text
+
+
+def test_what_was_missed_comes_first_with_its_scores() -> None:
+    # the judge notices no perturbation of the first half of the texts
+    half = Scores(lambda text: 50.0 if any(town in text for town in TOWNS[:6]) else KNOWS.rule(text))
+    page = page_of({"half": half}, ["irrelevant:minor"])
+    parsed = Page(page)
+    rows = [row for row in parsed.rows if row[0] == "half" and row[-1] in ("missed", "seen")]
+    assert rows == [["half", "50.00", "50.00", "missed"]] * 3
+    assert "6 of 12 missed" in page
+    # a sentence was added, so that nothing is struck
+    assert parsed.marked["del"] == ["Struck"] and len(parsed.marked["ins"]) == 4
+    seen = Page(page_of({"knows": KNOWS}, ["irrelevant:minor"]))
+    assert [row for row in seen.rows if row[0] == "knows" and row[-1] == "seen"] == [
+        ["knows", "90.00", "20.00", "seen"]
+    ] * 3
+
+
+def test_changes_without_harm_are_shown_only_where_a_judge_reacts() -> None:
+    reacts, calm = page_of({"knows": KNOWS}, ["case"]), page_of({"blind": BLIND}, ["case"])
+    assert "alarmed" in reacts and "12 of 12 punished" in reacts
+    assert 'id="examples"' not in calm
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ("a b c", "a c", ([("a ", False), ("b ", True), ("c", False)], [("a c", False)])),
+        ("one two.", "one tow.", ([("one ", False), ("two", True), (".", False)],
+                                  [("one ", False), ("tow", True), (".", False)])),
+        ("x y", "p q", ([("x y", True)], [("p q", True)])),  # the space between belongs to the change
+        ("", "new", ([], [("new", True)])),
+    ],
+)  # fmt: skip
+def test_changed_words_are_marked(before: str, after: str, expected: object) -> None:
+    assert marked(before, after) == expected
+
+
+def test_long_and_unseen_texts_stay_readable() -> None:
+    one, other = marked("word " * 3000 + "end", "word " * 3000 + "END")
+    assert one[-1] == ("end", True) and other[-1] == ("END", True) and len(one[0][0]) < 300 and "[…]" in one[0][0]
+    one, _ = marked("x" * 30_000, "y")
+    assert one[-1][0] == " … (10,000 more characters)"
+    assert named_unseen("seen\u200b\U000e0041\u2060.") == "seen⟨3 unseen⟩."
+    assert named_unseen("می\u200cخواهم") == "می\u200cخواهم"  # this joiner is spelling
+    assert marked("same", "same\u200b")[1] == [("same", False), ("⟨1 unseen⟩", True)]
+
+
+def test_files_that_are_no_page_are_refused(tmp_path: Path) -> None:
+    source = tmp_path / "texts.html"
+    source.write_text("x")
+    for path, said in ((tmp_path / "a.pdf", "name it .html"), (source, "another file")):
+        with pytest.raises(OptionError, match=said):
+            check_report(path, source, None)
+
+
+def test_judges_are_told_apart_where_they_differ_and_only_there() -> None:
+    contenders, book = judged({"knows": KNOWS, "counts": COUNTS, "twin": KNOWS}, ["deletions:major", "shuffle:major"])
+    results = [analyse(one, book, PERTURBATIONS, DiscernOptions()) for one in contenders]
+    first, second, third = compare(contenders, results, book, DiscernOptions())
+    assert [(one.a, one.b) for one in (first, second, third)] == [
+        ("knows", "counts"), ("knows", "twin"), ("counts", "twin"),
+    ]  # fmt: skip
+    # both see deletions of all 12 texts (effect 1 and 1); counts is blind to the order (1 and 0): mean (0 + 1) / 2
+    assert first.gap.value == pytest.approx(0.5) and first.gap.by_name["deletions:major"] == (0.0, 1.0)
+    assert [name for name, _, _ in first.differing()] == ["shuffle:major"]
+    assert difference_in_words(first) == "knows discerns more than counts; knows sees more of shuffle:major."
+    assert difference_in_words(third) == "twin discerns more than counts; twin sees more of shuffle:major."
+    assert (second.gap.value, second.gap.p, second.differing()) == (0.0, 1.0, [])
+    assert difference_in_words(second) == "knows and twin cannot be told apart over the paper's perturbations."
+    # p of 12 texts: 2 / 2**12, times the 2 of 3 pairs that are as small; 10,000 swaps
+    assert first.p_holm == pytest.approx(3 * first.gap.p) and first.gap.p < 0.002
+    assert first.to_dict()["perturbations"][1]["perturbation"] == "shuffle:major"

@@ -1,0 +1,207 @@
+"""The page that `judgesmith evaluate -o report.html` writes: what people see of it."""
+
+from __future__ import annotations
+
+import html.parser
+import json
+import random
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from judgesmith.evaluating.command import register
+from judgesmith.reports.charts import Axis, Point, Series, plot
+from judgesmith.reports.evaluation import _steps
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+
+def rows(n: int = 60) -> list[dict[str, Any]]:
+    """Rows with two judges: one on people's scale, one far off it."""
+    rng = random.Random(0)
+    made = []
+    for k in range(n):
+        human = rng.randint(1, 5)
+        verdict = {"score": min(5, max(1, human + rng.choice((-1, 0, 0, 1)))), "explanation": f"because {k}"}
+        made.append(
+            {
+                "id": f"r{k}",
+                "source": f"document {k % 12}",
+                "output": "word " * rng.randint(3, 30),
+                "system": f"s{k // 12}",
+                "score": human,
+                "far": 100 * human + rng.gauss(0, 90),
+                "verdict": verdict,
+            }
+        )
+    return made
+
+
+class Page(html.parser.HTMLParser):
+    """Tags with their attributes, and the tables as lists of rows of (tag, attributes, text)."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.tables: list[list[list[tuple[str, dict[str, str | None], str]]]] = []
+        self.headings: list[str] = []
+        self._open: str | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._open = tag
+        if tag == "table":
+            self.tables.append([])
+        elif tag == "tr":
+            self.tables[-1].append([])
+        elif tag in ("td", "th"):
+            self.tables[-1][-1].append((tag, dict(attrs), ""))
+        elif tag in ("h1", "h2", "h3"):
+            self.headings.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._open = None
+
+    def handle_data(self, data: str) -> None:
+        if self._open in ("td", "th"):
+            tag, attributes, text = self.tables[-1][-1][-1]
+            self.tables[-1][-1][-1] = (tag, attributes, text + data)
+        elif self._open in ("h1", "h2", "h3"):
+            self.headings[-1] += data
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("report")
+    path, report = folder / "mine.jsonl", folder / "r.html"
+    path.write_text("".join(json.dumps(r) + "\n" for r in rows()), encoding="utf-8")
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+    options = ["--judge", "mine=verdict.score", "--judge", "far", "--rounds", "60", "--threshold", "3"]
+    result = CliRunner().invoke(app, ["evaluate", str(path), *options, "-o", str(report)])
+    assert result.exit_code == 0, result.output
+    return report.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def page(text: str) -> Page:
+    return Page(text)
+
+
+def named(page: Page, column: str) -> list[list[tuple[str, dict[str, str | None], str]]]:
+    return next(table for table in page.tables if column in [cell[2] for cell in table[0]])
+
+
+def test_every_section_can_be_reached_from_the_top(page: Page) -> None:
+    links = [given["href"] for tag, given in page.tags if tag == "a"]
+    titles = {f"#{given['id']}" for tag, given in page.tags if tag == "h2"}
+    assert set(links) == titles and len(links) == len(titles) >= 7
+
+
+def test_figures_have_words_and_tables_have_headers(page: Page) -> None:
+    figures = [given for tag, given in page.tags if tag == "figure"]
+    assert len(figures) == 5  # scatter and systems of two judges, calibration of the one on people's scale
+    labels = [given["aria-label"] or "" for given in figures]
+    assert len([label for label in labels if "mine, overall" in label]) == 3
+    assert len([label for label in labels if "far, overall" in label]) == 2
+    assert all(given.get("scope") in ("row", "col", "rowgroup") for tag, given in page.tags if tag == "th")
+
+
+def test_numbers_stand_below_their_header(page: Page) -> None:
+    for table in page.tables:
+        for body in table[1:]:
+            for (_, head, _), (_, cell, _) in zip(table[0], body, strict=False):
+                if "colspan" not in cell:
+                    assert ("n" in (head.get("class") or "").split()) == ("n" in (cell.get("class") or "").split())
+
+
+def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> None:
+    for column in ("mean error", "kappa"):
+        table = named(page, column)
+        mine, far = table[1:]
+        assert len(mine) == len(table[0]) and not any("colspan" in given for _, given, _ in mine)
+        assert far[0][2] == "far" and "not known to score on the human ratings' scale" in far[-1][2]
+        assert len(far) - 1 + int(far[-1][1]["colspan"] or 0) == len(table[0])
+
+
+def test_widths_are_one_line_an_aspect(page: Page) -> None:
+    table = named(page, "25 documents")
+    assert len(table) == 2 and len(table[1]) == len(table[0])
+
+
+def test_figures_take_their_colours_from_the_page(text: str) -> None:
+    figures = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    drawn = "".join(figures)
+    used = set(re.findall(r'(?:fill|stroke)="([^"]*)"', drawn))
+    assert used == {"none", "currentColor", "var(--accent)", "var(--dim)", "var(--line)"}  # no colour of its own
+
+
+def test_every_row_is_in_the_scatter(text: str) -> None:
+    captions = re.findall(r"<figcaption[^>]*>([^<]*largest dot[^<]*)<", text)
+    assert [c.split(":")[0] for c in captions] == ["mine, overall", "far, overall"]
+    assert all("60 rows" in c for c in captions)
+
+
+def test_many_different_scores_share_bins() -> None:
+    few = np.array([1.0, 2.5, 2.5, 5.0])
+    assert _steps(few) is few
+    many = np.linspace(0, 80, 401)
+    steps = np.unique(_steps(many))
+    assert len(steps) == 20 and steps[0] == 2 and steps[-1] == 78  # the middles of bins of width 4
+    assert np.abs(_steps(many) - many).max() <= 2
+
+
+def test_the_page_stays_small(text: str) -> None:
+    assert len(text) < 80_000
+
+
+def test_the_result_stands_first_in_one_sentence(text: str) -> None:
+    (lead,) = re.findall(r'<p class="lead" dir="auto">([^<]*)</p>', text)
+    assert text.index(lead) < text.index("<table")
+    assert re.match(r"Of 2 judges, (mine|far) agrees best with the human ratings: Spearman ρ 0\.\d\d \[", lead)
+    assert "The next is " in lead
+
+
+def test_one_aspect_is_a_table_of_coefficients_with_the_best_marked(page: Page, text: str) -> None:
+    pooled = page.tables[0]
+    assert [cell[2] for cell in pooled[0]] == ["judge", "rests on", "Pearson r", "Spearman ρ", "Kendall τ-b"]
+    assert [row[0][2] for row in pooled[1:]] == ["mine", "far"]
+    for k in range(2, 5):
+        best = [row for row in pooled[1:] if "best" in (row[k][1].get("class") or "")]
+        assert len(best) == 1
+    assert text.count('<td class="n best"><b>') >= 3
+
+
+def test_the_forest_has_a_line_for_each_judge_inside_its_axis(text: str) -> None:
+    forest = text[text.index('<table class="forest">') :]
+    forest = forest[: forest.index("</table>")]
+    assert forest.count("<u ") == forest.count("<b style") == 6  # two judges, three coefficients
+    for left, width in re.findall(r'<b style="left:([\d.]+)%;width:([\d.]+)%">', forest):
+        assert 0 <= float(left) <= float(left) + float(width) <= 100.01
+
+
+def test_figures_without_names_of_their_own_cannot_be_broken_out_of() -> None:
+    hostile = "</title></svg><script>1</script>\x1b"
+    drawn = str(plot([Series([Point(0, 1, title=hostile)])], Axis.of(hostile, [0, 1]), Axis.of("y", [0, 1])))
+    assert "<script" not in drawn and drawn.count("</svg>") == 1 and "\x1b" not in drawn
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.3, 0.85), (1, 5), (0, 4000), (2.91, 2.97)])
+def test_ticks_are_few_and_round_and_inside(low: float, high: float) -> None:
+    axis = Axis.of("", [low, high])
+    ticks = axis.ticks()
+    assert 3 <= len(ticks) <= 8 and all(axis.low <= tick <= axis.high for tick in ticks)
+    assert axis.place(axis.low) == 0 and axis.place(axis.high) == 1
+
+
+def test_calls_from_ten_to_a_million_are_read_on_powers_of_ten() -> None:
+    axis = Axis.of("calls", [10, 1_000_000], logarithmic=True)
+    assert axis.logarithmic and [round(tick) for tick in axis.ticks()] == [10, 100, 1000, 10_000, 100_000, 1_000_000]
+    assert axis.place(3162) == pytest.approx(0.5, abs=0.01)  # half-way between the powers

@@ -1,0 +1,143 @@
+"""Every page of the project in Chromium: on a telephone none scrolls sideways (wide tables do so in a box of their
+own), axe-core finds no serious violation in light and dark, and the console stays empty.
+
+With JUDGESMITH_SCREENSHOTS=FOLDER the pages are kept as they look wide, narrow, dark and printed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser, Tab, browser, needs_browser
+from labelling import Labelling
+from pages import FILES, OUTPUTS, SOURCE
+
+from judgesmith.experiments.bench.pages import PAGES
+
+__all__ = ["browser"]
+
+WIDE, NARROW = 1280, 390
+#: Templates whose pages have another name.
+LOOKED_AT = {"spans": "report", "drift": "watch"}
+LOOKS = {"1280": {"width": WIDE}, "390": {"width": NARROW}, "dark": {"dark": True, "width": WIDE}}
+#: Everything unfolded and laid out, for axe-core takes the places of what is not for those of something else.
+OPEN = """for (const fold of document.querySelectorAll('details')) fold.open = true;
+for (const row of document.querySelectorAll('.row')) row.style.contentVisibility = 'visible'"""
+AXE = """axe.run(document, {resultTypes: ["violations"]}).then(found => found.violations
+  .filter(one => ["serious", "critical"].includes(one.impact))
+  .map(one => `${one.id}: ${one.nodes.length} ${one.nodes[0].html.slice(0, 200)} ${one.nodes[0].failureSummary}`))"""
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script of axe-core: of the file that JUDGESMITH_AXE names, or of the package for tests."""
+    if named := os.environ.get("JUDGESMITH_AXE"):
+        return Path(named).read_text(encoding="utf-8")
+    package = pytest.importorskip("axe_core_python")
+    return (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+
+def check(tab: Tab, axe: str, name: str) -> None:
+    tab.call("Log.enable")  # brings what was logged before, too
+    folder = os.environ.get("JUDGESMITH_SCREENSHOTS")
+    if folder:
+        shoot(tab, Path(folder), name)
+    tab.js(OPEN)
+    for dark in (False, True):
+        tab.look(dark=dark, width=NARROW)
+        assert tab.js("document.documentElement.scrollWidth") == NARROW, name
+        tab.look(dark=dark, width=WIDE)
+        assert tab.js("document.documentElement.scrollWidth") == WIDE, name
+        if not dark:
+            tab.js(axe)
+        assert tab.js(AXE) == [], (name, dark)
+    assert tab.browser.errors == []
+
+
+def shoot(tab: Tab, folder: Path, name: str) -> None:
+    tab.js("for (const row of document.querySelectorAll('.row')) row.style.contentVisibility = 'visible'")
+    for look, given in LOOKS.items():
+        tab.look(**given)  # type: ignore[arg-type]
+        tab.screenshot(folder / f"{name}-{look}.png", whole=True)
+    tab.look(width=WIDE)
+    tab.print(folder / f"{name}.pdf")
+
+
+@needs_browser
+@pytest.mark.parametrize("name", FILES)
+def test_a_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, tmp_path: Path) -> None:
+    place, page = tmp_path / "runs", tmp_path / f"{name}.html"
+    place.mkdir()
+    page.write_text(FILES[name](page, place), encoding="utf-8")
+    tab = browser.tab(page.as_uri())
+    tab.until("location.protocol === 'file:' && document.readyState === 'complete'")
+    check(tab, axe, name)
+
+
+@needs_browser
+def test_the_page_of_a_server_is_fit_to_be_shown(
+    browser: Browser, axe: str, spawn: Any, judge_file: Path, server: Any
+) -> None:
+    pytest.importorskip("fastapi")
+    process = spawn("serve", judge_file, "--port", 0, "--api-base", server.base)
+    lines = iter(process.stderr.readline, "")
+    tab = browser.tab(next(found[1] for line in lines if (found := re.search(r"at (http://\S+)", line))))
+    tab.until("document.getElementById('judge')?.options.length === 1")
+    tab.js(f"document.getElementById('output').value = {json.dumps(OUTPUTS[4])}")
+    tab.js("document.querySelector('form button').click()")
+    tab.until("document.getElementById('lead').textContent.startsWith('Score ')")
+    assert tab.js("document.getElementById('why').textContent")
+    check(tab, axe, "serve")
+
+
+#: What the label page shows, and the keys that lead there from its first row.
+LABELLING: dict[str, tuple[tuple[str, ...], str]] = {
+    "scores": ((), "'desk'"), "spans": (("ArrowRight", "4"), "'desk'"), "preference": ((), "'desk'"),
+    "skip": (("s",), "'skipping'"), "keys": (("?",), "'keys'"), "agreement": (("4", "d"), "'agreement'"),
+}  # fmt: skip
+
+
+@needs_browser
+@pytest.mark.parametrize("name", LABELLING)
+def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str, spawn: Any, tmp_path: Path) -> None:
+    pytest.importorskip("fastapi")
+    keys, shown = LABELLING[name]
+    (tmp_path / "guide.md").write_text(f"# Faithfulness\n\n5 says nothing that the source does not say\n{SOURCE}\n")
+    rows = tmp_path / "rows.jsonl"
+    made = [{"id": f"r{k}", "source": SOURCE, "output": OUTPUTS[k], "doc_id": f"d{k // 2}", "system": "ab"[k % 2]}
+            for k in range(len(OUTPUTS))]  # fmt: skip
+    rows.write_text("".join(json.dumps(row) + "\n" for row in made))
+    kind = name if name in ("spans", "preference") else "score"
+    store = ("--store", tmp_path / "s.sqlite", "--guidelines", tmp_path / "guide.md", "--no-browser", "--kind", kind)
+    tab = browser.tab(Labelling(spawn("label", rows, *store)).address)
+    tab.until("!document.getElementById('who').hidden")
+    if name == "scores":
+        check(tab, axe, "label-begin")
+    tab.type("Ada")
+    tab.press("Enter")
+    tab.until("!document.getElementById('desk').hidden")
+    for key in keys:
+        tab.press(key)
+        if key == "4" and name == "agreement":
+            tab.until("document.getElementById('count').textContent.startsWith('1 of')")
+    tab.until(f"(e => e.open ?? !e.hidden)(document.getElementById({shown}))")
+    check(tab, axe, f"label-{name}")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_half(name: str, tmp_path: Path) -> None:
+    make, _ = PAGES[name]
+    assert len(make(tmp_path, 1600).encode()) < 1_500_000
+
+
+def test_every_page_that_can_be_written_is_looked_at() -> None:
+    """A new page fails here until it stands in `FILES`, or beside the two that a server sends."""
+    room = Path(__file__).parents[2] / "src"
+    templates = {path.name.removesuffix(".html.j2") for path in room.rglob("*.html.j2")} - {"span_row"}
+    assert {LOOKED_AT.get(name, name) for name in templates} == FILES.keys() - {"notebook"}
+    assert {path.parent.name for path in room.rglob("*.html")} == {"labelling", "serving"}

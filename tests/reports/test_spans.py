@@ -1,0 +1,673 @@
+"""`judgesmith report`: what a scored file holds, the page that shows it, and the page in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import html.parser
+import json
+import math
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import typer
+from click.testing import Result
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from packed import unpacked
+from typer.testing import CliRunner
+
+from judgesmith.errors import JudgesmithError, LabelsError, OptionError
+from judgesmith.reports.command import register
+from judgesmith.reports.rows import Found, mean_of, pieces, read_scored, summarise
+from judgesmith.reports.spans import PAGE, STILL, packed, render
+from judgesmith.running.plain import clean
+
+HOSTILE = (
+    "</script><script>window.broken=1</script><!-- <img src=x onerror=window.broken=2> \"' onfocus=alert(1) "
+    "</style></option>&lt;b&gt; {{ 7 * 7 }} \u2028 \x1b[31m \u202e"
+)
+#: Outputs in which characters, code points, UTF-16 units and bytes all differ, or that try to get out of their place.
+HARD = {
+    "script": HOSTILE,
+    "emoji": "A 👩‍👩‍👧‍👦 family, 🏳️‍🌈, 👍🏽, 🇩🇪🇫🇷, 𝔘𝔫𝔦 and more",
+    "arabic": "هذا نص فيه خطأ (one word) ثم ١٢٣ والنهاية.",
+    "hebrew": "שלום עולם, 123 ו-English באמצע.",
+    "combining": "Zu\u0308rich cafe\u0301 Z\u0351\u036b A\u030a नमस्ते เกี่ยว ﷽",
+    "surrogates": "half \ud83d and \ude00, nul \x00, esc \x1b, over \u202e, isolate \u2066, line \u2028 end",
+    "breaks": "\nfirst\r\nsecond\rthird\n\n\ttabbed   spaced \n",
+    "long": " ".join(f"word{i} 🙂" for i in range(2000))[:20_000],
+}
+
+
+def error(output: str, start: int | None, end: int | None, **more: Any) -> dict[str, Any]:
+    text, how = ("gone", "ungrounded") if start is None else (output[start:end], "exact")
+    found = {"text": text, "explanation": "because", "severity": 3, "start": start, "end": end, "how": how}
+    return found | {"annotators": [], "notes": []} | more
+
+
+def row(identity: str, output: str = "some output", **verdict: Any) -> dict[str, Any]:
+    said = {"score": 3.0, "explanation": "fine", "percent": 50.0, "criteria": {}, "errors": [], "failure": None}
+    return {"id": identity, "source": f"source of {identity}", "output": output, "verdict": said | verdict}
+
+
+def hard_rows() -> list[dict[str, Any]]:
+    made = []
+    for name, output in HARD.items():
+        n = len(output)
+        cuts = [(0, 1), (2, 9), (5, 12), (n // 3, n // 2), (n // 3, n // 2), (n - 3, n), (n // 2, n // 2 + 1)]
+        errors = [error(output, *cut, severity=k % 5 + 1) for k, cut in enumerate(cuts)]
+        made.append(row(name, output, errors=[*errors, error(output, None, None)]))
+    return made
+
+
+def write(path: Path, records: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(r) + "\n" for r in records), encoding="utf-8")
+    return path
+
+
+def page_of(tmp_path: Path, records: list[dict[str, Any]], **options: Any) -> str:
+    return render(read_scored(write(tmp_path / "mine.scored.jsonl", records), **options))
+
+
+class Page(html.parser.HTMLParser):
+    """The elements of a page, its texts, and for each row of static HTML the text and the marks of the output."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: dict[str, int] = {}
+        self.attributes: list[tuple[str, str, str | None]] = []
+        self.outputs: dict[str, str] = {}
+        self.marks: dict[str, list[tuple[list[int], str]]] = {}
+        self.text = ""
+        self._row: str | None = None
+        self._in_output = self._in_mark = False
+        self.scripts: list[tuple[dict[str, str | None], str]] = []
+        self._script: dict[str, str | None] | None = None
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags[tag] = self.tags.get(tag, 0) + 1
+        self.attributes += [(tag, name, value) for name, value in attrs]
+        classes = (given.get("class") or "").split()
+        if tag == "script":
+            self._script = given
+        elif tag == "article":
+            self._row = given["id"] or ""
+        elif tag == "div" and "output" in classes and self._row is not None:
+            self._in_output = True
+            self.outputs[self._row], self.marks[self._row] = "", []
+        elif tag == "mark" and self._in_output:
+            self._in_mark = True
+            self.marks[self._row or ""].append(([int(k) for k in (given["data-e"] or "").split()], ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "script":
+            self._script = None
+        elif tag == "mark":
+            self._in_mark = False
+        elif tag == "div":
+            self._in_output = False
+
+    def handle_data(self, data: str) -> None:
+        if self._script is not None:
+            self.scripts.append((self._script, data))
+            return
+        self.text += data
+        if self._in_output and self._row is not None:
+            self.outputs[self._row] += data
+            if self._in_mark:
+                numbers, words = self.marks[self._row][-1]
+                self.marks[self._row][-1] = (numbers, words + data)
+
+
+def marked(marks: list[Any], number: int) -> str:
+    return "".join(words for numbers, words in marks if number in numbers)
+
+
+def in_order(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The grounded errors of a row as the page numbers them."""
+    found = [e for e in record["verdict"]["errors"] if e["start"] is not None]
+    return sorted(found, key=lambda e: (e["start"], -e["end"]))
+
+
+# Pieces of text ------------------------------------------------------------------------------------------------------
+
+
+def found(start: int | None, end: int | None, severity: float = 3) -> Found:
+    return Found("", "", severity, "exact" if start is not None else "ungrounded", start, end)
+
+
+def test_overlapping_errors_cut_the_text_into_pieces() -> None:
+    # 0 1 2 3 4 5: the first error covers bcd, the second cde; together b | cd | e
+    cut = pieces("abcdef", [found(1, 4, 2), found(2, 5, 5)])
+    assert [(p.text, p.errors, p.grade) for p in cut] == [
+        ("a", (), 0),
+        ("b", (0,), 2),
+        ("cd", (0, 1), 5),
+        ("e", (1,), 5),
+        ("f", (), 0),
+    ]
+
+
+def test_what_was_not_found_cuts_nothing() -> None:
+    assert [p.text for p in pieces("abc", [found(None, None)])] == ["abc"]
+    assert pieces("", []) == []
+
+
+def test_a_piece_names_a_few_of_many_errors_and_counts_them_all() -> None:
+    (piece,) = pieces("abc", [found(0, 3)] * 50)
+    assert piece.errors == tuple(range(20)) and piece.covering == 50
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.text(max_size=30), st.lists(st.tuples(st.integers(0, 29), st.integers(1, 30)), max_size=12))
+def test_pieces_are_the_text_and_every_error_its_own_part(text: str, cuts: list[tuple[int, int]]) -> None:
+    errors = [found(a, b) for a, b in cuts if a < b <= len(text)]
+    cut = pieces(text, errors)
+    assert "".join(p.text for p in cut) == text
+    for k, e in enumerate(errors):
+        assert "".join(p.text for p in cut if k in p.errors) == text[e.start : e.end]
+
+
+# Sums ----------------------------------------------------------------------------------------------------------------
+
+
+def test_an_interval_takes_a_document_as_one_piece_of_evidence() -> None:
+    # Mean of 1 1 3 3 is 2, deviations sum to -2 and 2 in the two documents: sqrt(2/1 * 8) / 4 = 1; t(0.975, 1) = 12.706
+    mean = mean_of(np.array([1.0, 1.0, 3.0, 3.0]), ["a", "a", "b", "b"])
+    assert mean.value == 2 and mean.n == 4
+    assert mean.high - mean.value == pytest.approx(12.7062, abs=1e-4)
+    # Four documents: the plain standard error sqrt(4/3 * 4) / 4 = 0.5774; t(0.975, 3) = 3.1824
+    assert mean_of(np.array([1.0, 1.0, 3.0, 3.0]), list("abcd")).high == pytest.approx(2 + 3.1824 * 0.57735, abs=1e-4)
+
+
+def test_means_leave_failed_rows_out() -> None:
+    assert mean_of(np.array([1.0, math.nan, 2.0]), ["a", "b", "b"])[0] == 1.5
+    assert math.isnan(mean_of(np.array([math.nan]), ["a"]).value)
+    assert math.isnan(mean_of(np.array([1.0, 2.0]), ["a", "a"]).low)
+
+
+def test_summary(tmp_path: Path) -> None:
+    output = "one two"
+    errors = [error(output, 0, 3), error(output, None, None), error(output, None, None, how="omission")]
+    made = [row("a", output, errors=errors), row("b", score=5.0), row("c", score=None, failure="no answer")]
+    found = summarise(read_scored(write(tmp_path / "x.jsonl", made)))
+    assert (found["rows"], found["scored"], found["failures"]) == (3, 2, 1)
+    assert found["mean_score"]["value"] == 4 and found["errors_per_row"] == 1.5  # 3 errors in 2 judged rows
+    assert (found["grounded"], found["omissions"], found["ungrounded"]) == (1, 1, 1)
+
+
+def test_disagreement_is_a_distance_of_places(tmp_path: Path) -> None:
+    made = [row(str(k), score=score) | {"score": human} for k, (score, human) in enumerate([(1, 9), (2, 5), (3, 1)])]
+    side = read_scored(write(tmp_path / "x.jsonl", made)).sides[0]
+    assert side.gap.tolist() == [100, 0, 100]  # the judge's lowest is people's highest
+
+
+def test_aspects_compare_the_criterion_or_the_score(tmp_path: Path) -> None:
+    criteria = {"fluency": {"score": 80, "explanation": "reads well"}}
+    made = [row(str(k), score=k, criteria=criteria) | {"scores": {"fluency": 4, "depth": k}} for k in range(3)]
+    data = read_scored(write(tmp_path / "x.jsonl", made))
+    assert [side.name for side in data.sides] == ["", "fluency", "depth"]
+    assert data.sides[1].score.tolist() == [80, 80, 80] and data.sides[2].score.tolist() == [0, 1, 2]
+    assert np.isnan(data.sides[0].human).all() and "people scored 2 aspects" in data.notes[0]
+    chosen = read_scored(tmp_path / "x.jsonl", human="depth")
+    assert chosen.sides[0].human.tolist() == [0, 1, 2] and not chosen.notes
+
+
+def test_people_can_be_named_by_column_and_by_path(tmp_path: Path) -> None:
+    made = [row(str(k)) | {"mine": f"{k}", "nested": {"deep": [k, k + 2]}} for k in range(3)]
+    path = write(tmp_path / "x.jsonl", made)
+    assert read_scored(path, human="mine").sides[0].human.tolist() == [0, 1, 2]
+    assert read_scored(path, human="nested.deep").sides[0].human.tolist() == [1, 2, 3]
+
+
+# Input that may be anything ------------------------------------------------------------------------------------------
+
+ODD = [None, True, 7, -1, "x", 1e300, [], [1], {}, {"score": "y"}]
+
+
+@pytest.mark.parametrize("value", ODD, ids=repr)
+@pytest.mark.parametrize(
+    "name", ["score", "explanation", "criteria", "errors", "failure", "opinions", "spread", "notes"]
+)
+def test_a_verdict_of_any_shape_is_shown(tmp_path: Path, name: str, value: Any) -> None:
+    page = page_of(tmp_path, [row("a", **{name: value}), row("b")])
+    assert 'id="row-a"' in page and 'id="row-b"' in page
+
+
+@pytest.mark.parametrize(
+    ("start", "end"), [(-1, 3), (0, 99), (2, 2), (3, 1), (True, 3), (0.0, 3.0), ("0", "3"), (None, 3), (1e400, 2)]
+)
+def test_a_place_outside_the_text_is_no_place(tmp_path: Path, start: Any, end: Any) -> None:
+    path = write(tmp_path / "x.jsonl", [row("a", errors=[error("", None, None) | {"start": start, "end": end}])])
+    (only,) = read_scored(path).rows[0].errors
+    assert (only.place, only.start, only.end) == ("ungrounded", None, None)
+
+
+def test_other_words_than_the_text_has_are_said(tmp_path: Path) -> None:
+    page = page_of(tmp_path, [row("a", "some text", errors=[error("", 0, 4, text="other")])])
+    assert "quotes other words" in page
+
+
+def test_no_score_is_no_low_score(tmp_path: Path) -> None:
+    data = read_scored(write(tmp_path / "x.jsonl", [row("a", score=1.0, failure="cut off"), row("b", score=4.0)]))
+    assert math.isnan(data.rows[0].score) and summarise(data)["mean_score"]["value"] == 4
+    assert "No score: cut off" in render(data)
+
+
+def test_the_csv_form_of_scores_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("id,output,judge_score,judge_explanation,judge_failure\na,text,4.5,good,\nb,text,,,no answer\n")
+    first, second = read_scored(path).rows
+    assert (first.score, first.explanation, second.failure) == (4.5, "good", "no answer")
+
+
+# The page ------------------------------------------------------------------------------------------------------------
+
+
+def test_static_rows_have_their_spans(tmp_path: Path) -> None:
+    records = hard_rows()
+    page = Page(page_of(tmp_path, records))
+    for record in records:
+        anchor, output = f"row-{record['id']}", clean(record["output"])
+        assert page.outputs[anchor] == output
+        for k, e in enumerate(in_order(record)):
+            assert marked(page.marks[anchor], k) == output[e["start"] : e["end"]], (anchor, k)
+
+
+def test_every_text_is_escaped_wherever_it_stands(tmp_path: Path) -> None:
+    made = [
+        row(
+            f"{HOSTILE} {k}", f"{HOSTILE} {k}", explanation=HOSTILE, failure=None if k else HOSTILE, notes=[HOSTILE],
+            score=k, criteria={HOSTILE: {"score": 1, "explanation": HOSTILE}}, spread=0.5,
+            errors=[error(HOSTILE, 0, 9, explanation=HOSTILE, annotators=[HOSTILE], notes=[HOSTILE], how=HOSTILE)],
+            opinions={HOSTILE: {"percent": 1, "label": HOSTILE, "explanation": HOSTILE,
+                                "errors": [error(HOSTILE, 0, 2)], "outlier": True, "failure": HOSTILE if k else None}},
+        )
+        | {"source": HOSTILE, "context": HOSTILE, "reference": HOSTILE, "system": f"{HOSTILE} {k % 2}", HOSTILE: k,
+           "aspect": HOSTILE, "scores": {HOSTILE: k}}
+        for k in range(4)
+    ]  # fmt: skip
+    data = read_scored(write(tmp_path / "x.jsonl", made), human=HOSTILE)
+    text = render(data, HOSTILE)
+    page = Page(text)
+    assert "img" not in page.tags and page.tags["script"] == 2 and page.tags["style"] == 1
+    assert not [name for _, name, _ in page.attributes if name.startswith("on")]
+    assert {
+        value for tag, name, value in page.attributes if name in ("href", "src") and not (value or "").startswith("#")
+    } == set()
+    assert all("<" not in (value or "") for _, name, value in page.attributes if name not in ("id", "content"))
+    assert "\x1b" not in text and "\u202e" not in text
+    assert '</script><script>window.broken=1</script><!-- <img src=x onerror=window.broken=2> "' in page.text
+    (kind, words), (_, script) = page.scripts
+    assert kind["type"] == "application/gzip" and unpacked(words)["failed"] == [1, 0, 0, 0]
+    assert re.fullmatch("[A-Za-z0-9+/=]+", words) and "broken" not in script
+
+
+def test_json_in_a_script_cannot_end_it() -> None:
+    words = {"a": "</script><!--<script> \u2028\u2029 & ]]> \\u003c \ud800"}
+    assert unpacked(packed(words)) == words
+    assert re.fullmatch("[A-Za-z0-9+/=]+", packed(words))
+
+
+def test_the_policy_names_the_one_script_that_may_run(tmp_path: Path) -> None:
+    import hashlib
+
+    page = Page(page_of(tmp_path, [row("a")]))
+    (policy,) = [value for tag, name, value in page.attributes if tag == "meta" and (value or "").startswith("default")]
+    script = page.scripts[-1][1]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert policy is not None and f"script-src 'sha256-{digest}'" in policy and "default-src 'none'" in policy
+
+
+def test_rows_beyond_the_first_are_data_and_texts_stand_once(tmp_path: Path) -> None:
+    shared = "a source that many rows share " * 20
+    made = [row(f"r{k}") | {"source": shared} for k in range(3 * PAGE)]
+    text = page_of(tmp_path, made)
+    page = Page(text)
+    data = unpacked(page.scripts[0][1])
+    assert page.tags["article"] == STILL and len(data["html"]) == 3 * PAGE
+    assert text.count(shared) == STILL and data["texts"] == [shared]
+    assert f"The first {STILL} of {3 * PAGE} rows" in page.text
+
+
+def test_equal_ids_have_anchors_of_their_own(tmp_path: Path) -> None:
+    data = read_scored(write(tmp_path / "x.jsonl", [row("a b"), row("a b"), row("a b~2"), row("a\nb")]))
+    anchors = [shown.anchor for shown in data.rows]
+    assert len(set(anchors)) == 4 and anchors[:2] == ["row-a_b", "row-a_b~2"]
+
+
+def test_a_judge_without_spans_has_no_empty_columns_for_them(tmp_path: Path) -> None:
+    criteria = {"fluency": {"score": 80, "explanation": "reads well"}}
+    text = page_of(tmp_path, [row(str(k), criteria=criteria) | {"system": f"s{k % 2}"} for k in range(6)])
+    assert "reads well" in text and "Systems" in text
+    assert "errors a row" not in text and 'name="severity"' not in text and "<mark" not in text.split("<script")[0]
+
+
+def test_opinions_mark_the_outlier(tmp_path: Path) -> None:
+    opinions = {name: {"percent": 10, "label": "Poor", "outlier": name == "b"} for name in ("a", "b")}
+    page = page_of(tmp_path, [row("x", opinions=opinions, spread=0.4)]).split("<script")[0]
+    assert "2 annotators, 1 outlier" in page and page.count("its errors were set aside</span>") == 1
+    assert "spread by 0.4" in page
+
+
+def test_an_annotator_names_the_errors_of_the_row_by_number(tmp_path: Path) -> None:
+    output = "one two three"
+    first, second = error(output, 0, 3), error(output, 4, 7, explanation="another")
+    opinions = {"a": {"percent": 10, "errors": [second | {"annotators": []}, first]},
+                "b": {"percent": 20, "errors": [first | {"severity": 5}]}}  # fmt: skip
+    made = row("x", output, errors=[first | {"annotators": ["a"]}, second], opinions=opinions)
+    views = page_of(tmp_path, [made]).split("<script")[0].split('<div class="view">')[1:]
+    assert "<p>Errors 1, 2.</p>" in views[0] and "<li" not in views[0]
+    assert "<p>Error" not in views[1] and "severity 5" in views[1]  # not as the row has it
+
+
+def test_the_same_input_gives_the_same_page(tmp_path: Path) -> None:
+    assert page_of(tmp_path, hard_rows()) == page_of(tmp_path, hard_rows())
+
+
+def test_colours_can_be_read_in_light_and_dark(tmp_path: Path) -> None:
+    page = page_of(tmp_path, [row("a")])
+    style = page[page.index("<style>") : page.index("</style>")]
+
+    def luminance(colour: str) -> float:
+        wide = colour if len(colour) == 6 else "".join(c * 2 for c in colour)
+        parts = [int(wide[k : k + 2], 16) / 255 for k in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    colours: list[dict[str, str]] = [{}, {}]
+    for block in re.findall(r"(@media \(prefers-color-scheme: dark\) \{ )?:root \{([^}]*)\}", style):
+        colours[bool(block[0])] |= dict(re.findall(r"--(\w+): #([0-9a-f]{3,6})", block[1]))
+    assert set(colours[0]) == set(colours[1]) > {"g0", "g5", "ink", "page"}
+    for scheme in colours:
+        pairs = [("ink", ground) for ground in ("page", "soft", *(f"g{k}" for k in range(6)))]
+        pairs += [(ink, ground) for ink in ("dim", "warn", "accent") for ground in ("page", "soft")]
+        for ink, ground in [*pairs, ("page", "accent")]:  # WCAG AA asks for 4.5
+            light, dark = sorted((luminance(scheme[ink]), luminance(scheme[ground])), reverse=True)
+            assert (light + 0.05) / (dark + 0.05) >= 4.5, (ink, ground)
+
+
+def test_the_worst_disagreement_comes_first_without_scripts_too(tmp_path: Path) -> None:
+    made = [row(f"r{k}", score=k % 5 + 1) | {"score": k % 5 + 1} for k in range(40)]
+    made[33]["verdict"]["score"], made[33]["score"] = 1, 5
+    text = page_of(tmp_path, made)
+    assert re.findall(r'<article class="row" id="([^"]*)"', text)[0] == "row-r33"
+    assert text.index("worst disagreement first") < text.index("of the file")
+
+
+def test_readings_are_bars_in_proportion_and_their_words_escaped(tmp_path: Path) -> None:
+    details = {"base": 3.4, "readings": {HOSTILE: -1.0, "likelihood": 2.0}, "improbable": [[HOSTILE, 8.5], ["x"], 7]}
+    made = [row(str(k), score=k, details=details, explanation="3.40 on average; …") for k in (1, 5)]
+    text = page_of(tmp_path, made).split("<script")[0]
+    bars = re.findall(r'<i class="(\w*)" style="left:([\d.]+)%;width:([\d.]+)%">', text)
+    # From the middle: 2 and 1 points of a scale of 4 are a half and a quarter of the half of the bar's room.
+    assert bars[:2] == [("", "50.0", "25.0"), ("down", "37.5", "12.5")]
+    assert "the mean of the training rows" in text and "8.5 nats" in text and "window.broken=2>" not in text
+    assert "3.40 on average; …" not in text  # what the bars say is not said twice
+
+
+@pytest.mark.parametrize(
+    "details", [[], {"readings": 3}, {"base": "x", "readings": {"a": 1}}, {"base": 1, "readings": {}}]
+)
+def test_details_of_another_shape_are_no_readings(tmp_path: Path, details: Any) -> None:
+    text = page_of(tmp_path, [row("a", details=details, explanation="said")]).split("<script")[0]
+    assert "training rows" not in text and "said" in text
+
+
+def test_a_suspicious_output_is_flagged_and_can_be_filtered(tmp_path: Path) -> None:
+    made = [row("a", suspicious=HOSTILE), row("b") | {"defer": True}, row("c")]
+    text = page_of(tmp_path, made)
+    assert "<strong>Suspicious:</strong>" in text and "1 suspicious" in text
+    assert re.findall(r'<option value="(\d)">(left to a person|suspicious|used to compile the judge)<', text) == [
+        ("1", "left to a person"), ("2", "suspicious"),
+    ]  # fmt: skip
+    assert unpacked(Page(text).scripts[0][1])["flags"] == [2, 1, 0]
+
+
+def test_intervals_end_where_the_scale_ends_and_bars_are_in_proportion(tmp_path: Path) -> None:
+    made = [row(f"{k}", score=5 if k else 4, interval={"low": 3.0, "high": 5.8}) for k in range(5)]
+    text = page_of(tmp_path, made)
+    page = text.split("<script")[0]
+    assert "[3, 5]" in page and "5.8" not in page
+    assert not [end for end in re.findall(r", (\d\.\d+)\]", page) if float(end) > 5]
+    assert '80%<span class="track" aria-hidden="true"><i style="width:80.0%">' in page  # four of five rows
+
+
+def test_a_hash_is_no_heading(tmp_path: Path) -> None:
+    page = Page(page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]))
+    text = page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]).split("<script")[0]
+    assert re.findall(r"<h3><a [^>]*><bdi>([^<]*)</bdi>", text) == ["mine.scored.jsonl, line 1", "short"]
+    assert "id 8764fb95bfad8ee849274873a92fb8d6b400eee2#M1" in page.text
+
+
+# The command ---------------------------------------------------------------------------------------------------------
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run() -> Run:
+    app = typer.Typer()
+    app.callback()(lambda: None)
+    register(app)
+
+    def invoke(*arguments: object) -> Result:
+        result = CliRunner().invoke(app, ["report", *map(str, arguments)])
+        if isinstance(result.exception, JudgesmithError):
+            raise result.exception
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+        return result
+
+    return invoke
+
+
+def test_report_writes_one_file(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "mine.scored.jsonl", hard_rows())
+    assert "rows: 8" in run(path).stdout
+    assert (tmp_path / "mine.scored.html").exists()
+    said = json.loads(run(path, "-o", tmp_path / "new" / "r.html", "--title", "Look & see", "--json").stdout)
+    text = (tmp_path / "new" / "r.html").read_text(encoding="utf-8")
+    assert "<title>Look &amp; see</title>" in text
+    assert said["rows"] == 8 and said["bytes"] == len(text.encode()) and said["grounded"] == 56
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "says"),
+    [
+        ("", [], "x.jsonl: the file is empty"),
+        ("\n\n", [], "x.jsonl: there are no rows in it"),
+        ('{"id": 1, "output": "a"}\n', [], "x.jsonl: no row has a verdict"),
+        ('{"id": 1, "output": "a", "verdict": {}}\n{"id"\n', [], "x.jsonl, line 2: malformed JSON"),
+        ('{"id": 1, "verdict": {}}\n', [], "no column for the output text"),
+        ('{"id": 1, "output": "a", "verdict": {}}\n', ["--human", "nope"], "no column or aspect 'nope'"),
+        ('{"id": 1, "output": "a", "verdict": {}, "h": "good"}\n', ["--human", "h"], "row 1, column 'h': 'good' is no"),
+    ],
+)
+def test_files_that_cannot_be_shown(run: Run, tmp_path: Path, content: str, arguments: list[str], says: str) -> None:
+    (tmp_path / "x.jsonl").write_text(content)
+    with pytest.raises(LabelsError, match=re.escape(says)) as raised:
+        run(tmp_path / "x.jsonl", *arguments)
+    assert "\n" not in str(raised.value)
+    assert not (tmp_path / "x.html").exists()
+
+
+def test_outputs_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", [row("a")])
+    with pytest.raises(OptionError, match=r"name it \.html"):
+        run(path, "-o", tmp_path / "x.pdf")
+    same = tmp_path / "x.html"
+    same.symlink_to(path)
+    with pytest.raises(OptionError, match="is the input"):
+        run(path, "-o", same)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OptionError, match="cannot be written"):
+        run(path, "-o", tmp_path / "file" / "r.html")
+    with pytest.raises(LabelsError, match="no such file"):
+        run(tmp_path / "none.jsonl")
+
+
+# In a browser --------------------------------------------------------------------------------------------------------
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+QUIET = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
+    "--remote-debugging-port=0",
+]  # fmt: skip
+
+
+def in_browser(page: Path, profile: Path, *steps: str, fragment: str = "") -> list[Any]:
+    """The values of JavaScript expressions (promises are awaited), one after the other in an open page."""
+    import aiohttp
+
+    async def talk() -> list[Any]:
+        port = await asyncio.to_thread(_port, profile / "DevToolsActivePort")
+        async with aiohttp.ClientSession() as session:
+            async with session.put(f"http://127.0.0.1:{port}/json/new?about:blank") as answer:
+                address = (await answer.json())["webSocketDebuggerUrl"]
+            async with session.ws_connect(address, max_msg_size=0) as socket:
+                number = 0
+
+                async def ask(method: str, **parameters: Any) -> Any:
+                    nonlocal number
+                    number += 1
+                    await socket.send_json({"id": number, "method": method, "params": parameters})
+                    while True:
+                        said = json.loads((await socket.receive(timeout=120)).data)
+                        if said.get("id") == number:
+                            assert "error" not in said, said
+                            return said["result"]
+
+                await ask("Network.enable")
+                await ask("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1,
+                          uploadThroughput=-1)  # fmt: skip
+                await ask("Emulation.setFocusEmulationEnabled", enabled=True)  # a page in no window has no focus
+                await ask("Page.navigate", url=page.as_uri() + fragment)
+                found = []
+                for step in (_LOADED, *steps):
+                    said = await ask("Runtime.evaluate", expression=step, awaitPromise=True, returnByValue=True)
+                    assert "exceptionDetails" not in said, said["exceptionDetails"]
+                    found.append(said["result"].get("value"))
+                return found[1:]
+
+    assert CHROMIUM is not None
+    browser = subprocess.Popen(
+        [CHROMIUM, *QUIET, f"--user-data-dir={profile}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        return asyncio.run(talk())
+    finally:
+        browser.kill()
+        browser.wait(timeout=30)
+
+
+def _port(path: Path) -> int:
+    end = time.monotonic() + 60
+    while not path.exists() or "\n" not in path.read_text():
+        assert time.monotonic() < end, "the browser did not start"
+        time.sleep(0.05)
+    return int(path.read_text().split()[0])
+
+
+_LOADED = """new Promise((done) => { const look = () =>
+  location.protocol === "file:" && document.documentElement?.className === "live" ? done(true) : setTimeout(look, 20);
+  look(); })"""
+_ROWS = """Array.from(document.querySelectorAll(".row"), (row) => ({ id: row.id,
+  text: row.querySelector(".output").textContent,
+  marks: Array.from(row.querySelectorAll(".output mark"), (m) => [m.dataset.e.split(" ").map(Number), m.textContent]),
+}))"""
+_IDS = 'Array.from(document.querySelectorAll(".row h3"), (title) => title.textContent)'
+_SET = """new Promise((done) => { const form = document.getElementById("controls"); form.reset();
+  setTimeout(() => { Object.entries(%s).forEach(([name, value]) => { const field = form.elements[name];
+    if (field.type === "checkbox") field.checked = value; else field.value = value; });
+  form.dispatchEvent(new Event("input"));
+  setTimeout(() => done(IDS), 250); }, 20); })""".replace("IDS", _IDS)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
+def test_marks_in_a_browser_are_the_code_points_of_their_errors(tmp_path: Path) -> None:
+    records = hard_rows()
+    many = "".join(f"w{k} " for k in range(3000))
+    cuts = [(k * 7 % 9000, k * 7 % 9000 + k % 50 + 1) for k in range(5000)]
+    records.append(row("many", many, errors=[error(many, a, b) for a, b in cuts]))
+    path = tmp_path / "r.html"
+    path.write_text(page_of(tmp_path, records), encoding="utf-8")
+    shown, live, broken = in_browser(
+        path, tmp_path / "profile", _ROWS, 'document.documentElement.className === "live"', "String(window.broken)"
+    )
+    assert live is True  # the page's script ran under its policy
+    assert broken == "undefined"  # and no other
+    assert [r["id"] for r in shown] == [f"row-{r['id']}" for r in records]
+    for record, there in zip(records, shown, strict=True):
+        output = clean(record["output"])
+        assert there["text"] == output
+        for k, e in enumerate(in_order(record)):
+            if record["id"] != "many" or k % 100 == 0:
+                assert marked(there["marks"], k) == output[e["start"] : e["end"]], (record["id"], k)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
+def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: Path) -> None:
+    output = "wrong word here"
+    made = []
+    for k in range(70):
+        failed = {"score": None, "failure": "no answer"} if k == 5 else {"score": k % 7 + 1}
+        errors = [error(output, 0, 5, severity=1 + k % 5, explanation=f"reason {k}")] * (k % 3)
+        criteria = {"fluency": {"score": k, "explanation": ""}} if k < 10 else {}
+        more = {"system": f"s{k % 2}", "score": 70 - k, "source": f"<b>{k}</b>"}
+        made.append(row(f"id {k}", output, errors=errors, criteria=criteria, **failed) | more)
+    path = tmp_path / "r.html"
+    path.write_text(page_of(tmp_path, made), encoding="utf-8")
+
+    def asked(**controls: Any) -> str:
+        return _SET % json.dumps(controls)
+
+    first, worst, failed, words, system, severe, low, apart, fluent, gap, next_page, fold, tip, gone = in_browser(
+        path, tmp_path / "profile", _IDS, asked(), asked(failed=True), asked(text="REASON 44"),
+        asked(system="1", sort="id"), asked(severity="5", sort=""), asked(low="7", high="7", sort=""),
+        asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
+        asked(sort="errors"), f"document.querySelectorAll('[data-step]')[1].click(), {_IDS}",
+        """(() => { const fold = document.querySelector("details[data-t]"); fold.open = true;
+          return fold.lastElementChild.textContent; })()""",
+        """(() => { const mark = document.querySelector("#rows mark"); mark.focus();
+          return [document.getElementById("tip").innerText, mark.getAttribute("aria-describedby")]; })()""",
+        """(() => { dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+          return document.getElementById("tip").hidden; })()""",
+        fragment="#row-id_60",
+    )  # fmt: skip
+    assert len(first) == 25 and "id 60" in first  # the page on which the link's row stands
+    assert worst[:2] == ["id 0", "id 69"]  # people's best, the judge's worst; and the other way round
+    assert failed == ["id 5"] and words == ["id 44"]
+    assert system == [f"id {k}" for k in range(1, 51, 2)]  # 25 of the 35 odd ones
+    assert severe == [f"id {k}" for k in range(70) if k % 5 == 4 and k % 3]
+    assert low == [f"id {k}" for k in range(70) if k % 7 == 6]
+    assert apart and set(apart) <= {f"id {k}" for k in (*range(8), *range(62, 70))}
+    assert fluent == [f"id {k}" for k in (9, 8, 7, 6, 5, 4, 3, 2, 1, 0)]
+    two = [f"id {k}" for k in range(70) if k % 3 == 2]
+    assert gap[:23] == two and gap[23:] == ["id 1", "id 4"] and next_page[0] == "id 7"
+    assert fold.startswith("<b>") and "severity" in tip[0] and "reason" in tip[0] and tip[1] == "tip"
+    assert gone is True
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
+def test_rows_are_reached_by_keys(tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    path.write_text(page_of(tmp_path, [row(f"r{k}") for k in range(PAGE + 2)]), encoding="utf-8")
+    key = """(() => { const on = document.activeElement ?? document.body;
+      on.dispatchEvent(new KeyboardEvent("keydown", { key: %r, bubbles: true, cancelable: true }));
+      return document.activeElement.id || document.activeElement.name || ""; })()"""
+    keys = ["j", "j", "k", "n", "k", "/", "j"]
+    found = in_browser(path, tmp_path / "profile", *(key % k for k in keys))
+    assert found[:6] == ["row-r0", "row-r1", "row-r0", f"row-r{PAGE}", f"row-r{PAGE - 1}", "text"]
+    assert found[6] == "text"  # a letter that is typed is not a command

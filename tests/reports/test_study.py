@@ -1,0 +1,69 @@
+"""The page of a study: the result first, figures that hold every line, every text escaped."""
+
+from __future__ import annotations
+
+import math
+import re
+from types import SimpleNamespace
+from typing import Any
+
+from judgesmith.agreement.significance import Difference
+from judgesmith.experiments.studies.analysis import Analysis, Gap, Line
+from judgesmith.reports.study import lead, render
+
+HOSTILE = "</title><script>alert(1)</script> \x1b[31m"
+
+
+def gap(value: float, p: float) -> Gap:
+    return Gap("none", Difference(value, value - 0.2, value + 0.2, p, 0, 1000, 20, None), 2, p)
+
+
+def line(name: str, q: float, size: int, calls: float, **more: Any) -> Line:
+    candidates = [{"q": q + 0.3, "dropped": None}, {"q": None}, "no candidate"]
+    record = {
+        "q": q, "labels": size, "calls": calls, "prompt_tokens": 1000, "completion_tokens": 10, "failed": 0,
+        "candidates": candidates,
+    }  # fmt: skip
+    return Line(name, "m", name, size, {0: record, 1: record}, 2, q - 0.1, q + 0.1, **more)
+
+
+def analysis(*lines: Line, sizes: tuple[int, ...] = (10, 40)) -> Analysis:
+    config: Any = SimpleNamespace(baseline="none", train=sizes, study="labels")
+    return Analysis(config, list(lines), [], notes=[HOSTILE])
+
+
+LINES = (
+    line("none", 0.5, 10, 20), line("none", 0.6, 40, 80),
+    line("search", 0.4, 10, 400, baseline=gap(-0.1, 0.4)),
+    line("search", 1.1, 40, 1600, baseline=gap(0.5, 0.004), leads=True),
+)  # fmt: skip
+
+
+def test_the_best_line_comes_first_with_its_lead_and_certainty() -> None:
+    told = lead(analysis(*LINES))
+    assert told.startswith("search agrees best with people: Q 1.10 [1.00, 1.20] on held-out rows with 40 labels")
+    assert "That is +0.50 [0.30, 0.70] against none, beyond chance (p = 0.0040" in told
+    chance = line("search", 1.1, 40, 1600, baseline=gap(0.5, 0.2))
+    assert "which may be chance" in lead(analysis(chance))
+    assert lead(analysis(Line("x", "m", "x", 10, {}, 2))) == "No cell is done yet."
+
+
+def test_every_line_is_in_the_table_and_in_every_figure() -> None:
+    page = render(analysis(*LINES), "What was compared", "arm")
+    assert page.index('class="lead"') < page.index("<table") < page.index("<svg")
+    figures = dict(re.findall(r'<figure aria-label="([^"]*)">(<svg.*?</svg>)', page, re.DOTALL))
+    assert list(figures) == ["Q against calls", "Q against labels", "Candidates"]
+    assert figures["Q against calls"].count("<circle") == figures["Q against labels"].count("<circle") == 4
+    assert figures["Candidates"].count("<circle") == 8  # one usable candidate a seed and line
+    assert page.count('<th scope="row"') == 4
+
+
+def test_one_number_of_labels_has_no_curve_over_them() -> None:
+    page = render(analysis(*LINES[1::2], sizes=(40,)), "x", "arm")
+    assert "Q against calls" in page and "Q against labels" not in page
+
+
+def test_every_text_is_escaped() -> None:
+    hostile = line(HOSTILE, math.nan, 10, 5)
+    page = render(analysis(hostile, *LINES), HOSTILE, HOSTILE)
+    assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page

@@ -1,0 +1,371 @@
+"""Whatever stands in rows, names, judges and options: no escape reaches a terminal, no formula a spreadsheet, no
+traceback a user, and no row is lost to a full disk."""
+
+import csv
+import io
+import json
+import math
+import resource
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from patience import HANG
+from rich.progress import Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from judgesmith.cli import main as command_line
+from judgesmith.datasets.loading import read_labels
+from judgesmith.errors import LabelsError
+from judgesmith.reports.page import write_figure
+from judgesmith.running.console import ShownConsole
+from judgesmith.running.plain import json_text, shown
+
+Rows = Callable[..., Path]
+
+#: Any text, lone surrogates included, with more than its share of what a terminal obeys.
+hostile = st.text(st.characters(exclude_categories=()), max_size=12) | st.lists(
+    st.sampled_from(
+        ["\x1b[31m", "\x1b]0;x\a", "\x9b2J", "\r", "\b", "\0", "\u202e", "\u2066", "\u200b", "\ufeff", "\U000e0041",
+         "\ud800", "\u2028", "[bold]", "[/]", "=1+1", "a", "\t", "\n"]
+    ),
+    min_size=1, max_size=4,
+).map("".join)  # fmt: skip
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | hostile
+    | st.sampled_from([1e308, -1e308, 10**400, "1e999"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(hostile, inner, max_size=3),
+    max_leaves=5,
+)
+a_few = settings(max_examples=8, suppress_health_check=list(HealthCheck))
+
+
+def harmless(words: str) -> bool:
+    """Whether no character acts on a terminal or hides: of Unicode's controls, only line breaks and tabs."""
+    return not any(
+        unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") or unicodedata.bidirectional(c) in BIDI
+        for c in words
+        if c not in "\n\t"
+    )
+
+
+BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+#: Format characters that writing needs: joiners, and signs that are seen.
+NEEDED = {*map(ord, "\u200c\u200d"), *range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD,
+          *range(0x13430, 0x13456), *range(0x1BCA0, 0x1BCA4), *range(0x1D173, 0x1D17B)}  # fmt: skip
+
+
+def seven(ask: Any) -> str:
+    return "4" if ask.step == "probe" else "Explanation: It says so.\nScore: 7"
+
+
+def one_line(done: Any) -> bool:
+    return done.out == "" and len(done.err.splitlines()) == 1 and "Traceback" not in done.err
+
+
+# -- terminals --------------------------------------------------------------------------------------------------------
+
+
+def test_every_control_and_format_character_of_unicode_is_made_visible() -> None:
+    for code in range(sys.maxunicode + 1):
+        c = chr(code)
+        acts = unicodedata.category(c) in ("Cc", "Cs", "Cf", "Zl", "Zp") and code not in NEEDED and c not in "\n\t"
+        if acts:
+            assert shown(c) == "\ufffd", hex(code)
+        elif not 0xE0000 <= code <= 0xE007F and code != 0x2065:  # not assigned, in the midst of format characters
+            assert shown(c) == c, hex(code)
+
+
+@given(hostile, st.booleans())
+def test_nothing_that_rich_renders_acts(text: str, terminal: bool) -> None:
+    console = ShownConsole(file=io.StringIO(), force_terminal=terminal, color_system=None, width=60)
+    table = Table(title=Text(text))
+    table.add_column(Text(text))
+    table.add_row(Text(text), text.replace("[", r"\["))
+    console.print(text, markup=False)
+    console.print(table)
+    console.print(Text(text), [text], {text: 1})
+    console.rule(Text(text))
+    with Progress(TextColumn("{task.description}", markup=False), console=console, disable=not terminal) as bar:
+        bar.add_task(text)
+    written = console.file.getvalue()  # type: ignore[attr-defined]
+    if terminal:  # rich's own: moves of the cursor
+        for own in ("\x1b[?25l", "\x1b[?25h", "\x1b[2K", "\x1b[1A", "\r"):
+            written = written.replace(own, "")
+    assert harmless(written)
+
+
+def test_styles_still_reach_a_terminal() -> None:
+    console = ShownConsole(file=io.StringIO(), force_terminal=True, color_system="standard")
+    console.print("[red]warning[/red]")
+    assert "\x1b[31mwarning\x1b[0m" in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+@given(anything)
+def test_json_keeps_every_text_and_shows_none_raw(value: Any) -> None:
+    text = json_text({"v": value})
+    assert harmless(text)
+    assert json.loads(text, parse_constant=pytest.fail) == {"v": plain(value)}
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    return [plain(v) for v in value] if isinstance(value, list) else value
+
+
+@given(text=hostile.filter(lambda t: "\0" not in t and t.strip() and not t.startswith("-")))
+@a_few
+def test_options_that_are_refused_are_one_harmless_line(cli: Any, text: str) -> None:
+    for arguments in (
+        ("show", text), (text,), ("score", text, "--judge", text), ("compile", text, "--variant", text),
+        ("evaluate", text), ("report", text), ("compile", "rows.jsonl", "--columns", text),
+    ):  # fmt: skip
+        done = cli(*arguments)
+        assert done.code == 2
+        assert one_line(done), done
+        assert harmless(done.err)
+
+
+@given(source=hostile, name=hostile, identity=hostile)
+@a_few
+def test_rows_and_answers_reach_people_harmless(
+    cli: Any, server: Any, judge_file: Path, tmp_path: Path, source: str, name: str, identity: str
+) -> None:
+    server.answer = seven
+    rows, scored = tmp_path / "rows.jsonl", tmp_path / "rows.scored.jsonl"
+    records = [
+        {"id": f"{identity}{i % 9}", "source": source, "output": f"{source} {i}", "score": i, "x" + name: name}
+        for i in range(10)
+    ]
+    rows.write_text("".join(json.dumps(record) + "\n" for record in records))
+    lm = ("--lm", "openai/fake", "--api-base", server.base)
+    for arguments in (
+        ("score", rows, "--judge", judge_file, *lm[2:], "--overwrite", "-o", scored),
+        ("score", rows, "--judge", judge_file, *lm[2:], "--overwrite", "-o", scored, "--json"),
+        ("show", judge_file, "--prompt", rows), ("show", judge_file, "--prompt", rows, "--json"),
+        ("compile", rows, *lm, "--dry-run"), ("compile", rows, *lm, "--dry-run", "--aspect", "x" + name),
+        ("evaluate", scored, "--human", "score"), ("evaluate", scored, "--human", "x" + name),
+        ("report", scored, "--json"),
+    ):  # fmt: skip
+        done = cli(*arguments)
+        assert done.code in (0, 1, 2)
+        assert harmless(done.out + done.err), (arguments, done)
+        assert "internal error" not in done.err, (arguments, done)
+
+
+# -- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("two\nlines \x1b[31m"), KeyError("k"), MemoryError(), RecursionError("deep"), AssertionError(),
+        OSError(28, "No space left on device", "there"), PermissionError(13, "Permission denied"), EOFError(),
+        UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed"), ExceptionGroup("g", [ValueError("v")]),
+    ],
+    ids=lambda e: type(e).__name__,
+)  # fmt: skip
+def test_whatever_reaches_the_entry_point_is_one_line(
+    error: BaseException, cli: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**options: Any) -> int:
+        raise error
+
+    monkeypatch.setattr(command_line, "app", fail)
+    done = cli("show", "judge.json")
+    assert done.code == 2
+    assert one_line(done), done
+    assert harmless(done.err)
+    assert ("internal error" in done.err) == (not isinstance(error, OSError | MemoryError))
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_standard_output_is_an_error(spawn: Any) -> None:
+    code = "import os; os.dup2(os.open('/dev/full', 1), 1); from judgesmith.cli.main import main; main()"
+    process = spawn("aspects", "--json", code=code)
+    _, err = process.communicate(timeout=HANG)
+    assert (process.returncode, err.splitlines()) == (2, ["OSError: No space left on device"])
+
+
+# -- rows and files ---------------------------------------------------------------------------------------------------
+
+names = st.sampled_from(
+    ["id", "output", "source", "score", "scores", "context", "doc_id", "group", "rating_1", "verdict"]
+)
+starts = st.sampled_from(
+    [b"", b"id,output,score\n", b"\xff\xfe", b"\xef\xbb\xbf[", b"\x1f\x8b", b'{"output":"x"}\n', b"PAR1"]
+)
+files = st.tuples(
+    st.sampled_from([".csv", ".tsv", ".json", ".jsonl", ".parquet", ".csv.gz", ".jsonl.gz"]),
+    st.builds(bytes.__add__, starts, st.binary(max_size=60)),
+) | st.tuples(
+    st.sampled_from([".jsonl"]),
+    st.lists(st.dictionaries(names | hostile, anything, max_size=5), max_size=10).map(
+        lambda rows: "".join(json.dumps(row) + "\n" for row in rows).encode()
+    ),
+)
+
+
+@given(file=files)
+@a_few
+def test_any_file_is_read_or_refused_in_one_line(
+    cli: Any, server: Any, judge_file: Path, tmp_path: Path, file: tuple[str, bytes]
+) -> None:
+    server.answer = seven
+    rows, out = tmp_path / f"any{file[0]}", tmp_path / "out.jsonl"
+    rows.write_bytes(file[1])
+    out.unlink(missing_ok=True)
+    for arguments in (
+        ("score", rows, "--judge", judge_file, "--api-base", server.base, "--overwrite", "-o", out),
+        ("evaluate", rows), ("compile", rows, "--lm", "openai/fake", "--dry-run"),
+        ("report", rows, "-o", tmp_path / "page.html"),
+    ):  # fmt: skip
+        done = cli(*arguments)
+        assert done.code in (0, 1, 2)
+        assert "internal error" not in done.err, (arguments, done)
+        assert harmless(done.out + done.err)
+        if done.code == 2:
+            assert "Traceback" not in done.err
+    if out.exists():
+        with out.open(encoding="utf-8", newline="\n") as lines:  # U+2028 and the like end no line
+            for line in lines:
+                json.loads(line, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    ("cell", "why"),
+    [("1e308", "is larger than any score"), ("true", "write 1 for true"), ("-1e13", "is larger than any score")],
+)
+def test_a_score_that_is_none_is_refused_where_it_stands(cell: str, why: str, tmp_path: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(f'{{"output": "o{i}", "score": {cell if i == 3 else i}}}\n' for i in range(9)))
+    with pytest.raises(LabelsError, match=rf"rows.jsonl, row 4, column 'score': .*{why}"):
+        read_labels(rows)
+
+
+# -- what is written --------------------------------------------------------------------------------------------------
+
+
+@given(texts=st.lists(hostile.filter(str.strip), min_size=1, max_size=4), name=hostile)
+@a_few
+def test_a_csv_runs_nothing_and_is_gone_on_with(
+    cli: Any, server: Any, judge_file: Path, tmp_path: Path, texts: list[str], name: str
+) -> None:
+    server.answer = seven
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.csv"
+    records = [{"id": f"{text}{i}", "output": text, "x" + name: "=1+1", "-y": -1.5} for i, text in enumerate(texts)]
+    rows.write_text("".join(json.dumps(record) + "\n" for record in records))
+    call = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--json")
+    assert cli(*call, "--overwrite").code in (0, 1)
+    with out.open(newline="", encoding="utf-8") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert "-1.5" in cells
+    assert not [c for c in cells if c.lstrip()[:1] in tuple("=+@-") and c != "-1.5" and c.strip()]
+    again = cli(*call)
+    assert again.code in (0, 1), again
+    assert again.json["resumed"] == len(texts)
+
+
+def test_no_number_is_no_json(cli: Any, server: Any, judge_file: Path, tmp_path: Path) -> None:
+    server.answer = seven
+    rows, out = tmp_path / "rows.jsonl", tmp_path / "out.jsonl"
+    rows.write_text('{"output": "o", "a": NaN, "b": {"c": [Infinity, -1e999, 1.5]}}\n')
+    call = ("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--json")
+    assert cli(*call).code == 0
+    row = json.loads(out.read_text(), parse_constant=pytest.fail)
+    assert (row["a"], row["b"]) == (None, {"c": [None, None, 1.5]})
+    assert cli(*call).json["resumed"] == 1
+
+
+def test_ids_that_stand_twice_are_said(cli: Any, server: Any, judge_file: Path, tmp_path: Path) -> None:
+    server.answer = seven
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("".join(json.dumps({"id": i, "output": f"o{n}"}) + "\n" for n, i in enumerate("abcbaa")))
+    call = ("score", rows, "--judge", judge_file, "--api-base", server.base)
+    done = cli(*call, "--json")
+    assert (done.json["duplicate_ids"], done.json["duplicate_example"]) == (3, "b")
+    (line,) = [line for line in cli(*call).err.splitlines() if "id" in line]  # also where all rows were there
+    assert "3 of 6 rows have the id of a row before them, the first 'b'" in line
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX only")
+@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
+def test_a_full_disk_costs_no_row(
+    name: str, cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = seven
+    rows, out = rows_file(12), tmp_path / name
+    call = ("score", rows, "--judge", judge_file, "--api-base", server.base, "--no-cache", "-o", out)
+    assert cli(*call).code == 0
+    whole = without_usage(out)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = out.stat().st_size
+    for room in range(0, size, size // 10):
+        out.unlink()
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+        try:
+            done = cli(*call)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert done.code == 2
+        assert "File too large" in done.err.splitlines()[-1]
+        assert "Traceback" not in done.err
+        assert cli(*call).code == 0
+        assert without_usage(out) == whole
+
+
+def without_usage(path: Path) -> list[Any]:
+    with path.open(newline="", encoding="utf-8") as file:
+        if path.suffix == ".csv":
+            return list(csv.reader(file))
+        rows = [json.loads(line) for line in file]
+    return [row | {"verdict": {k: v for k, v in row["verdict"].items() if k != "usage"}} for row in rows]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX only")
+def test_pages_tables_and_figures_are_whole_or_as_they_were(
+    cli: Any, server: Any, fake: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+) -> None:
+    server.answer = fake.judging(lambda ask: len(ask.text) % 101)
+    rows, scored = rows_file(12), tmp_path / "scored.jsonl"
+    assert cli("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", scored).code == 0
+    made = {name: tmp_path / name for name in ("report.html", "agreement.html", "agreement.csv", "agreement.tex")}
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for path in made.values():
+        path.write_text("old")
+    for call in (
+        ("report", scored, "-o", made["report.html"]),
+        ("evaluate", scored, "--human", "score", "-o", made["agreement.html"]),
+        ("evaluate", scored, "--human", "score", "--csv", made["agreement.csv"]),
+        ("evaluate", scored, "--human", "score", "--latex", made["agreement.tex"]),
+    ):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
+        try:
+            done = cli(*call)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        assert done.code == 2, done
+        assert "File too large" in done.err
+    assert {path.read_text() for path in made.values()} == {"old"}
+    assert not list(tmp_path.glob(".*.new"))
+
+
+def test_a_figure_is_whole(tmp_path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    for name, start in (("f.png", b"\x89PNG"), ("f.svg", b"<?xml")):
+        write_figure(tmp_path / name, Figure())
+        assert (tmp_path / name).read_bytes().startswith(start)

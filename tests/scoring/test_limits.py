@@ -1,0 +1,248 @@
+"""What a run may spend and what it would take; a server that dies; what stands in a log, and in a CSV."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.errors import BudgetError, OptionError
+from judgesmith.programs import artifact
+from judgesmith.running.console import Watch
+from judgesmith.running.limits import Limits
+
+Rows = Callable[..., Path]
+
+
+@pytest.fixture
+def score(cli: Any, judge_file: Path, server: Any) -> Callable[..., Any]:
+    def run(*arguments: object) -> Any:
+        return cli("score", *arguments, "--judge", judge_file, "--api-base", server.base, "--concurrency", 2)
+
+    return run
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def test_max_calls_stops_score_and_the_same_command_goes_on(
+    server: Any, score: Any, rows_file: Rows, tmp_path: Path
+) -> None:
+    rows, out = rows_file(12), tmp_path / "out.jsonl"
+    stopped = score(rows, "-o", out, "--max-calls", 8)
+    assert stopped.code == 2
+    assert "the budget of 8 calls is used up; what is finished is kept" in stopped.err
+    kept = len(lines(out))
+    assert 0 < kept < 12
+    assert len(server.asks) <= 8
+    done = score(rows, "-o", out, "--json")
+    assert (done.code, done.json["scored"]) == (0, 12)
+    # What was in flight when the budget ran out is asked again, nothing else.
+    assert sorted({ask.mark for ask in server.judged}) == [row["id"] for row in lines(out)]
+    assert len(server.judged) - 12 <= 8 - kept
+
+
+def test_max_cost_needs_a_price(score: Any, rows_file: Rows, server: Any) -> None:
+    refused = score(rows_file(3), "--max-cost", 1)
+    assert refused.code == 2
+    assert "the price of openai/fake is unknown" in refused.err
+    assert not server.judged
+
+
+def test_max_failed_stops_the_run(server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
+    server.answer = lambda ask: fake.Fault(400, "no") if ask.step == "score" else fake.sensible(ask)
+    out = tmp_path / "out.jsonl"
+    stopped = score(rows_file(60), "-o", out, "--max-failed", "10%")
+    assert stopped.code == 2
+    assert "3 of 3 rows have no score (--max-failed), the last" in stopped.err  # 3 > 10 % of 20
+    assert len(lines(out)) == 3
+
+
+@pytest.mark.parametrize("given", ["x", "-1", "100%", "nan"])
+def test_a_senseless_share_is_refused(given: str) -> None:
+    with pytest.raises(OptionError, match="--max-failed"):
+        Limits.of(max_failed=given)
+
+
+def test_how_many_may_fail() -> None:
+    number, share = Limits.of(max_failed="3"), Limits.of(max_failed="5 %")
+    number.check(3, 3, None)
+    share.check(5, 100, None)
+    for limits, failed, rows in ((number, 4, 1000), (share, 6, 100), (share, 2, 2)):
+        with pytest.raises(BudgetError, match=f"{failed} of {rows} rows"):
+            limits.check(failed, rows, "why")
+
+
+def test_dry_run_of_score_spends_nothing(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
+    out = tmp_path / "out.jsonl"
+    told = score(rows_file(12), "-o", out, "--dry-run", "--json", "--limit", 10)
+    assert told.code == 0
+    assert (told.json["rows"], told.json["calls"], told.json["cost"]) == (10, 10, None)
+    assert told.json["prompt_tokens"] > 100
+    assert "10 rows to judge: at most 10 calls" in score(rows_file(12), "--dry-run", "--limit", 10).out
+    assert not server.asks
+    assert not out.exists()
+
+
+def test_dry_run_and_max_calls_of_evaluate(
+    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+) -> None:
+    common = ("evaluate", rows_file(12), "--judge", judge_file, "--api-base", server.base, "--rounds", 0)
+    told = cli(*common, "--dry-run", "--json")
+    assert (told.code, told.json["calls"]) == (0, 12)
+    assert not server.asks
+    stopped = cli(*common, "--max-calls", 5)
+    assert stopped.code == 2
+    assert "the budget of 5 calls is used up" in stopped.err
+    assert len(server.asks) <= 5
+
+
+def test_dry_run_and_max_calls_of_discern(cli: Any, server: Any, judge_file: Path, rows_file: Rows) -> None:
+    common = ("discern", judge_file, rows_file(8), "--api-base", server.base, "--perturb", "typos", "--rounds", 0)
+    told = cli(*common, "--dry-run", "--json")
+    assert told.code == 0
+    assert told.json["calls"] >= 5
+    assert not server.asks
+    stopped = cli(*common, "--max-calls", 3)
+    assert stopped.code == 2
+    assert "the budget of 3 calls is used up" in stopped.err
+
+
+def test_the_summary_has_tokens_and_price(score: Any, rows_file: Rows) -> None:
+    done = score(rows_file(6))
+    assert " tokens, price unknown, " in done.out
+    again = score(rows_file(6), "-o", rows_file(6).with_name("again.jsonl"), "--json").json
+    assert (again["calls"], again["prompt_tokens"]) == (0, 0)  # from the disk
+    assert again["cost"] == 0
+
+
+def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
+    cli: Any, server: Any, fake: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: Any
+) -> None:
+    from judgesmith.programs.models import lm, transport
+
+    sent, alive = transport.OpenAIStyle.send, 15
+
+    async def dying(self: Any, request: Any) -> Any:
+        if len(server.asks) >= alive:
+            raise transport.Unanswered("the connection failed: refused", again=True, reached=False)
+        return await sent(self, request)
+
+    monkeypatch.setattr(transport.OpenAIStyle, "send", dying)
+    monkeypatch.setattr(lm, "_patience", lambda state: 0.0)
+    rows, out = rows_file(60), tmp_path / "out.jsonl"
+    command = ("score", rows, "-o", out, "--judge", judge_file, "--api-base", server.base, "--concurrency", 2)
+    stopped = cli(*command)
+    assert stopped.code == 2
+    assert "openai/fake does not answer any more: 10 calls in a row" in stopped.err
+    assert "repeat the command" in stopped.err
+    assert all(row["verdict"]["failure"] is None for row in lines(out))
+    assert 8 <= len(lines(out)) < 20
+    alive = 10_000
+    done = cli(*command, "--json")
+    assert (done.code, done.json["scored"], done.json["failed"]) == (0, 60, 0)
+
+
+def test_a_log_gets_lines_of_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from judgesmith.running import console
+
+    now = 0.0
+    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: now))
+    with Watch("scoring", 100) as watch:
+        watch.step(there=True)  # by an earlier run
+        watch.tell("1 failed, $0.02")
+        for second in range(30):
+            now = float(second)
+            watch.step()
+    told = capsys.readouterr().err.splitlines()
+    # After 10 s, 11 rows of this run: 1.1/s, 88 are left; then after 20 s.
+    assert told == [
+        "[   10 s] scoring: 12 of 100, 1.1/s, 80 s left, 1 failed, $0.02",
+        "[   20 s] scoring: 22 of 100, 1.1/s, 74 s left, 1 failed, $0.02",  # 78 rows at 1.05/s
+    ]
+
+
+def test_csv_keeps_criteria_spread_and_errors(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
+    from judgesmith.datasets.records import Row
+    from judgesmith.scoring.scoring import CsvSink
+    from judgesmith.signatures.values import CriterionScore, ErrorSpan, Opinion, Verdict
+
+    verdict = Verdict(
+        3.0,
+        criteria={"Style": CriterionScore(40.0, "=flat")},
+        errors=(ErrorSpan("x", "wrong", 2.0, 0, 1, "exact"),),
+        opinions={"a": Opinion(10.0), "b": Opinion(30.0)},
+        spread=0.5,
+    )
+    row = Row(id="r1", source="s", output="x", line=1, scores={})
+    sink = CsvSink(tmp_path / "out.csv", append=False)
+    sink.write({"id": row.id, "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False})
+    sink.close()
+    (read,) = csv.DictReader((tmp_path / "out.csv").open(encoding="utf-8", newline=""))
+    assert json.loads(read["judge_criteria"])["Style"]["score"] == 40
+    assert float(read["judge_spread"]) == 0.5
+    assert json.loads(read["judge_errors"])[0]["explanation"] == "wrong"
+
+
+# -- judges are not lost
+
+
+def test_show_prints_the_fingerprint_that_scored_rows_carry(
+    cli: Any, score: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
+) -> None:
+    assert score(rows_file(2), "-o", tmp_path / "out.jsonl").code == 0
+    mark = lines(tmp_path / "out.jsonl")[0]["judge"]
+    assert f"{mark} (`judge` in the rows" in cli("show", judge_file).out
+    assert cli("show", judge_file, "--json").json["fingerprint"] == mark
+
+
+def test_new_keeps_the_judge_that_was_there_and_says_so(
+    cli: Any, tmp_path: Path, server: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+    path = tmp_path / "judge.json"
+    common = ("new", "--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake", "-o", path)
+    assert cli(*common, "--scale", 1, 5).code == 0
+    first = path.read_text()
+    mark = artifact.fingerprint_of(artifact.read(path))
+    assert "kept" not in cli(*common, "--scale", 1, 5).err  # the same judge
+    made = cli(*common, "--scale", 1, 7)
+    assert made.code == 0
+    assert "it is kept as" in made.err
+    assert (tmp_path / f"judge.{mark}.json").read_text() == first
+    foreign = tmp_path / "notes.json"
+    foreign.write_text('{"mine": 1}')
+    refused = cli(*common[:-1], foreign)
+    assert refused.code == 2
+    assert "is not a judge, so it is not overwritten" in refused.err
+    assert foreign.read_text() == '{"mine": 1}'
+
+
+def test_compile_keeps_the_judge_that_was_there(
+    cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path, judge_file: Path
+) -> None:
+    (tmp_path / "made.json").write_text(judge_file.read_text())
+    mark = artifact.fingerprint_of(artifact.read(judge_file))
+    done = compile_(rows_file(24))
+    assert done.code == 0
+    assert (tmp_path / f"made.{mark}.json").read_text() == judge_file.read_text()
+
+
+def test_a_resumed_run_loads_no_library_of_providers(
+    cli: Any, spawn: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+) -> None:
+    """LiteLLM alone takes seconds to import: twenty rows that were there took seven."""
+    command = ("score", rows_file(20), "--judge", judge_file, "-o", tmp_path / "out.jsonl", "--api-base", server.base)
+    assert cli(*command).code == 0
+    code = (
+        "import atexit, sys; from judgesmith.cli.main import main; "
+        "atexit.register(lambda: print('litellm' in sys.modules, 'openai' in sys.modules)); main()"
+    )
+    said, _ = spawn(*command, code=code).communicate(timeout=120)
+    assert "20 were there" in said
+    assert said.splitlines()[-1] == "False False"

@@ -1,0 +1,141 @@
+"""`judgesmith synthesize`: what is annotated, what is kept, and that it goes on after a stop."""
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from judgesmith.datasets.synthetic import read_synthetic
+from judgesmith.errors import BudgetError, OptionError
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.running.console import Watch
+from judgesmith.running.limits import Limits
+from judgesmith.testing.scripted import MakeScripted, scripted_models
+from judgesmith.training.synthesizing import Synthesis, SynthesisOptions
+
+WORDS = (
+    "the", "old", "ferry", "left", "a", "harbour", "at", "dawn", "and", "reached", "some", "island", "before", "noon",
+    "in", "heavy", "rain", "with", "few", "people",
+)  # fmt: skip
+
+
+def told(seed: int) -> str:
+    """Fourteen words; no two seeds give texts that are nearly equal."""
+    return " ".join(random.Random(seed).sample(WORDS, 14))
+
+
+@pytest.fixture
+def make() -> Iterator[MakeScripted]:
+    with scripted_models() as made:
+        yield made
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    """Twelve inputs with two outputs each, of which the number says how good they are."""
+    file = tmp_path / "rows.jsonl"
+    file.write_text(
+        "".join(
+            json.dumps({"id": f"{d}-{s}", "source": f"Story {d}: {told(d)}.", "doc_id": f"d{d}", "system": f"s{s}",
+                        "output": f"{told(100 + 2 * d + s)}, grade {(d + s) % 5 + 1} of story {d} by {s}."}) + "\n"
+            for d in range(12) for s in range(2)
+        )
+    )  # fmt: skip
+    return file
+
+
+def grade(request: Any) -> str:
+    found = re.search(r"grade (\d)", request.messages[-1]["content"])
+    return f"Score: {20 * int(found[1]) - 10}" if found else "Score: 5"
+
+
+def judge_of(make: MakeScripted, aspect: str = "fluency", answer: Any = grade) -> Judge:
+    lm, _ = make(answer)
+    return DirectScorer(aspect, reading="said", lm=lm)
+
+
+def synthesis(rows: Path, *judges: Judge, options: dict[str, Any] | None = None, **given: Any) -> Synthesis:
+    chosen = SynthesisOptions(**{"perturbed": 1, "perturbations": ("character",), "most_of_bin": 1} | (options or {}))
+    return Synthesis(rows=rows, judges=judges, output=rows.with_name("synthetic.jsonl"), options=chosen, **given)
+
+
+def run(one: Synthesis) -> Any:
+    with Watch("test") as watch:
+        return one.run(watch)
+
+
+def test_outputs_are_drawn_perturbed_annotated_and_written_as_chats(make: MakeScripted, rows: Path) -> None:
+    made = run(synthesis(rows, judge_of(make), judge_of(make, "coherence"), options={"step": 5, "answer": "percent"}))
+    found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
+    assert len(found) == made.kept == sum(map(sum, made.bins.values()))
+    assert {e.aspect for e in found} == {"fluency", "coherence"}
+    perturbed = [e for e in found if e.made.startswith("perturbed by")]
+    assert perturbed and all(e.output not in rows.read_text() for e in perturbed)
+    for e in found:
+        assert e.percent % 5 == 0
+        assert [m.role for m in e.messages] == ["system", "user", "assistant"]
+        assert e.messages[-1].content == f"Score: {e.percent:.0f}" and e.output in e.messages[1].content
+    card = rows.with_name("synthetic.card.md").read_text()
+    assert "a model's, not human ratings" in card and "aspect coherence: judged by direct" in card
+
+
+def test_rows_held_apart_are_never_sent_to_a_judge(make: MakeScripted, rows: Path) -> None:
+    lm, transport = make(grade)
+    judge = DirectScorer("fluency", reading="said", lm=lm)
+    everything = synthesis(rows, judge).inputs[0]
+    apart = everything["d3"] + everything["d7"]
+    made = run(synthesis(rows, judge, apart=apart))
+    sent = "\n".join(m["content"] for request in transport.requests for m in request.messages)
+    assert "Story 4:" in sent and "Story 3:" not in sent and "Story 7:" not in sent
+    assert {row.doc_id for _, row in read_synthetic(rows.with_name("synthetic.jsonl"))}.isdisjoint({"d3", "d7"})
+    assert "4 rows share documents or texts" in made.notes[0]
+
+
+def test_a_run_resumes_where_its_budget_ended(make: MakeScripted, rows: Path) -> None:
+    lm, transport = make(grade)
+    judge = DirectScorer("fluency", reading="said", lm=lm)
+    with pytest.raises(BudgetError):
+        run(synthesis(rows, judge, limits=Limits(max_calls=10)))
+    before = len(transport.requests)
+    run(synthesis(rows, judge))
+    file = rows.with_name("synthetic.jsonl")
+    assert len(transport.requests) - before < len(read_synthetic(file)) <= len(transport.requests)
+    written, asked = file.read_bytes(), len(transport.requests)
+    run(synthesis(rows, judge))
+    assert file.read_bytes() == written and len(transport.requests) == asked
+
+
+def test_what_annotators_disagree_on_or_cannot_score_is_left_out_and_counted(make: MakeScripted, rows: Path) -> None:
+    def other(request: Any) -> str:
+        said = str(request.messages)
+        return "no idea" if "story 2 by" in said else "Score: 0" if "grade 5" in said else grade(request)
+
+    judges = [judge_of(make), judge_of(make, answer=other)]
+    judges[1].knowledge.description = "Another annotator."
+    made = run(synthesis(rows, *judges, options={"perturbed": 0}))
+    found = [example for example, _ in read_synthetic(rows.with_name("synthetic.jsonl"))]
+    assert made.left["annotators disagree"] == sum("grade 5" in line for line in rows.read_text().splitlines())
+    assert not any("grade 5" in e.output for e in found)
+    silent = judge_of(make, answer=lambda r: "?" if "story 2 by" in str(r.messages) else grade(r))
+    silent.knowledge.description = "A silent one."
+    assert run(synthesis(rows, silent, options={"perturbed": 0})).left["no score"] == 2
+
+
+def test_the_scale_is_balanced_where_asked(make: MakeScripted, rows: Path) -> None:
+    judge = judge_of(make, answer=lambda r: "Score: 95" if "by 0" in str(r.messages) else grade(r))
+    made = run(synthesis(rows, judge, options={"most_of_bin": 0.4, "perturbed": 0}))
+    counts = made.bins["fluency"]
+    assert max(counts) <= 0.4 * sum(counts) and made.left["more of one fifth of the scale than asked for"] > 0
+
+
+def test_a_plan_asks_nobody_and_another_file_is_not_overwritten(make: MakeScripted, rows: Path) -> None:
+    one = synthesis(rows, judge_of(make, answer=lambda _: None))
+    assert one.plan()["examples at most"] == 36
+    one.output.write_text("my own notes\n")
+    with pytest.raises(OptionError, match="holds no synthetic examples"):
+        run(one)
