@@ -14,6 +14,10 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
+from ..agreement.correlation import Objective as Correlated
+from ..agreement.objectives import Objective, Reached, Rows
+from ..agreement.resampling import interval_of
+from ..agreement.significance import Difference, difference_within
 from ..datasets.duplicates import shared
 from ..datasets.records import Labels, Row
 from ..errors import LeakError
@@ -22,10 +26,6 @@ from ..programs.models import engine
 from ..programs.progress import Progress
 from ..signatures.notebook import facts
 from ..signatures.values import Item, Scale, Verdict
-from .agreement.correlation import Objective as Correlated
-from .agreement.objectives import Objective, Reached, Rows
-from .agreement.resampling import interval_of
-from .agreement.significance import Difference, difference_within
 
 Vector = NDArray[np.float64]
 

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self, cast
 
 import dspy
 from dspy.predict.parameter import Parameter
+from dspy.utils.exceptions import AdapterParseError
 
 from .. import parts
 from ..errors import ArtifactError, CallError, OptionError
@@ -23,9 +24,10 @@ from .active_critic.task import Inference, Labelled, TaskInference, TaskKnowledg
 from .aspects import OVERALL
 from .calibration import Calibration
 from .decision import Decision
-from .models import engine
+from .models import engine, row_context
 from .models.as_dspy import Quiet
 from .models.lm import Connection, LanguageModel, language_model
+from .models.recording import recorded
 from .models.transport import Message
 from .preference import BradleyTerry, Preference
 from .progress import counting
@@ -374,8 +376,35 @@ class Judge(Quiet):
         """Settle what depends on the model's capabilities. Called before the first row."""
 
     def previews(self, item: Item) -> dict[str, list[Message]]:
-        """The messages that each predictor would send for a row, by the predictor's name."""
-        raise NotImplementedError
+        """The messages that each predictor would send for a row, by the predictor's name. Calls no model."""
+        with row_context.under(item):
+            return self.prompts(item)
+
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        """What `previews` returns, for the row under judgement. By default the first call that `ajudge` makes is
+        recorded; a judge that makes several overrides this to show them all."""
+
+        async def ask(lm: LanguageModel) -> None:
+            with row_context.judging(item):
+                await self.apart_from(item).ajudge(item, lm)
+
+        return recorded(ask)
+
+    def demonstrations(self) -> list[Mapping[str, Any]]:
+        """The demonstrations of all predictors."""
+        return [demo for predictor in self.predictors() for demo in predictor.demos]
+
+    def apart_from(self, item: Item) -> Judge:
+        """The judge for a row: itself, or, where a plain `dspy.Predict` in it demonstrates the row's own document, a
+        copy whose predictors leave that out. A `JudgePredict` leaves it out by itself."""
+        plain = [p for p in self.predictors() if not isinstance(p, JudgePredict)]
+        if all(len(row_context.allowed(p.demos, item)) == len(p.demos) for p in plain):
+            return self
+        judge: Judge = self.deepcopy()
+        for predictor in judge.predictors():
+            if not isinstance(predictor, JudgePredict):
+                predictor.demos = [predictor.demos[n] for n in row_context.allowed(predictor.demos, item)]
+        return judge
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         """A row as a demonstration for every predictor, with what a verdict on it said, if there is one. The caller
@@ -545,10 +574,20 @@ class Judge(Quiet):
         if not item.output.strip():
             return Verdict.failed("the output is empty")
         safe, suspicious = guarded(item)
-        try:
-            verdict = (await self.ajudge(safe, lm)).model_copy(update={"suspicious": suspicious})
-        except CallError as error:
-            return Verdict.failed(str(error), usage=getattr(error, "usage", None), raw=getattr(error, "raw", ()))
+        with row_context.judging(safe, self.demonstrations()) as calls:
+            try:
+                verdict = (await self.apart_from(safe).ajudge(safe, lm)).model_copy(update={"suspicious": suspicious})
+            except CallError as error:
+                usage = calls.usage if calls.usages else getattr(error, "usage", None)
+                return Verdict.failed(str(error), usage=usage, raw=getattr(error, "raw", ()))
+            except AdapterParseError as error:
+                raw = tuple(reply.text for reply in calls.replies)
+                return Verdict.failed(
+                    f"the answer cannot be read: {' '.join(str(error).split())[:200]}", usage=calls.usage, raw=raw
+                )
+        counted, reported = calls.usage, verdict.usage
+        if counted.calls + counted.cached > reported.calls + reported.cached:  # a judge need not keep account
+            verdict = verdict.model_copy(update={"usage": counted})
         if verdict.failure is not None or math.isnan(verdict.percent):
             return verdict.model_copy(
                 update={"score": math.nan, "failure": verdict.failure or "the judge gave no score"}

@@ -61,7 +61,7 @@ class OfMembers(Judge):
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         return self.members[0].demonstration(item, verdict)
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
         return {
             f"{name}: {part}": messages
             for name, member in zip(self.names(), self.members, strict=True)

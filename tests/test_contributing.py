@@ -43,7 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         package, folder=package,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]
-    assert {path.name for path in target.glob("*.py")} == {"readers.py", "shortest.py", "echo.py"}
+    assert {path.name for path in target.glob("*.py")} == {"printable.py", "readers.py", "shortest.py", "echo.py"}
     return target
 
 
@@ -68,7 +68,14 @@ def labels(tmp_path: Path) -> Path:
 
 
 def test_every_example_is_here_and_short() -> None:
-    assert list(FILES) == ["pyproject.toml", "readers.py", "shortest.py", "echo.py", "test_parts_of_mine.py"]
+    assert list(FILES) == [
+        "pyproject.toml",
+        "printable.py",
+        "readers.py",
+        "shortest.py",
+        "echo.py",
+        "test_parts_of_mine.py",
+    ]
     assert max(len(body.splitlines()) for body in FILES.values()) < 40
     assert max(len(line) for line in TEXT.splitlines()) <= 130
 

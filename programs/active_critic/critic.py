@@ -350,16 +350,16 @@ class ActiveCritic(Judge):
             return scores
         return {name: replace(score, explanation="") for name, score in scores.items()}
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
         known = self.known()
         if self.variant != "fine":
             inputs = self.overall_scorer.inputs(item, known)
-            return {"overall_scorer": self.overall_scorer.predict.messages(inputs, group=item.group)}
+            return {"overall_scorer": self.overall_scorer.predict.messages(inputs)}
         inputs = self.criteria_scorer.inputs(item, known)
-        made = {"criteria_scorer": self.criteria_scorer.predict.messages(inputs, group=item.group)}
+        made = {"criteria_scorer": self.criteria_scorer.predict.messages(inputs)}
         if self._asks_overall():
             inputs = self.overall_scorer.inputs(item, known, {})
             made["overall_scorer (the criterion scores of the first step follow)"] = (
-                self.overall_scorer.predict.messages(inputs, group=item.group)
+                self.overall_scorer.predict.messages(inputs)
             )
         return made

@@ -44,7 +44,7 @@ class MultiCriteriaScorer(Evaluator):
 
     async def ascore(self, item: Item, known: Known, lm: LanguageModel) -> Answer:
         """Raises Unreadable or CallError."""
-        said = {"criteria": known.criteria, "task": known.task, "group": item.group}
+        said = {"criteria": known.criteria, "task": known.task}
         return cast(Answer, answer_of(await self.acall(**material(item), **said, lm=lm)))
 
     async def aforward(
@@ -86,7 +86,7 @@ class OverallScorer(Evaluator):
         self, item: Item, known: Known, lm: LanguageModel, scores: Mapping[str, CriterionScore] | None = None
     ) -> Answer:
         """Raises Unreadable or CallError."""
-        said = {"criteria": known.criteria, "task": known.task, "aspect": known.aspect, "group": item.group}
+        said = {"criteria": known.criteria, "task": known.task, "aspect": known.aspect}
         return cast(Answer, answer_of(await self.acall(**material(item), **said, criteria_scores=scores, lm=lm)))
 
     async def aforward(

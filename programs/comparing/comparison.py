@@ -26,6 +26,7 @@ from ...likeness import same_output
 from ...parts import Options, option
 from ...signatures.comparison import CompareOutputs
 from ...signatures.values import Item, Usage
+from ..models import row_context
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Reply, Request
 from ..prompting.answers import token_at
@@ -281,12 +282,12 @@ def _comparison(odds: Sequence[float], share: float, *, answers: int = 0) -> Com
 class ComparisonPredict(JudgePredict):
     """Keeps a row's whole document out of its prompt: a demonstration shows a graded output of its document too."""
 
-    def demos_for(self, inputs: Mapping[str, Any], group: str | None) -> list[Mapping[str, Any]]:
+    def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         document = (inputs.get("source") or "", inputs.get("context") or "")
         shown = [text for text in (inputs.get("output"), inputs.get("other")) if text]
         return [
             demo
-            for demo in super().demos_for(inputs, group)
+            for demo in super().demos_for(inputs)
             if not (any(document) and (demo.get("source") or "", demo.get("context") or "") == document)
             and not any(
                 text == one or same_output(text, one)
@@ -361,8 +362,7 @@ class PairwiseComparer(Evaluator):
     ) -> Compared:
         """How `item.output` compares with `other`. Raises CallError where no answer could be read."""
         texts = {"source": item.source, "output": item.output, "other": other, "context": item.context}
-        said = {"task": task, "aspect": aspect, "name": name, "group": item.group}
-        compared: Compared = answer_of(await self.acall(**texts, **said, lm=lm))
+        compared: Compared = answer_of(await self.acall(**texts, task=task, aspect=aspect, name=name, lm=lm))
         return compared
 
     async def aforward(
@@ -380,7 +380,8 @@ class PairwiseComparer(Evaluator):
         """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word. Raises
         CallError where no answer could be read."""
         item, model = Item(output, source, context, None, call.get("group")), called(call.get("lm") or self.predict.lm)
-        compared = await self._compared(item, other, model, task=task, aspect=aspect, name=name)
+        with row_context.under(item):
+            compared = await self._compared(item, other, model, task=task, aspect=aspect, name=name)
         found = compared.comparison
         prediction = dspy.Prediction(
             better=found.better, worse=found.worse, similar=found.similar, word=found.word, notes=compared.notes
@@ -394,21 +395,19 @@ class PairwiseComparer(Evaluator):
         found = []
         for order in orders:
             inputs = self.inputs(item, other, task=task, aspect=aspect, name=name, order=order)
-            one = await self._asked(inputs, item.group, lm)
+            one = await self._asked(inputs, lm)
             if (order == "output-first") != (self.form == "yes-no-first"):  # the other one was asked about
                 one = replace(one, comparison=one.comparison.swapped())
             found.append(one)
         return found[0] if len(found) == 1 else _both(found[0], found[1])
 
-    async def _asked(self, inputs: Mapping[str, Any], group: str | None, lm: LanguageModel) -> Compared:
+    async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Compared:
         if not self.samples:
-            answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs, group=group)
+            answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs)
             compared = _compared([answer])
             return replace(compared, comparison=self._count(compared.comparison, inputs)) if self.counted else compared
         drawn = draws(lm, self.samples, self.temperature, self.trial)
-        answers = await asyncio.gather(
-            *(self.predict.ask(draw, inputs, group=group) for draw in drawn), return_exceptions=True
-        )
+        answers = await asyncio.gather(*(self.predict.ask(draw, inputs) for draw in drawn), return_exceptions=True)
         read = [a for a in answers if not isinstance(a, BaseException)]
         failed = [a for a in answers if isinstance(a, BaseException)]
         for error in failed:

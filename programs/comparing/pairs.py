@@ -362,7 +362,7 @@ class PairS(OneAspectJudge):
         definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
         return f"{self.aspect}: {definition}" if definition else self.aspect
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
         inputs = self.comparer.inputs(
             item,
             "(another output of the same document)",
@@ -370,7 +370,7 @@ class PairS(OneAspectJudge):
             aspect=self._described(),
             name=self.aspect,
         )
-        return {"comparer (once a comparison)": self.comparer.predict.messages(inputs, group=item.group)}
+        return {"comparer (once a comparison)": self.comparer.predict.messages(inputs)}
 
 
 def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:

@@ -404,7 +404,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         level = max(below) if below and (lower or not above) else min(above)
         return demo | {"other": found.outputs[level], "other_score": round(stands[level], 6)}
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
         writing = self.writer.inputs(item, self.target(), 1)
         comparing = self.comparer.inputs(
             item,
@@ -414,7 +414,7 @@ class PairwiseDirectScorer(OneAspectJudge):
             name=self.aspect,
         )
         return {
-            "comparer (once a level)": self.comparer.predict.messages(comparing, group=item.group),
+            "comparer (once a level)": self.comparer.predict.messages(comparing),
             "writer (once a document, the worst level; the others follow)": self.writer.predict.messages(writing),
         }
 

@@ -1,8 +1,5 @@
-"""A `LanguageModel` as DSPy knows models, and its calls as DSPy shows them: callbacks, history, usage.
-
-`NamedLM` is what `judge.get_lm()` gives for a model that was given by name, and what stock DSPy modules can use:
-`dspy.configure(lm=js.language_model("local/qwen2.5-0.5b").dspy)`. `shown` makes calls of judges visible; where nobody
-listens it costs a look at DSPy's settings.
+"""The calls of a `LanguageModel` as DSPy shows them: callbacks, history, usage. Where nobody listens, `shown` costs a
+look at DSPy's settings.
 """
 
 from __future__ import annotations
@@ -10,8 +7,8 @@ from __future__ import annotations
 import datetime
 import uuid
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import dspy
 from dspy.clients.base_lm import GLOBAL_HISTORY, record_history
@@ -20,7 +17,6 @@ from dspy.predict.parameter import Parameter
 from dspy.utils.callback import with_callbacks
 
 from ...signatures.values import Usage
-from . import engine
 from .transport import Message, Reply, Request
 
 if TYPE_CHECKING:
@@ -34,64 +30,6 @@ REMEMBERED = 500
 
 #: The entries that were made here, each with the histories that hold it.
 _remembered: deque[tuple[dict[str, Any], list[list[Any]]]] = deque()
-
-
-class NamedLM(dspy.BaseLM):  # type: ignore[misc]
-    """A model of ours as a `dspy.BaseLM`: its cache, retries, limits and budget hold. `told`, where it is given, hears
-    of every reply with its cost."""
-
-    def __init__(self, model: LanguageModel, told: Callable[[Reply, Usage], None] | None = None) -> None:
-        super().__init__(
-            model=model.name, temperature=model.sampling.temperature, max_tokens=model.sampling.max_tokens, cache=False
-        )
-        self.of = model
-        self.told = told
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self  # a connection is shared, never copied with a program
-
-    @property
-    def supports_response_schema(self) -> bool:
-        return self.of.known.json_schema
-
-    @property
-    def supported_params(self) -> set[str]:
-        able = self.of.known
-        known = {"response_format"} if able.json_schema else set()
-        return known | {"logprobs", "top_logprobs"} if able.logprobs else known
-
-    def __call__(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
-        return engine.run(self.acall(prompt, messages=messages, **options))
-
-    async def acall(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
-        return await engine.on_loop(self._answered(messages or [{"role": "user", "content": prompt or ""}], options))
-
-    async def _answered(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[Any]:
-        able = await self.of.capabilities()
-        given = {**self.kwargs, **options}
-        sent = [{"role": str(m["role"]), "content": plain_text(m["content"])} for m in messages]
-        most = given.get("max_tokens") or TOKENS
-        request = Request(
-            sent if able.system_prompt else without_system(sent),
-            min(most, self.of.sampling.max_tokens or most),
-            temperature=float(given.get("temperature") or 0.0),
-            top_logprobs=int(given.get("top_logprobs") or 5) if given.get("logprobs") and able.logprobs else 0,
-            schema=_schema(given.get("response_format")) if able.json_schema else None,
-            sample=int(given.get("rollout_id") or 0),
-        )
-        used: list[Usage] = []
-        reply = await self.of.complete(request, meter=used.append)
-        if self.told is not None:
-            self.told(reply, used[0])
-        if reply.tokens is None:
-            return [reply.text]
-        listed = [{"token": t.text, "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives]}
-                  for t in reply.tokens]  # fmt: skip
-        return [{"text": reply.text, "logprobs": {"content": listed}}]
-
-    def dump_state(self) -> dict[str, Any]:
-        """As a `dspy.LM` of this name, which every DSPy program can load."""
-        return {"model": self.model, "model_type": "chat", **{k: v for k, v in self.kwargs.items() if v is not None}}
 
 
 def without_system(messages: list[Message]) -> list[Message]:
@@ -109,7 +47,7 @@ def plain_text(content: Any) -> str:
     return "\n".join(str(part.get("text", "")) for part in content or () if isinstance(part, Mapping))
 
 
-def _schema(form: Any) -> Mapping[str, Any] | None:
+def schema_of(form: Any) -> Mapping[str, Any] | None:
     """The JSON schema of a response format, as DSPy's adapters give it: a pydantic model, or OpenAI's own form."""
     if isinstance(form, type) and hasattr(form, "model_json_schema"):
         found: Mapping[str, Any] = form.model_json_schema()
@@ -162,15 +100,14 @@ async def shown(
 ) -> tuple[Reply, Usage, float | None]:
     """`call()`, as DSPy shows calls of models: callbacks, usage, and the histories of the model and of all modules that
     it was called by. Its third value is the price."""
-    named = model.dspy
-    if listeners(named):
+    if listeners(model):
         result: list[tuple[Reply, Usage, float | None]] = []
 
         async def acall(self: Any, prompt: Any = None, messages: Any = None, **kwargs: Any) -> list[str]:
             result.append(await call())
             return [result[0][0].text]
 
-        await with_callbacks(acall)(named, messages=list(request.messages), **_options(request))
+        await with_callbacks(acall)(model, messages=list(request.messages), **_options(request))
         (outcome,) = result
     else:
         outcome = await call()
@@ -193,11 +130,11 @@ async def shown(
             "cost": cost if usage.calls else None,
             "timestamp": datetime.datetime.now().isoformat(),
             "uuid": uuid.uuid4().hex,
-            "model": named.model,
-            "response_model": named.model,
+            "model": model.name,
+            "response_model": model.name,
             "model_type": "chat",
         }
-        _remember(named, entry)
+        _remember(model, entry)
     return outcome
 
 
@@ -208,9 +145,9 @@ def _options(request: Request) -> dict[str, Any]:
     return found
 
 
-def _remember(named: NamedLM, entry: dict[str, Any]) -> None:
-    record_history(named, entry)
-    owners = (named, *(dspy.settings.caller_modules or ()))
+def _remember(model: LanguageModel, entry: dict[str, Any]) -> None:
+    record_history(model, entry)
+    owners = (model, *(dspy.settings.caller_modules or ()))
     _remembered.append((entry, [GLOBAL_HISTORY, *(owner.history for owner in owners)]))
     if len(_remembered) > REMEMBERED:
         oldest, histories = _remembered.popleft()

@@ -14,27 +14,26 @@ import os
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
+import dspy
 import orjson
 from aiolimiter import AsyncLimiter
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from ...errors import BudgetError, CallError, ModelError, OptionError, OutageError
 from ...signatures.values import Usage
-from . import engine
+from . import engine, row_context
+from .as_dspy import TOKENS, plain_text, schema_of, shown, without_system
 from .cache import CallCache
 from .engine import PerLoop
 from .fleet import Fleet
 from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM, TokenChoice, Transport, Unanswered
-
-if TYPE_CHECKING:
-    from .as_dspy import NamedLM
 
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
 OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
@@ -137,8 +136,9 @@ class _Traffic:
         self.unreached = 0
 
 
-class LanguageModel:
-    """A model that judges call. Make one with `language_model(name)`.
+class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
+    """A model that judges call. Make one with `language_model(name)`. It is a `dspy.BaseLM`, so that stock DSPy modules
+    take it, too: `dspy.Predict(…)(…, lm=lm)`; cache, retries, limits and budget hold on that way as well.
 
     name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash), or a
     function that gives it at every call; part of the cache key, never saved. weights: the model's file, where it runs
@@ -157,10 +157,12 @@ class LanguageModel:
         knows_grammar: bool = False,
         cache: CallCache | None = None,
     ) -> None:
+        sampling = sampling or Sampling()
+        super().__init__(model=name, temperature=sampling.temperature, max_tokens=sampling.max_tokens, cache=False)
         self.name = name
         self.weights: Path | None = None
         self._identity = identity
-        self.sampling = sampling or Sampling()
+        self.sampling = sampling
         self.connection = connection or Connection()
         self.concurrency = self.connection.concurrency or default_concurrency
         self.meter = Meter()
@@ -169,7 +171,6 @@ class LanguageModel:
         self.embedded = is_local(name)
         self._cache = cache if cache is not None else (CallCache() if self.connection.cache else None)
         self._capabilities: Capabilities | None = None
-        self._dspy: NamedLM | None = None
         self._traffic = PerLoop(lambda: _Traffic(self.connection, self.concurrency))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -178,7 +179,6 @@ class LanguageModel:
     def __copy__(self) -> Self:
         made = object.__new__(type(self))
         made.__dict__.update(self.__dict__)
-        made._dspy = None
         return made
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -193,18 +193,16 @@ class LanguageModel:
     @property
     def dspy(self) -> Any:
         """The model as DSPy's modules take it: the caller's own object, where it was made of one."""
-        if isinstance(self._transport, ThroughDSPy):
-            return self._transport.lm
-        if self._dspy is None:
-            from .as_dspy import NamedLM
-
-            self._dspy = NamedLM(self)
-        return self._dspy
+        return self._transport.lm if isinstance(self._transport, ThroughDSPy) else self
 
     @property
     def known(self) -> Capabilities:
         """What it can do, as far as it was probed."""
         return self._capabilities or Capabilities()
+
+    def assume(self, able: Capabilities) -> None:
+        """Take its capabilities as known instead of probing them."""
+        self._capabilities = able
 
     @property
     def identity(self) -> str:
@@ -217,6 +215,7 @@ class LanguageModel:
             return self
         made = copy.copy(self)
         made.sampling = replace(self.sampling, temperature=temperature)
+        made.kwargs = {**self.kwargs, "temperature": temperature}
         return made
 
     def metered(self) -> Self:
@@ -233,6 +232,47 @@ class LanguageModel:
         """Have each call that is sent go through `wrap(send)`, to trace them. For all who share the
         connection."""
         self._transport.send = wrap(self._transport.send)  # type: ignore[method-assign]
+
+    # -- as DSPy's modules call it
+
+    @property
+    def supports_response_schema(self) -> bool:
+        return self.known.json_schema
+
+    @property
+    def supported_params(self) -> set[str]:
+        able = {"response_format"} if self.known.json_schema else set()
+        return able | {"logprobs", "top_logprobs"} if self.known.logprobs else able
+
+    def __call__(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
+        return engine.run(self.acall(prompt, messages=messages, **options))
+
+    async def acall(self, prompt: str | None = None, *, messages: Any = None, **options: Any) -> list[Any]:
+        return await engine.on_loop(self._answered(messages or [{"role": "user", "content": prompt or ""}], options))
+
+    async def _answered(self, messages: Sequence[Mapping[str, Any]], options: Mapping[str, Any]) -> list[Any]:
+        able = await self.capabilities()
+        given = {**self.kwargs, **options}
+        sent = [{"role": str(m["role"]), "content": plain_text(m["content"])} for m in messages]
+        most = given.get("max_tokens") or TOKENS
+        request = Request(
+            sent if able.system_prompt else without_system(sent),
+            min(most, self.sampling.max_tokens or most),
+            temperature=float(given.get("temperature") or 0.0),
+            top_logprobs=int(given.get("top_logprobs") or 5) if given.get("logprobs") and able.logprobs else 0,
+            schema=schema_of(given.get("response_format")) if able.json_schema else None,
+            sample=int(given.get("rollout_id") or 0),
+        )
+        reply = await self.complete(request)
+        if reply.tokens is None:
+            return [reply.text]
+        listed = [{"token": t.text, "top_logprobs": [{"token": a, "logprob": p} for a, p in t.alternatives]}
+                  for t in reply.tokens]  # fmt: skip
+        return [{"text": reply.text, "logprobs": {"content": listed}}]
+
+    def dump_state(self) -> dict[str, Any]:
+        """As a `dspy.LM` of this name, which every DSPy program can load."""
+        return {"model": self.model, "model_type": "chat", **{k: v for k, v in self.kwargs.items() if v is not None}}
 
     # -- calling
 
@@ -256,12 +296,13 @@ class LanguageModel:
     async def _shown(
         self, request: Request, meter: Callable[[Usage], None] | None, readable: Callable[[Reply], bool]
     ) -> Reply:
-        from .as_dspy import shown
+        row_context.check(request.messages)
 
         async def call() -> tuple[Reply, Usage, float | None]:
             reply, used, cost = await self._complete(request, readable)
             if meter is not None:
                 meter(used)
+            row_context.count(reply, used)
             return reply, used, cost
 
         if isinstance(self._transport, ThroughDSPy):  # DSPy shows its own objects' calls itself

@@ -246,8 +246,7 @@ class Annotator(Evaluator):
 
     async def annotate(self, item: Item, focus: Focus, lm: LanguageModel, *, show_data: bool = True) -> Answer:
         """Raises Unreadable or CallError."""
-        said = {"focus": focus, "group": item.group, "show_data": show_data}
-        return cast(Answer, answer_of(await self.acall(**material(item), **said, lm=lm)))
+        return cast(Answer, answer_of(await self.acall(**material(item), focus=focus, show_data=show_data, lm=lm)))
 
     async def aforward(
         self,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .text import FoundError
 
 #: The similarity (0–100, share of common characters in order) from which changed words of 12 letters or more count as
-#: found: the lowest at which 98.5 % of what is found is right (`experiments/papers/grounding.py`, on spans of people).
+#: found: the lowest at which 98.5 % of what is found is right (on spans of people: results/openlgauge.md).
 THRESHOLD = 75.0
 #: One short word is near many others ("four", "for"): with fewer letters, precision grows up to a higher threshold.
 SHORT, SHORT_THRESHOLD = 12, 80.0
@@ -364,7 +364,7 @@ def _ordered(found: list[Grounded], text: str, near: int | None, comment: str) -
     if comment:
         chosen = _by_context(found, text, comment) or _by_number(found, text, comment)
     if chosen is None:
-        # Errors are mostly told in reading order: see the last lines of `experiments/papers/grounding.py`.
+        # Errors are mostly told in reading order: see experiments/results/openlgauge.md.
         chosen = found[0] if near is None else next((g for g in found if g.start >= near), found[-1])
     return [chosen, *(g for g in found if g is not chosen)]
 

@@ -349,9 +349,9 @@ class OpeNLGauge(OneAspectJudge):
             demo["annotation"] = error_list(verdict.errors)
         return demo
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
         inputs = self.annotator.inputs(item, self.focus(), show_data=self.show_data)
-        made = {"annotator": self.annotator.predict.messages(inputs, group=item.group)}
+        made = {"annotator": self.annotator.predict.messages(inputs)}
         if len(self.members) > 1 and self.supervised == "lm":
             shown = {"first": (ErrorSpan("(what the annotators reported)", "…", 3.0),)}
             inputs = self.supervisor.inputs(item.output, shown)

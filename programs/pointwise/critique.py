@@ -83,7 +83,7 @@ class CritiqueJudge(OneAspectJudge):
         return {"task": known.description, "criteria": known.criteria, "aspect": self.aspect, **material(item)}
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        answer: Answer = await self.scorer.ask(lm, self._inputs(item), group=item.group)
+        answer: Answer = await self.scorer.ask(lm, self._inputs(item))
         return Verdict(
             score=math.nan,
             percent=answer.read.values["score"],
@@ -94,8 +94,8 @@ class CritiqueJudge(OneAspectJudge):
             raw=answer.raw,
         )
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
-        return {"scorer": self.scorer.messages(self._inputs(item), group=item.group)}
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        return {"scorer": self.scorer.messages(self._inputs(item))}
 
 
 @judges.register

@@ -56,5 +56,5 @@ class DirectScorer(OneAspectJudge):
         answer = await self.scorer.ascore(item, self._known(), lm)
         return bare_verdict(answer)
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
-        return {"scorer": self.scorer.predict.messages(self.scorer.inputs(item, self._known()), group=item.group)}
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        return {"scorer": self.scorer.predict.messages(self.scorer.inputs(item, self._known()))}

@@ -163,12 +163,10 @@ class GEval(OneAspectJudge):
         notes: tuple[str, ...] = (self._steps.note,) if self._steps.note else ()
         layout: StepsScoreLayout = self.scorer.layout
         if not layout.sampled:
-            answer = await self.scorer.ask(lm, inputs, group=item.group)
+            answer = await self.scorer.ask(lm, inputs)
             return self._verdict([answer], (*notes, *answer.read.notes))
         drawn = draws(lm, self.samples, self.temperature, self.trial)
-        got = await asyncio.gather(
-            *(self.scorer.ask(draw, inputs, group=item.group) for draw in drawn), return_exceptions=True
-        )
+        got = await asyncio.gather(*(self.scorer.ask(draw, inputs) for draw in drawn), return_exceptions=True)
         read = [a for a in got if not isinstance(a, BaseException)]
         failed = [a for a in got if isinstance(a, BaseException)]
         for error in failed:
@@ -201,8 +199,8 @@ class GEval(OneAspectJudge):
             raw=tuple(text for a in answers for text in a.raw),
         )
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
-        made = {"scorer": self.scorer.messages(self._inputs(item), group=item.group)}
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        made = {"scorer": self.scorer.messages(self._inputs(item))}
         if not self.steps:
             made["planner (once, before the first row)"] = self.planner.messages(self._known())
         return made

@@ -129,7 +129,7 @@ class TigerScore(OneAspectJudge):
         return {"task": known.description, "criteria": known.criteria, "aspect": self.aspect, **material(item)}
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        answer: Answer = await self.scorer.ask(lm, self._inputs(item), group=item.group)
+        answer: Answer = await self.scorer.ask(lm, self._inputs(item))
         listed: list[dict[str, str]] = answer.read.values["errors"]
         points = tuple(_points(error["penalty"]) or 0.0 for error in listed)
         found = [
@@ -151,5 +151,5 @@ class TigerScore(OneAspectJudge):
             raw=answer.raw,
         )
 
-    def previews(self, item: Item) -> dict[str, list[Message]]:
-        return {"scorer": self.scorer.messages(self._inputs(item), group=item.group)}
+    def prompts(self, item: Item) -> dict[str, list[Message]]:
+        return {"scorer": self.scorer.messages(self._inputs(item))}

@@ -13,10 +13,9 @@ from dspy.dsp.utils.settings import main_thread_config
 from dspy.utils.callback import with_callbacks
 
 from ...errors import ArtifactError, CallError, JudgesmithError, ModelError
-from ...likeness import same_output, same_row, same_source
-from ...signatures.values import Usage
-from ..models import engine
-from ..models.as_dspy import NamedLM, Quiet, listeners, without_system
+from ...signatures.values import Item, Usage
+from ..models import engine, row_context
+from ..models.as_dspy import Quiet, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
 from .foreign import MARKUP_TOKENS, foreign_prompt
@@ -62,30 +61,27 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         super().__init__(signature)
         self.layout = layout
 
-    def demos_for(self, inputs: Mapping[str, Any], group: str | None) -> list[Mapping[str, Any]]:
-        """The demonstrations that stand in this row's prompt: none of its group, none with its output or its source or
-        nearly these, and of a pool (`Neighbours`) those that are most like the row."""
-        source, output = inputs.get("source") or "", inputs.get("output") or ""
-        apart = [n for n, demo in enumerate(self.demos) if group is None or demo.get("group") != group]
-        twins = {n for n in apart if same_source(self.demos[n].get("source") or "", source)}
-        if len({self.demos[n].get("group") for n in twins}) > 1:
-            twins = set()  # what several groups have as their source is no document but an instruction
-        allowed = [n for n in apart if n not in twins and not _repeats(self.demos[n], source, output)]
+    def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """The demonstrations in the prompt of the row under judgement: those that it may see, and of a pool
+        (`Neighbours`) those that are most like it."""
+        allowed = row_context.allowed(
+            self.demos, Item(inputs.get("output") or "", inputs.get("source") or "", group=row_context.group())
+        )
         if isinstance(self.demos, Neighbours):
             return self.demos.nearest(inputs, allowed)
         return [self.demos[number] for number in allowed]
 
     def messages(self, inputs: Mapping[str, Any], *, group: str | None = None) -> list[Message]:
-        """The very messages that a row sends."""
-        made: list[Message] = self.layout.format(self.signature, self.demos_for(inputs, group), inputs)
-        return made
+        """The very messages that a row sends. group: its document, where no row is under judgement."""
+        with row_context.under(Item("", group=group)):
+            messages: list[Message] = self.layout.format(self.signature, self.demos_for(inputs), inputs)
+        return messages
 
     async def ask(
         self,
         lm: LanguageModel,
         inputs: Mapping[str, Any],
         *,
-        group: str | None = None,
         usable: Callable[[Read], bool] = lambda _: True,
     ) -> Answer:
         """One call, and one more where the answer cannot be read. Raises Unreadable or CallError.
@@ -93,7 +89,7 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         usable: whether a read answer is of use to the caller. One that is not is returned all the same, but not kept:
         it must not be what the disk says for ever.
         """
-        answer: Answer = answer_of(await self.acall(**inputs, lm=lm, group=group, usable=usable))
+        answer: Answer = answer_of(await self.acall(**inputs, lm=lm, usable=usable))
         return answer
 
     async def aforward(
@@ -104,13 +100,15 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         usable: Callable[[Read], bool] = lambda _: True,
         **inputs: Any,
     ) -> dspy.Prediction:
-        """The fields of an answer; `answer_of` tells what it cost. lm, group, usable: as in `ask`; by default the
+        """The fields of an answer; `answer_of` tells what it cost. lm, usable: as in `ask`; group: the row's document,
+        where no judge has said it; by default the
         predictor's own model, else DSPy's."""
         model = called(lm if lm is not None else self.lm)
         adapter = dspy.settings.adapter
         own = adapter is None or isinstance(adapter, Layout)
-        asked = self._asked(model, inputs, group, usable) if own else self._asked_by(adapter, model, inputs, group)
-        answer = await engine.on_loop(asked)
+        with row_context.under(Item(inputs.get("output") or "", inputs.get("source") or "", group=group)):
+            asked = self._asked(model, inputs, usable) if own else self._asked_by(adapter, model, inputs)
+            answer = await engine.on_loop(asked)
         prediction = dspy.Prediction(**answer.read.values)
         trace = dspy.settings.trace
         # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
@@ -121,12 +119,10 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     def forward(self, **inputs: Any) -> dspy.Prediction:
         return engine.run(self.aforward(**inputs))
 
-    async def _asked(
-        self, lm: LanguageModel, inputs: Mapping[str, Any], group: str | None, usable: Callable[[Read], bool]
-    ) -> Answer:
+    async def _asked(self, lm: LanguageModel, inputs: Mapping[str, Any], usable: Callable[[Read], bool]) -> Answer:
         able = await lm.capabilities()
         layout = self.layout
-        messages = self.messages(inputs, group=group)
+        messages = self.messages(inputs)
         if not able.system_prompt:
             messages = without_system(messages)
         used: list[Usage] = []
@@ -174,38 +170,30 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
 
             with_callbacks(parse)(self.layout, self.signature, completion)
 
-    async def _asked_by(
-        self, adapter: dspy.Adapter, lm: LanguageModel, inputs: Mapping[str, Any], group: str | None
-    ) -> Answer:
+    async def _asked_by(self, adapter: dspy.Adapter, lm: LanguageModel, inputs: Mapping[str, Any]) -> Answer:
         """Through an adapter of DSPy's own: it lays out the fields and parses the answer, which is then read as ours
         are. The stated number counts: where in its form the score's log-probabilities stand, only the adapter knows."""
         await lm.capabilities()
-        used: list[Usage] = []
-        raw: list[str] = []
-
-        def told(reply: Reply, usage: Usage) -> None:
-            used.append(usage)
-            raw.append(reply.text)
-
-        prompt = foreign_prompt(self.layout, self.signature, self.demos_for(inputs, group), inputs)
+        prompt = foreign_prompt(self.layout, self.signature, self.demos_for(inputs), inputs)
         options = {
             "temperature": lm.sampling.temperature,
             "max_tokens": self.layout.max_tokens(inputs) + MARKUP_TOKENS,
         }
-        try:
-            (values, *_) = await adapter.acall(lm=NamedLM(lm, told), lm_kwargs=options, **prompt)
-        except JudgesmithError:
-            raise
-        except Exception as error:
-            if isinstance(error.__cause__, JudgesmithError):
-                raise error.__cause__ from None
-            what = " ".join(str(error).split())[:200]
-            problem = f"{type(adapter).__name__} cannot read the answer: {what}"
-            raise Unreadable(problem, tuple(raw), sum(used, Usage())) from None
+        with row_context.counting() as calls:
+            try:
+                (values, *_) = await adapter.acall(lm=lm, lm_kwargs=options, **prompt)
+            except JudgesmithError:
+                raise
+            except Exception as error:
+                if isinstance(error.__cause__, JudgesmithError):
+                    raise error.__cause__ from None
+                what = " ".join(str(error).split())[:200]
+                problem = f"{type(adapter).__name__} cannot read the answer: {what}"
+                raise Unreadable(problem, _texts(calls), calls.usage) from None
         read = self.layout.read(Reply(self.layout.joined(values)), inputs)
         if read.problem is not None:
-            raise Unreadable(read.problem, tuple(raw), sum(used, Usage()))
-        return Answer(read, sum(used, Usage()), tuple(raw))
+            raise Unreadable(read.problem, _texts(calls), calls.usage)
+        return Answer(read, calls.usage, _texts(calls))
 
     # -- state
 
@@ -259,9 +247,5 @@ def answer_of(prediction: dspy.Prediction) -> Any:
     return prediction._answer
 
 
-def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
-    """Whether a demonstration shows the judged row, or its output as another text."""
-    others = (text for name in ("reference", "other") if (text := demo.get(name)))
-    return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or any(
-        same_output(text, output) for text in others
-    )
+def _texts(calls: row_context.Calls) -> tuple[str, ...]:
+    return tuple(reply.text for reply in calls.replies)

@@ -1,5 +1,15 @@
 """The public names and where they live: read by type checkers, and by lazy_loader when a name is first used."""
 
+from .adapters.deepeval import deepeval_metric as deepeval_metric
+from .adapters.inspect_ai import inspect_scorer as inspect_scorer
+from .adapters.ragas import ragas_metric as ragas_metric
+from .agreement.correlation import CorrelationSum as CorrelationSum
+from .agreement.correlation import correlate as correlate
+from .agreement.discernment import discernment as discernment
+from .agreement.estimation import estimate as estimate
+from .agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
+from .agreement.meta.evaluation import meta_evaluate as meta_evaluate
+from .agreement.replacement import alternative_annotator_test as alternative_annotator_test
 from .asserting import assert_agreement as assert_agreement
 from .asserting import assert_judged as assert_judged
 from .datasets.loading import read_labels as read_labels
@@ -13,17 +23,7 @@ from .errors import ModelError as ModelError
 from .errors import NoScoreError as NoScoreError
 from .errors import OptionError as OptionError
 from .errors import OutageError as OutageError
-from .experiments.adapters.deepeval import deepeval_metric as deepeval_metric
-from .experiments.adapters.inspect_ai import inspect_scorer as inspect_scorer
-from .experiments.adapters.ragas import ragas_metric as ragas_metric
-from .experiments.mlflow_logging import mlflow_scorer as mlflow_scorer
-from .optimizers.agreement.correlation import CorrelationSum as CorrelationSum
-from .optimizers.agreement.correlation import correlate as correlate
-from .optimizers.agreement.discernment import discernment as discernment
-from .optimizers.agreement.estimation import estimate as estimate
-from .optimizers.agreement.meta.evaluation import MetaEvaluation as MetaEvaluation
-from .optimizers.agreement.meta.evaluation import meta_evaluate as meta_evaluate
-from .optimizers.agreement.replacement import alternative_annotator_test as alternative_annotator_test
+from .mlflow.logging import mlflow_scorer as mlflow_scorer
 from .optimizers.dspy.searches import GEPASearch as GEPASearch
 from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
 from .optimizers.dspy.searches import SIMBASearch as SIMBASearch
@@ -35,7 +35,6 @@ from .optimizers.search.optuna import OptunaSearch as OptunaSearch
 from .optimizers.search.racing import Racing as Racing
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
 from .optimizers.suggestion import suggest as suggest
-from .optimizers.training.distilling import distill as distill
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic
 from .programs.active_critic.task import TaskInference as TaskInference
 from .programs.artifact import load as load
@@ -43,7 +42,6 @@ from .programs.aspects import aspects as aspects
 from .programs.comparing.pairs import PairS as PairS
 from .programs.comparing.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
 from .programs.comparing.pairwise import pairwise_score as pairwise_score
-from .programs.distilled.judge import DistilledJudge as DistilledJudge
 from .programs.ensemble import Committee as Committee
 from .programs.judge import Judge as Judge
 from .programs.models.lm import Connection as Connection
@@ -57,6 +55,7 @@ from .programs.pointwise.direct import DirectScorer as DirectScorer
 from .programs.pointwise.geval import GEval as GEval
 from .programs.readings.judge import ReadingsJudge as ReadingsJudge
 from .programs.several_aspects import AspectsJudge as AspectsJudge
+from .programs.simple import judge as judge
 from .signatures.values import Criterion as Criterion
 from .signatures.values import CriterionScore as CriterionScore
 from .signatures.values import ErrorSpan as ErrorSpan
@@ -65,5 +64,7 @@ from .signatures.values import Opinion as Opinion
 from .signatures.values import Scale as Scale
 from .signatures.values import Usage as Usage
 from .signatures.values import Verdict as Verdict
+from .training.distilled.judge import DistilledJudge as DistilledJudge
+from .training.distilling import distill as distill
 
 __version__: str

@@ -1,15 +1,21 @@
 """What holds for every judge, whatever its method."""
 
+import math
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Literal
 
+import dspy
 import pytest
 
+from judgesmith.errors import ArtifactError, LeakError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairs import PairS
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.distilled.judge import DistilledJudge
 from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
+from judgesmith.programs.models.transport import Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.critique import AutoJ, ExplainEval, Themis
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -18,8 +24,12 @@ from judgesmith.programs.pointwise.tigerscore import TigerScore
 from judgesmith.programs.readings.judge import ReadingsJudge
 from judgesmith.programs.registry import ensembles, judges
 from judgesmith.programs.several_aspects import AspectsJudge
-from judgesmith.signatures.values import Criterion
+from judgesmith.programs.simple import judge
+from judgesmith.signatures.values import Criterion, Item, Usage, Verdict
 from judgesmith.testing import JudgeContract
+from judgesmith.testing.judges import obliging
+from judgesmith.testing.scripted import scripted_models
+from judgesmith.training.distilled.judge import DistilledJudge
 
 Make = Callable[..., Judge]
 CLARITY = Criterion("Clarity", "It is easy to follow.")
@@ -47,7 +57,9 @@ JUDGES: dict[str, Make] = {
 
 
 def test_every_kind_is_here() -> None:
-    assert {make().kind for make in JUDGES.values()} == {*judges.names(), *ensembles.names()}
+    """Ours; other packages test theirs with the same suite."""
+    ours = {name for name, part in judges.parts().items() if part.__module__.startswith("judgesmith.")}
+    assert {make().kind for make in JUDGES.values()} == {*ours, *ensembles.names()}
 
 
 class TestEveryJudge(JudgeContract):
@@ -56,3 +68,112 @@ class TestEveryJudge(JudgeContract):
         """make(lm=…, scale=…): a new judge of one kind."""
         made: Make = JUDGES[request.param]
         return made
+
+
+@judge("printable", about="would an editor print it?")
+class Printable(dspy.Signature):  # type: ignore[misc]
+    """Decide whether an editor would print the text."""
+
+    source: str = dspy.InputField()
+    output: str = dspy.InputField()
+    reason: str = dspy.OutputField()
+    printed: Literal["no", "yes"] = dspy.OutputField()
+
+
+class TestOfASignature(JudgeContract):
+    part = Printable
+    aspect = None
+
+
+# Each of these judges breaks one promise; the suite finds it.
+
+
+class _Forgetful(Printable):
+    """Counts nothing: the base counts for it, so that no test needs to fail."""
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        return (await super().ajudge(item, lm)).model_copy(update={"usage": Usage()})
+
+
+class _Talkative(Printable):
+    """Makes two calls, and announces one."""
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        await super().ajudge(item, lm)
+        return await super().ajudge(item, lm)
+
+
+class _Leaking(DirectScorer):
+    """Writes its demonstrations into the prompt by itself."""
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        shown = "\n".join(str(demo["output"]) for demo in self.scorer.predict.demos)
+        await lm.complete(Request([{"role": "user", "content": f"{shown}\n{item.output}\nScore it."}], 10))
+        return await super().ajudge(item, lm)
+
+    def calls_per_row(self) -> int:
+        return 2
+
+
+class _Doubling(Printable):
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        verdict = await super().ajudge(item, lm)
+        return verdict.model_copy(update={"percent": 2 * verdict.percent + 150})
+
+
+@pytest.mark.parametrize(
+    ("part", "test", "error"),
+    [
+        (_Leaking, JudgeContract.test_no_prompt_that_is_sent_shows_the_rows_own_document, LeakError),
+        (_Talkative, JudgeContract.test_what_was_sent_is_reported_and_was_announced, AssertionError),
+        (_Doubling, JudgeContract.test_rows_get_verdicts_in_their_order_on_the_users_scale, AssertionError),
+    ],
+)
+def test_the_suite_finds_a_judge_that_breaks_a_promise(part: type[Judge], test: Any, error: type[Exception]) -> None:
+    with scripted_models() as scripted, pytest.raises(error):
+        test(JudgeContract(), lambda **given: part(**given), scripted)
+
+
+def test_usage_is_reported_for_a_judge_that_does_not() -> None:
+    with scripted_models() as scripted:
+        lm, _ = scripted(obliging())
+        verdict = _Forgetful(lm=lm).score("A source.", "An output.")
+        assert (verdict.failure, verdict.usage.calls) == (None, 1)
+        JudgeContract().test_what_was_sent_is_reported_and_was_announced(lambda **given: _Forgetful(**given), scripted)
+
+
+def test_an_answer_that_dspy_cannot_read_is_nan_with_a_reason() -> None:
+    with scripted_models() as scripted:
+        lm, _ = scripted(lambda _: "I would rather not.")
+        verdict = Printable(lm=lm).score("A source.", "An output.")
+        assert math.isnan(verdict.score) and "cannot be read" in (verdict.failure or "")
+        assert verdict.raw and verdict.usage.calls == len(verdict.raw)
+        assert list(Printable().previews(Item("An output.", "A source."))) == ["first call"]
+
+
+def test_a_plain_predictors_demonstrations_of_the_rows_document_are_left_out_and_not_saved(tmp_path: Path) -> None:
+    with scripted_models() as scripted:
+        lm, transport = scripted(obliging())
+        judge = Printable(lm=lm)
+        judge.predict.demos = [
+            {"source": "S.", "output": "This marked text is of g.", "reason": "r", "printed": "no", "group": "g"}
+        ]
+        verdicts = list(judge.score_many([Item("Fine.", "New.", group=group) for group in "gh"]))
+        assert [v.failure for v in verdicts] == [None, None]
+        shown = [any("This marked text" in m["content"] for m in r.messages) for r in transport.requests]
+        assert sorted(shown) == [False, True]
+        with pytest.raises(ArtifactError, match=r"plain dspy\.Predict"):
+            judge.save(tmp_path / "judge.json")
+
+
+@pytest.mark.parametrize(
+    ("signature", "reason"),
+    [
+        (dspy.Signature("question -> score: bool"), "'question'"),
+        (dspy.Signature("output -> words: str"), "got 0"),
+        (dspy.Signature("output -> a: bool, b: bool"), "got 2"),
+    ],
+)
+def test_a_signature_that_is_not_a_judges_is_refused(signature: Any, reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
+        judge("refused", about="nothing")(signature)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,6 +26,17 @@ MARKS = {"score": 80.0, "augmented": False, "gold": True}
 ROWS = [{"source": f"Source {n // 3}.", "output": f"Output {n}."} for n in range(9)]
 
 
+#: A field that DSPy's chat adapter asks for: its name and its type.
+_ASKED = re.compile(r"^\d+\. `(\w+)` \((.*?)\):", re.MULTILINE)
+
+
+def _value(kind: str) -> str:
+    """A value of a type that DSPy's chat adapter names."""
+    if kind.startswith("Literal"):
+        return kind.removeprefix("Literal[").removesuffix("]").split(", ")[0].strip("'\"")
+    return {"bool": "True", "int": "1", "float": "1.0"}.get(kind, "It will do.")
+
+
 def obliging() -> Callable[[Request], str]:
     """A model that gives every judge the form of answer that it asks for."""
     written = 0
@@ -32,6 +44,8 @@ def obliging() -> Callable[[Request], str]:
     def answer(request: Request) -> str:
         nonlocal written
         system, last = (request.messages[i]["content"] for i in (0, -1))
+        if asked := _ASKED.findall(system.partition("Your output fields are:")[2].partition("All interactions")[0]):
+            return "".join(f"[[ ## {name} ## ]]\n{_value(kind)}\n\n" for name, kind in asked) + "[[ ## completed ## ]]"
         if "Aim at about" in last:
             written += 1
             return f"Reference text number {written}, which is plain."
@@ -165,6 +179,33 @@ class JudgeContract:
 
         assert not shown("g")
         assert shown("h") == bool(judge.taught())
+
+    def test_no_prompt_that_is_sent_shows_the_rows_own_document(self, make: Make, scripted: MakeScripted) -> None:
+        lm, transport = scripted(self.answers())
+        judge = make(lm=lm)
+        if judge.whole_documents:
+            pytest.skip("it compares the outputs of one document")
+        marked = "This marked text belongs to document g."
+        for predictor in judge.predictors():
+            predictor.demos = [judge.demonstration(Item(marked, "Its source.", group="g"), None) | MARKS]
+        verdict, other = (judge.score_many([{"source": "S.", "output": "Fine.", "group": name}]) for name in "gh")
+        assert next(verdict).failure is None
+        shown = [any(marked in m["content"] for m in request.messages) for request in transport.requests]
+        assert not any(shown)
+        assert next(other).failure is None
+
+    def test_what_was_sent_is_reported_and_was_announced(self, make: Make, scripted: MakeScripted) -> None:
+        lm, transport = scripted(self.answers())
+        judge = make(lm=lm)
+        # Twice: what a judge asks once a document, or once for all, is paid after the first time.
+        list(judge.score_many(ROWS))
+        before = len(transport.requests)
+        fresh = [row | {"output": f"{row['output']} Again."} for row in ROWS]
+        verdicts = list(judge.score_many(fresh))
+        sent = len(transport.requests) - before
+        documents = len({row["source"] for row in ROWS})
+        assert sent <= judge.calls_per_row() * len(ROWS) + judge.calls_per_document() * documents
+        assert sum(v.usage.calls for v in verdicts) >= sent
 
     def test_calls_and_options_are_what_they_say(self, make: Make) -> None:
         judge = make()

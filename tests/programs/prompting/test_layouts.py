@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgesmith.programs.active_critic.scoring import Known, MultiCriteriaScorer, OverallScorer
+from judgesmith.programs.models import row_context
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.prompting.layouts import (
     CriteriaLayout,
@@ -196,10 +197,11 @@ def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
     mine, no_source, no_group = demo("Out."), demo("Out.", source=None), demo("Out2.", group=None)
     predict.demos = [mine, no_source, no_group]
     # The same output where one of the two has no source may be the same row: it is kept out, too.
-    assert predict.demos_for({"output": "Out.", "source": "A demo source."}, None) == [no_group]
-    assert predict.demos_for({"output": "Out.", "source": ""}, None) == [no_group]
-    assert predict.demos_for({"output": "Out.", "source": "Another."}, None) == [mine, no_group]
-    assert predict.demos_for({"output": "Else.", "source": ""}, "demo") == [no_group]
+    assert predict.demos_for({"output": "Out.", "source": "A demo source."}) == [no_group]
+    assert predict.demos_for({"output": "Out.", "source": ""}) == [no_group]
+    assert predict.demos_for({"output": "Out.", "source": "Another."}) == [mine, no_group]
+    with row_context.judging(Item("Else.", group="demo")):
+        assert predict.demos_for({"output": "Else.", "source": ""}) == [no_group]
 
 
 # Texts from outside

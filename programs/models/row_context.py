@@ -1,0 +1,127 @@
+"""The row under judgement, as a context of every call that is made for it.
+
+`Judge` opens the context; judges need not know of it. What is sent under it is checked (no demonstration of the row's
+own document) and counted (usage, calls), whichever way a judge calls its model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...errors import LeakError
+from ...likeness import same_output, same_row, same_source
+from ...signatures.values import Item, Usage
+from .transport import Message, Reply
+
+#: Letters from which a text in a prompt is recognised: shorter ones appear by chance.
+RECOGNISED = 24
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls made inside a context, in the order in which they were answered."""
+
+    replies: list[Reply] = field(default_factory=list)
+    usages: list[Usage] = field(default_factory=list)
+
+    @property
+    def usage(self) -> Usage:
+        return sum(self.usages, Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class _Under:
+    item: Item | None
+    forbidden: tuple[str, ...]
+    calls: tuple[Calls, ...]
+
+
+_NO_ROW = _Under(None, (), ())
+_current: ContextVar[_Under] = ContextVar("judgesmith_row", default=_NO_ROW)
+
+
+@contextmanager
+def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Calls]:
+    """Everything inside is done for this row. demos: all demonstrations of the judge; a prompt that shows the output of
+    one of the row's own document is a LeakError. Yields the calls, as they are answered."""
+    calls = Calls()
+    own = "\n".join(filter(None, (item.output, item.source, item.context, item.reference)))
+    outputs = (str(demo.get("output") or "") for demo in demos if same_document(demo, item))
+    forbidden = tuple({text for text in outputs if len(text) >= RECOGNISED and text not in own})
+    token = _current.set(_Under(item, forbidden, (*_current.get().calls, calls)))
+    try:
+        yield calls
+    finally:
+        _current.reset(token)
+
+
+@contextmanager
+def under(item: Item) -> Iterator[None]:
+    """For an evaluator that is called by itself: the row, unless one is under judgement already."""
+    if _current.get().item is not None:
+        yield
+        return
+    with judging(item):
+        yield
+
+
+@contextmanager
+def counting() -> Iterator[Calls]:
+    """The calls made inside, for the same row as outside."""
+    calls, under = Calls(), _current.get()
+    token = _current.set(_Under(under.item, under.forbidden, (*under.calls, calls)))
+    try:
+        yield calls
+    finally:
+        _current.reset(token)
+
+
+def group() -> str | None:
+    """The document of the row under judgement; None where there is none, or no row."""
+    item = _current.get().item
+    return None if item is None else item.group
+
+
+def check(messages: Sequence[Message]) -> None:
+    """Raises LeakError where messages show what the row must not see."""
+    for text in _current.get().forbidden:
+        if any(text in message["content"] for message in messages):
+            raise LeakError(
+                f"a prompt shows a demonstration of the judged row's own document ({text[:60]!r}); a judge shows "
+                "demonstrations through its predictors, which leave those out"
+            )
+
+
+def count(reply: Reply, usage: Usage) -> None:
+    """Called with each answered call."""
+    for calls in _current.get().calls:
+        calls.replies.append(reply)
+        calls.usages.append(usage)
+
+
+def same_document(demo: Mapping[str, Any], item: Item) -> bool:
+    """Whether a demonstration has the row's group."""
+    return item.group is not None and demo.get("group") == item.group
+
+
+def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
+    """The places of the demonstrations that a row may see: none of its group, none with its output or its source or
+    nearly these."""
+    source, output = item.source or "", item.output or ""
+    apart = [n for n, demo in enumerate(demos) if not same_document(demo, item)]
+    twins = {n for n in apart if same_source(demos[n].get("source") or "", source)}
+    if len({demos[n].get("group") for n in twins}) > 1:
+        twins = set()  # a source that several groups share is an instruction, not a document
+    return [n for n in apart if n not in twins and not _repeats(demos[n], source, output)]
+
+
+def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
+    """Whether a demonstration shows the judged row, or its output as another text."""
+    others = (text for name in ("reference", "other") if (text := demo.get(name)))
+    return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or any(
+        same_output(text, output) for text in others
+    )

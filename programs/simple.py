@@ -1,0 +1,97 @@
+"""A judge in a few lines: a DSPy signature whose answer is a rating."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import dspy
+
+from ..errors import OptionError
+from ..signatures.values import Item, Verdict
+from .judge import Judge
+from .models.lm import LanguageModel
+from .prompting.layouts import disarm
+from .registry import judges
+
+#: What a signature may ask for: the parts of a row.
+GIVEN = ("source", "output", "context", "reference")
+
+
+class SignatureJudge(Judge):
+    """A judge that asks one `dspy.Predict` of its signature. Made by `judge`."""
+
+    signature: Any
+    rated: str
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        self.predict = dspy.Predict(self.signature)
+
+    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
+        inputs = {name: disarm(getattr(item, name) or "") for name in self.signature.input_fields}
+        prediction = await self.predict.acall(**inputs, lm=lm)
+        words = [str(prediction[name]) for name in self.signature.output_fields if name != self.rated]
+        percent = _percent(self.signature.output_fields[self.rated], prediction[self.rated])
+        return Verdict(score=math.nan, percent=percent, explanation="\n".join(words))
+
+
+def judge(kind: str, *, about: str, paper: str = "") -> Callable[[type[dspy.Signature]], type[SignatureJudge]]:
+    """Make and register a judge from a signature.
+
+    The signature's inputs are parts of a row: source, output, context, reference. One output is the rating: a `bool`, a
+    `Literal` whose values go from worst to best, or a number with `ge` and `le`. Texts beside it are the explanation.
+    A failed or unreadable answer is NaN with a reason, and no row sees its own document.
+
+        @js.judge("printable", about="would an editor print it?")
+        class Printable(dspy.Signature):
+            '''Decide whether an editor would print the text.'''
+
+            output: str = dspy.InputField()
+            reason: str = dspy.OutputField()
+            printed: Literal["no", "yes"] = dspy.OutputField()
+
+        verdict = Printable(lm="openai/gpt-4o-mini").score(output="…")
+
+    Raises OptionError for another input, and where not exactly one output is a rating.
+    """
+
+    def made(signature: type[dspy.Signature]) -> type[SignatureJudge]:
+        if others := set(signature.input_fields) - set(GIVEN):
+            raise OptionError(f"{kind}: a row has no {sorted(others)[0]!r}; inputs are {', '.join(GIVEN)}")
+        rated = [name for name, field in signature.output_fields.items() if _is_rating(field)]
+        if len(rated) != 1:
+            raise OptionError(
+                f"{kind}: one output is the rating (a bool, a Literal, or a number with ge and le); got {len(rated)}"
+            )
+        facts = {"kind": kind, "about": about, "paper": paper, "signature": signature, "rated": rated[0]}
+        place = {"__module__": signature.__module__, "__doc__": signature.__doc__}
+        return judges.register(type(signature.__name__, (SignatureJudge,), facts | place))
+
+    return made
+
+
+def _limits(field: Any) -> tuple[float, float] | None:
+    """The lowest and the highest number that a field takes."""
+    bounds = {name: getattr(m, name) for m in field.metadata for name in ("ge", "le") if hasattr(m, name)}
+    return (bounds["ge"], bounds["le"]) if len(bounds) == 2 else None
+
+
+def _is_rating(field: Any) -> bool:
+    kind = field.annotation
+    return kind is bool or get_origin(kind) is Literal or (kind in (int, float) and _limits(field) is not None)
+
+
+def _percent(field: Any, value: Any) -> float:
+    """A rating in [0, 100]; NaN for None."""
+    if isinstance(value, NoneType):
+        return math.nan
+    if field.annotation is bool:
+        return 100.0 if value else 0.0
+    if get_origin(field.annotation) is Literal:
+        values = get_args(field.annotation)
+        return 100.0 * values.index(value) / (len(values) - 1)
+    low, high = _limits(field) or (0.0, 100.0)
+    return 100.0 * (float(value) - low) / (high - low)
