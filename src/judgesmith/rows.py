@@ -1,0 +1,171 @@
+"""How any record (of a file, a DataFrame, a request, a `dspy.Example`) becomes the texts of one row.
+
+This is the only place where names of columns become roles: `judge.score_many`, `judgesmith score`, the server and the
+adapters see the same row in the same record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from .conversation import judged, parsed, passages, rendered
+from .errors import OptionError
+
+# Role -> names of its column, best first. Within one tier all names are equally good, so two hits are ambiguous.
+# "text" and "history" come last because what they mean depends on the other columns.
+ROLES: dict[str, tuple[frozenset[str], ...]] = {
+    role: tuple(frozenset(tier.split()) for tier in tiers)
+    for role, tiers in {
+        "id": ("id", "row_id uid example_id sample_id"),
+        "output": (
+            "output",
+            "response summary answer candidate hypothesis prediction generation generated generated_text completion"
+            " model_output system_output output_text translation hyp",
+            "reply model_response model_answer assistant_response ai_response bot_response generated_answer"
+            " generated_response",
+            "text",
+        ),
+        "source": (
+            "source",
+            "input document article prompt question src instruction query source_text input_text",
+            "user_input user_query user_message",
+            "text history dialogue",
+        ),
+        "context": (
+            "context",
+            "knowledge fact facts background evidence",
+            "history dialogue_history",
+            "contexts retrieved_contexts retrieved_context retrieved_documents retrieved_passages passages documents"
+            " chunks",
+        ),
+        "reference": (
+            "reference",
+            "ref gold_summary gold_answer gold_output reference_summary reference_text reference_output ground_truth",
+        ),
+        "system": ("system", "model system_id system_name model_id model_name"),
+        "doc_id": ("doc_id", "document_id input_id docid source_id prompt_id"),
+        "group": ("group", "group_id"),
+        "messages": ("messages", "conversation conversations chat chat_history message_history"),
+    }.items()
+}
+#: Names of a context that is a list of passages.
+PASSAGES = ROLES["context"][-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What a record says of one output. `output` is None where it has none."""
+
+    output: str | None
+    source: str = ""
+    context: str | None = None
+    reference: str | None = None
+    group: str | None = None
+    """The document, where the record names one."""
+
+
+def folded_name(name: str) -> str:
+    """A column's name for comparison: lower case, with underscores."""
+    return re.sub(r"[\s-]+", "_", name.strip().casefold())
+
+
+def hits(role: str, names: Sequence[str], tiers: Sequence[frozenset[str]] | None = None) -> list[str]:
+    """The columns that fit a role best; several where they fit equally well."""
+    for tier in ROLES[role] if tiers is None else tiers:
+        if fitting := [name for name in names if folded_name(name) in tier]:
+            return fitting
+    return []
+
+
+@lru_cache(maxsize=256)
+def roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
+    """Role -> column, by the columns' names alone. Raises OptionError where two fit equally well."""
+    roles: dict[str, str] = {}
+    for role in ROLES:
+        fitting = hits(role, [name for name in names if name not in roles.values()])
+        if len(fitting) > 1:
+            names_of = " and ".join(map(repr, fitting))
+            raise OptionError(f"{names_of} could each be the {role} of a row; rename one of them")
+        roles |= {role: fitting[0]} if fitting else {}
+    return roles
+
+
+def read_texts(record: Any) -> Texts:
+    """The texts of a mapping, a `dspy.Example`, a row of a DataFrame, or an object with attributes named as the roles.
+
+    Raises OptionError for columns that fit a role equally well.
+    """
+    if not isinstance(record, Mapping):
+        keys = getattr(record, "keys", None)  # a dspy.Example, a pandas row
+        names = [str(name) for name in keys()] if callable(keys) else [n for n in ROLES if hasattr(record, n)]
+        record = {name: record[name] if callable(keys) else getattr(record, name) for name in names}
+    return texts(record, roles_of(tuple(str(name) for name in record)))
+
+
+def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
+    """The texts of a record whose columns have these roles (role -> column)."""
+    cells = {role: record.get(column) for role, column in roles.items()}
+    source, output, reference = (as_text(cells.get(role)) for role in ("source", "output", "reference"))
+    context = None if "context" not in roles else context_of(roles["context"], cells["context"])
+    if "messages" in roles and not is_missing(cells["messages"]):
+        chat = judged(cells["messages"], answer=output)
+        before = chat.before if chat is not None else as_text(cells["messages"]) if output is not None else ""
+        if output is None:
+            output = chat.output if chat is not None else as_text(cells["messages"])
+        if source is None:
+            source = before
+        elif before:
+            context = before if context is None else f"{before}\n\n{context}"
+    group = as_text(cells.get("group")) or as_text(cells.get("doc_id"))
+    # A group that was made from the source says no more than the source does.
+    derived = group is not None and group == source_key(source if source and source.strip() else output or "")
+    return Texts(output, source or "", context, reference, None if derived else group)
+
+
+def context_of(column: str, cell: Any) -> str | None:
+    """Retrieved passages are numbered; other contexts stay as they are."""
+    named = folded_name(column) in PASSAGES
+    cell = parsed(cell) if named else cell
+    cell = cell.tolist() if hasattr(cell, "tolist") else cell
+    several = isinstance(cell, (list, tuple)) and len(cell) > 0 and rendered(cell) is None
+    shown = passages(cell) if several or (named and rendered(cell) is None) else None
+    return shown or as_text(cell)
+
+
+def source_key(source: str) -> str:
+    """A document id made from the input's text: the same text gives the same id on every machine."""
+    return "doc:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN (also pandas' NA and NaT) and blank text."""
+    if isinstance(value, str):
+        return not value.strip()
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def as_text(value: Any) -> str | None:
+    """A cell as text: None where missing, conversations as their turns (`judgesmith.conversation`), a list of strings
+    one a line, other objects as JSON."""
+    if type(value).__name__ == "ndarray":
+        value = value.tolist()
+    if is_missing(value):
+        return None
+    if (shown := rendered(value)) is not None:
+        return shown
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))  # pandas turns a column of whole ids with one gap into floats
+    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
+        return "\n".join(value)
+    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, tuple, dict)) else str(value)
