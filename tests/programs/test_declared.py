@@ -22,7 +22,9 @@ from judgesmith.programs.registry import judges, metrics
 from judgesmith.signatures.values import Criterion
 
 CLARITY, TRUTH = Criterion("Clarity", "It is easy to follow."), Criterion("Truth", "It is true.")
-OPTIONS = [(kind, name) for kind, part in judges.parts().items() for name in part.Options.model_fields]
+#: Those of the package: other tests register judges of their own.
+JUDGES = {kind: part for kind, part in judges.parts().items() if part.__module__.startswith("judgesmith.")}
+OPTIONS = [(kind, name) for kind, part in JUDGES.items() for name in part.Options.model_fields]
 #: Values of options whose type does not say what they may be.
 OTHERS: dict[str, Any] = {
     "family": "dialogue",
@@ -76,7 +78,7 @@ def test_an_option_reaches_the_judge_its_settings_and_the_artifact(kind: str, na
 @pytest.mark.parametrize(("kind", "name"), OPTIONS)
 def test_an_option_is_refused_where_it_would_do_nothing(kind: str, name: str, tmp_path: Path) -> None:
     value = other(judges.get(kind), name)
-    for lacking in (p for p in judges.parts().values() if name not in p.Options.model_fields):
+    for lacking in (p for p in JUDGES.values() if name not in p.Options.model_fields):
         with pytest.raises(OptionError, match=f"{lacking.__name__} has no option '{name}'"):
             lacking(**{name: value})
         with pytest.raises(OptionError, match=f"--method {lacking.kind} has no option '{name}'"):
