@@ -66,7 +66,7 @@ INSIDE = {
         "comparing": {"", "models", "prompting"},
         "pointwise": {"", "models", "prompting", "active_critic", "comparing", "openlgauge"},
         "readings": {"", "models", "pointwise"},
-        "baselines": {"", "models", "readings"},
+        "baselines": {"", "models", "prompting", "active_critic", "openlgauge", "comparing", "readings"},
     },
     "optimizers": {
         "": {"search", "fitting"},

@@ -29,7 +29,7 @@ from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import CallError
 from ...optimizers.examples import documents, examples_of, humans, item_of, score_rows
-from ...programs.comparing.pairs import PairS
+from ...programs.baselines.pairs import PairS
 from ...programs.comparing.pairwise import PairwiseDirectScorer
 from ...programs.comparing.references import ReferenceStore
 from ...programs.comparing.synthesis import length_guide

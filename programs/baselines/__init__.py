@@ -1,2 +1,2 @@
-"""The automatic metrics that the papers compare with, as judges that write nothing: by counts of words, by likelihoods,
-by the vectors of tokens."""
+"""What the papers compare with: automatic metrics as judges that write nothing (counts of words, likelihoods, vectors),
+and judges whose answers have the form of another paper's."""

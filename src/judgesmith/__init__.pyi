@@ -39,7 +39,7 @@ from .programs.active_critic.critic import ActiveCritic as ActiveCritic
 from .programs.active_critic.task import TaskInference as TaskInference
 from .programs.artifact import load as load
 from .programs.aspects import aspects as aspects
-from .programs.comparing.pairs import PairS as PairS
+from .programs.baselines.pairs import PairS as PairS
 from .programs.comparing.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
 from .programs.comparing.pairwise import pairwise_score as pairwise_score
 from .programs.ensemble import Committee as Committee

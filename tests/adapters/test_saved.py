@@ -9,7 +9,7 @@ import pytest
 import judgesmith as js
 from judgesmith.adapters.saved import SavedJudge, framework, passages
 from judgesmith.errors import MissingExtraError, NoScoreError, OptionError
-from judgesmith.programs.comparing.pairs import PairS
+from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.signatures.values import Item
 
 

@@ -44,7 +44,7 @@ def model(server: Any, fake: Any) -> Any:
 @pytest.fixture
 def ranked(model: Any, compile_: Any, rows_file: Rows, cli: Any, tmp_path: Path) -> Callable[..., Any]:
     """`judgesmith score` with a saved PairS."""
-    from judgesmith.programs.comparing.pairs import PairS
+    from judgesmith.programs.baselines.pairs import PairS
     from judgesmith.programs.models.lm import Connection, language_model
 
     path = tmp_path / "pairs.json"

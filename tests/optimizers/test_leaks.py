@@ -27,7 +27,7 @@ from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.optimizers.search.few_shot import KnnFewShot
 from judgesmith.programs.active_critic.critic import ActiveCritic, Variant
-from judgesmith.programs.comparing.pairs import PairS
+from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import row_context

@@ -10,17 +10,17 @@ import pytest
 
 from judgesmith.errors import ArtifactError, LeakError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.comparing.pairs import PairS
+from judgesmith.programs.baselines.critique import AutoJ, ExplainEval, Themis
+from judgesmith.programs.baselines.pairs import PairS
+from judgesmith.programs.baselines.tigerscore import TigerScore
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
-from judgesmith.programs.pointwise.critique import AutoJ, ExplainEval, Themis
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.pointwise.geval import GEval
-from judgesmith.programs.pointwise.tigerscore import TigerScore
 from judgesmith.programs.readings.judge import ReadingsJudge
 from judgesmith.programs.registry import ensembles, judges
 from judgesmith.programs.several_aspects import AspectsJudge

@@ -22,8 +22,8 @@ from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.calibration import Calibration
-from judgesmith.programs.comparing.pairs import PairS
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.ensemble import LEAST_SD, Committee, Norm
 from judgesmith.programs.judge import Judge

@@ -12,7 +12,7 @@ import rich.console
 from rich.live import Live
 
 from judgesmith.programs import progress
-from judgesmith.programs.comparing.pairs import PairS
+from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.progress import Bar, Logged, Silent, counting, watching

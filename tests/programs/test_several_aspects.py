@@ -13,7 +13,7 @@ from planted import PlantedReader
 
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs import artifact
-from judgesmith.programs.comparing.pairs import PairS
+from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.decision import Decision
 from judgesmith.programs.ensemble import Committee, Norm
 from judgesmith.programs.judge import Judge

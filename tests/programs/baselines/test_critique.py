@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from judgesmith.programs.baselines.critique import AutoJ, ExplainEval, Themis
+from judgesmith.programs.baselines.tigerscore import Penalties, TigerScore
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.pointwise.critique import AutoJ, ExplainEval, Themis
-from judgesmith.programs.pointwise.tigerscore import Penalties, TigerScore
 from judgesmith.signatures.values import Criterion, Item, Scale
 
 PROMPTS = Path(__file__).parents[1] / "golden" / "prompts"

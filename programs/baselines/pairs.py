@@ -21,6 +21,7 @@ from ...errors import CallError
 from ...parts import option
 from ...signatures.values import Item, Usage, Verdict
 from ..aspects import Aspect
+from ..comparing.comparison import LOW_SHARE, Compared, Comparing, PairwiseComparer
 from ..models import engine
 from ..models.lm import LanguageModel
 from ..models.transport import Message
@@ -29,7 +30,6 @@ from ..progress import counting
 from ..prompting.predict import JudgePredict
 from ..prompting.suspicion import guarded
 from ..registry import judges
-from .comparison import LOW_SHARE, Compared, Comparing, PairwiseComparer
 
 T = TypeVar("T")
 #: Outputs of a document that estimates of calls are made for: no row knows how many others its document has.

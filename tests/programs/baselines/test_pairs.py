@@ -17,7 +17,7 @@ import judgesmith as js
 from judgesmith.errors import BudgetError, CallError, OptionError
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs import artifact
-from judgesmith.programs.comparing.pairs import ALONE, NO_OTHERS, PairS, Path, merged
+from judgesmith.programs.baselines.pairs import ALONE, NO_OTHERS, PairS, Path, merged
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
 from judgesmith.signatures.values import Item, Scale
 
