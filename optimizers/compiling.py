@@ -29,6 +29,7 @@ from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, price
 from ..programs.models.transport import Reply
 from ..programs.progress import Progress, Silent
+from ..programs.refining import Refinement
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
 from .augmentation import people_only, try_augmentation, with_copies
@@ -38,7 +39,7 @@ from .findings import Findings, Measured
 from .fitting.decision import fit_decision
 from .fitting.ensemble import form_ensemble, refuse_ensemble
 from .fitting.preference import fit_preference
-from .fitting.refinement import refine
+from .fitting.training import Training, refine
 from .report import Budget, CompileReport, Fitted, FormTrial, Plan
 from .search.base import DemonstrationSearch, unfit
 from .search.few_shot import NoSearch
@@ -297,18 +298,19 @@ class Compiler:
         program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
         assert search.record is not None
         record = people_only(search.record, len(examples))
-        ensemble = refined = None
+        refined: list[Refinement] = []
         if self.options.ensemble_top is not None:
-            several, ensemble = form_ensemble(
+            several, outcome = form_ensemble(
                 record, examples, self.options.ensemble_top, search.choose, objective=by, seed=seed
             )
-            program = several or program
+            program, refined = several or program, [outcome]
         if program.fitted_always or (search.searches and self.options.refine):
-            refined = refine(program, record, examples, objective=by, seed=seed, progress=self.progress)
+            scored = record.scored
+            refined += refine(program, Training(examples, scored.verdicts, scored.percents, by, seed, self.progress))
         zero_shot = student.copy_for(
             calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
         )
-        fitted = Fitted(program, zero_shot, record, inferred, forms, refined, ensemble=ensemble)
+        fitted = Fitted(program, zero_shot, record, inferred, forms, tuple(refined))
         program.calibration = Calibration.fit(fitted.percents, train.scores, Scale(*train.scale))
         program.decision = fit_decision(fitted.percents, train)
         program.preference = fit_preference(fitted.percents, train)

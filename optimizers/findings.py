@@ -214,8 +214,7 @@ class Findings:
             },
             "candidates": said["candidates"],
             "augmentation": None if final.augmentation is None else final.augmentation.to_dict(),
-            **({} if final.ensemble is None else {final.ensemble.name: final.ensemble.details}),
-            **({} if final.refined is None else {final.refined.name: final.refined.details}),
+            **{refinement.name: refinement.details for refinement in final.refined},
             "selected": report.selected,
             "heldout": said["heldout"] | {"cross_validated": self._crossed, "folds": self._folds},
             "zero_shot": said["zero_shot"],
@@ -233,13 +232,12 @@ class Findings:
     def _selected(self) -> dict[str, Any]:
         """What the judge is, with its agreement on the training rows: Q, and the objective (`value`; `corrected` for
         having been chosen)."""
-        record, refined, ensemble = self.final.record, self.final.refined, self.final.ensemble
+        record = self.final.record
         told: dict[str, Any] = {"demos": record.selected.demos}
-        if ensemble is not None and ensemble.changed is not None:
-            members = ", ".join(ensemble.details["members"])
-            told = {"candidate": f"the mean of {members}", "demos": ensemble.details["demos"], "kind": "committee"}
-        elif refined is not None and refined.changed is not None and refined.name == "readings":
-            told |= {"candidate": "readings", "kind": "readings"}
+        instead = next((r for r in self.final.refined if r.changed and r.candidate), None)
+        if instead is not None:
+            told |= {"candidate": instead.candidate, "kind": instead.name}
+            told |= {name: instead.details[name] for name in told if name in instead.details}
         else:
             corrected = None if record.corrected is None else json_number(record.corrected.value)
             told |= {"candidate": record.selected.name, "kind": record.selected.kind}
@@ -303,8 +301,7 @@ class Findings:
     @property
     def _readings(self) -> tuple[dict[str, Any], ...]:
         """What the readings weigh in the judge; nothing for judges without."""
-        refined = self.final.refined
-        return tuple(refined.details.get("readings", ())) if refined is not None else ()
+        return next((r.weights for r in self.final.refined if r.weights), ())
 
     def _notes(self, found: Agreement, zero_shot: Agreement, surface: Agreement) -> list[str]:
         final, verdicts = self.final, self._verdicts

@@ -10,11 +10,11 @@ from ..agreement.objectives import Objective
 from ..errors import OptionError
 from ..programs.active_critic.task import Inference
 from ..programs.judge import Form, Judge
+from ..programs.refining import Refinement
 from ..signatures.notebook import facts, table
 from ..signatures.values import Usage
 from .augmentation import AugmentationTrial
 from .examples import Agreement, Vector
-from .fitting.refinement import Refinement
 from .search.base import SearchRecord
 
 
@@ -78,33 +78,28 @@ class FormTrial:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """One pass of task inference, form and search over some training rows. refined: what was fitted to the chosen
-    program's answers. augmentation, ensemble: whether perturbed copies, or the mean of several candidates, helped,
-    where that was tried."""
+    """One pass of task inference, form and search over some training rows. refined: whether the mean of several
+    candidates, and what was fitted to the chosen program's answers, took the place of the plain way, in their order.
+    augmentation: whether perturbed copies helped, where that was tried."""
 
     judge: Judge
     zero_shot: Judge
     record: SearchRecord
     inference: Inference | None
     forms: tuple[FormTrial, ...]
-    refined: Refinement | None = None
+    refined: tuple[Refinement, ...] = ()
     augmentation: AugmentationTrial | None = None
-    ensemble: Refinement | None = None
 
     @property
     def percents(self) -> Vector:
         """The judge's raw scores of the training rows, each judged without its document in the prompt, or by weights
         that were fitted without its fold."""
-        found = self.refined or self.ensemble
-        return self.record.scored.percents if found is None else found.percents
+        return self.refined[-1].percents if self.refined else self.record.scored.percents
 
     def tried(self) -> list[str]:
         """The results of what was tried beside the search, a sentence each."""
         said = [] if self.augmentation is None else [self.augmentation.reason]
-        for one in (self.ensemble, self.refined):
-            if one is not None and (outcome := one.reason or one.changed):
-                said.append(f"{one.name}: {outcome}")
-        return said
+        return said + [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

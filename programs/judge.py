@@ -297,10 +297,6 @@ class Judge(Quiet):
         """`calls_per_row` at most, whatever is chosen."""
         return self.calls_per_row()
 
-    def refiners(self) -> tuple[str, ...]:
-        """Names of what can be fitted to its verdicts on the training rows (see `optimizers.fitting.refinement`)."""
-        return ()
-
     def fitted(self) -> dict[str, Any]:
         """What was fitted, by the keys of `Fitted`, as JSON numbers; nothing where nothing was."""
         return {}

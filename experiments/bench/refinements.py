@@ -21,12 +21,12 @@ from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.objectives import Q
 from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.optimizers.examples import Scored, Vector, agreement
-from judgesmith.optimizers.fitting.combiner import choose
 from judgesmith.optimizers.fitting.ensemble import form_ensemble
+from judgesmith.optimizers.fitting.training import Training, refine
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.signatures.values import CriterionScore, Verdict
+from judgesmith.signatures.values import Criterion, CriterionScore, Verdict
 
 MEASURED = CorrelationSum()
 FRESH = 2000
@@ -79,8 +79,9 @@ def weighing(name: str, labels: int, seed: int) -> tuple[float, bool]:
         return tuple(np.clip(np.round(50 + 18 * x), 0, 100) for x in made)  # type: ignore[return-value]
 
     human, scores, overall = world(labels)
-    names = [f"c{i}" for i in range(len(criteria))]
-    found = choose(verdicts(scores, overall), rows(human), names, overall=True, seed=seed).combination
+    judge = ActiveCritic("fine", criteria=[Criterion(f"c{i}", "") for i in range(len(criteria))])
+    refine(judge, Training(rows(human), verdicts(scores, overall), overall, Q(), seed))
+    found = judge.combination
     human, scores, overall = world(FRESH)
     if found is None:
         return 0.0, False

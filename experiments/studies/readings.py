@@ -22,12 +22,12 @@ from ...datasets.loading import read_labels
 from ...datasets.records import Labels
 from ...errors import OptionError
 from ...optimizers.examples import examples_of, groups, humans, item_of, score_rows
-from ...optimizers.fitting.readings import FEWEST_GROUPS, weigh
+from ...optimizers.fitting.readings import weigh
 from ...optimizers.fitting.validation import agreement, nested
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...programs.readings.head import Readings, Vector
-from ...programs.readings.judge import DIRECT, ReadingsJudge, table_of
+from ...programs.readings.judge import DIRECT, FEWEST_GROUPS, ReadingsJudge, table_of
 
 __all__ = ["Draws", "Found", "Known", "SetFound", "Systems", "draw_labels", "gather", "read_table", "study_table"]
 

@@ -18,7 +18,7 @@ from dspy.utils.exceptions import AdapterParseError
 from ...programs.models.lm import LanguageModel
 from ...programs.models.transport import Message, Reply, Request
 from ...programs.prompting.layouts import disarm
-from ..fitting.annotators import quiet_optuna
+from ..fitting.weights import quiet_optuna
 
 #: Characters of an instruction at most. A model that is asked for one sometimes writes pages, and every row pays.
 LONGEST = 2000

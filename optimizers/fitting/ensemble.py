@@ -20,10 +20,10 @@ from ...agreement.objectives import Objective, Q
 from ...errors import OptionError
 from ...programs.ensemble import FEWEST, LEAST_SD, MOST, Ensemble, Norm
 from ...programs.judge import Judge
+from ...programs.refining import Refinement, weighted_mean
 from ..examples import Agreement, Scored, Vector, agreement, clearly, difference, folds_of, groups
 from ..search.base import DemonstrationSearch, SearchRecord, Trial
-from .annotators import weighted_mean
-from .refinement import Refinement
+from .weights import standardised_by
 
 #: A search's own way to choose one of its candidates (`DemonstrationSearch.choose`).
 Choose = Callable[[Sequence[Trial], Sequence[dspy.Example]], tuple[Trial, str | None]]
@@ -68,7 +68,7 @@ def form_ensemble(
     names, group = [whole[i].candidate.name for i in best], groups(examples)
 
     def stays(reason: str, found: Agreement | None = None, single: Agreement | None = None) -> Refinement:
-        return Refinement("committee", record.scored.percents, _told(names, found, single, reason), reason)
+        return Refinement(Ensemble.kind, record.scored.percents, _told(names, found, single, reason), reason)
 
     if len(best) < FEWEST:
         return None, stays(f"there are not {FEWEST} candidates that one could be made of")
@@ -95,7 +95,8 @@ def form_ensemble(
         "demos": sum(whole[i].candidate.demos for i in best),
         "training_q": agreement(scores, examples, objective=by, seed=seed, rounds=0).to_dict()["q"],
     }
-    return ensemble, Refinement("committee", scores, details, changed=changed)
+    mean = f"the mean of {', '.join(names)}"
+    return ensemble, Refinement(Ensemble.kind, scores, details, changed=changed, candidate=mean)
 
 
 def _told(
@@ -151,17 +152,7 @@ def _out_of_fold(
         known = _on(tried, examples, rest, by)
         chosen, _ = choose(known, [examples[i] for i in rest.tolist()])
         alone = next(i for i, t in enumerate(known) if t is chosen)
-        members = [_standardised(tried[i].scored.percents, rest, out) for i in _best(known, top) or [alone]]
+        members = [standardised_by(tried[i].scored.percents, rest, out, LEAST_SD) for i in _best(known, top) or [alone]]
         ensemble[out] = weighted_mean(np.stack(members, axis=1), np.ones(len(members)))
-        single[out] = _standardised(tried[alone].scored.percents, rest, out)
+        single[out] = standardised_by(tried[alone].scored.percents, rest, out, LEAST_SD)
     return ensemble, single
-
-
-def _standardised(percents: Vector, rest: NDArray[np.intp], out: NDArray[np.intp]) -> Vector:
-    """z-scores of the rows `out` by mean and standard deviation of the `rest`; NaN where those say nothing."""
-    there = percents[rest][np.isfinite(percents[rest])]
-    sd = float(np.std(there)) if len(there) else 0.0
-    if sd < LEAST_SD:
-        return np.full(len(out), math.nan)
-    made: Vector = (percents[out] - there.mean()) / sd
-    return made

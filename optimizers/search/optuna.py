@@ -25,7 +25,7 @@ from ...parts import option
 from ...programs.active_critic.critic import Variant
 from ...programs.judge import Choice, Judge
 from ..examples import Scored, item_of, row_key, score_together
-from ..fitting.annotators import quiet_optuna
+from ..fitting.weights import quiet_optuna
 from ..registry import optimizers
 from .base import (
     BootstrapOptions,

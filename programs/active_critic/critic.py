@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self, cast
 
+import numpy as np
 from pydantic import model_validator
 
 from ...errors import CallError, OptionError
@@ -21,6 +22,7 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
 from ..prompting.predict import JudgePredict, answer_of
+from ..refining import Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import judges
 from .combination import Combination, SavedCombination
 from .scoring import Known, MultiCriteriaScorer, OverallScorer, mean_score
@@ -223,8 +225,28 @@ class ActiveCritic(Judge):
             chosen.knowledge = TaskKnowledge(known.description, kept or known.criteria[:1])
         return chosen
 
-    def refiners(self) -> tuple[str, ...]:
-        return ("combination",) if self.variant == "fine" and self.combination is None else ()
+    def refiners(self) -> list[Refiner]:
+        return [self._weigh_criteria] if self.variant == "fine" and self.combination is None else []
+
+    def _weigh_criteria(self, rows: TrainingRows) -> Refinement:
+        """Weights for the criteria, in OS-E's place or beside it."""
+        names = list(dict.fromkeys(c.name for c in self.knowledge.criteria))
+        scores = score_matrix([v.criteria for v in rows.verdicts], names, lambda criterion: criterion.score)
+        overall = self.combine == "os-e"
+        plain = "OS-E" if overall else "the mean of the criteria"
+        fit = rows.ridge_weights(scores, own=overall, parts="criteria", plain=plain)
+        weights = dict(zip(names, fit.weights, strict=False))
+        details = fit.to_dict() | {"weights": weights or None}
+        if fit.reason is not None:
+            return Refinement("combination", rows.percents, details, fit.reason)
+        combination = Combination(weights, fit.own)
+        self.combine_by(combination)
+        percents = [combination(v.criteria, math.nan if v.failure else v.percent) for v in rows.verdicts]
+        changed = (
+            f"scores are combined by weights of the criteria{' beside OS-E' if fit.own else ''}: {rows.label} "
+            f"{fit.found:.2f} against {fit.plain:.2f} on training rows that the weights were not fitted to"
+        )
+        return Refinement("combination", np.array(percents, dtype=float), details, changed=changed)
 
     def fitted(self) -> dict[str, Any]:
         if self.combination is None:

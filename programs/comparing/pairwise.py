@@ -12,11 +12,13 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Self, cast
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, field_validator, model_validator
 
 from ...errors import CallError, JudgesmithError, OptionError
@@ -27,6 +29,7 @@ from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
 from ..prompting.predict import JudgePredict
+from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
 from .comparison import LOW_SHARE, TIE, Compared, Comparing, Comparison, PairwiseComparer
 from .references import ReferenceKey, ReferenceStore, document_hash, reference_store
@@ -135,6 +138,25 @@ def vectors(verdict: Verdict) -> Vectors | None:
     return None
 
 
+def lead_matrix(verdicts: Sequence[Verdict], levels: int) -> NDArray[np.float64]:
+    """Rows × levels: p_better - p_worse in [-1, 1]; NaN where a comparison is missing, all of a row where it failed."""
+    leads = np.full((len(verdicts), levels), math.nan)
+    for row, verdict in zip(leads, verdicts, strict=True):
+        known = None if verdict.failure else vectors(verdict)
+        if known is not None:
+            for level, better, worse in zip(known.levels, known.better, known.worse, strict=True):
+                row[level - 1] = better - worse
+    return leads
+
+
+def weighted_percents(leads: NDArray[np.float64], weights: Iterable[float]) -> NDArray[np.float64]:
+    """The scores that a judge with these weights gives, in [0, 100], shape (rows,); NaN where the comparisons that
+    were made hold no more than half of the weight."""
+    shares = tuple(weights)
+    known = ({n: lead for n, lead in enumerate(row, start=1) if not math.isnan(lead)} for row in leads.tolist())
+    return np.array([level_percent(row, shares) for row in known], dtype=float)
+
+
 @judges.register
 class PairwiseDirectScorer(OneAspectJudge):
     """A judge that needs no labels: it compares an output with references of known quality that a model wrote.
@@ -214,8 +236,21 @@ class PairwiseDirectScorer(OneAspectJudge):
         """The model that writes references; "" where that is the judge's own."""
         return str(self.chosen.writer)  # type: ignore[attr-defined]  # the step has the option's name
 
-    def refiners(self) -> tuple[str, ...]:
-        return ("levels",)
+    def refiners(self) -> list[Refiner]:
+        return [self._weigh_levels]
+
+    def _weigh_levels(self, rows: TrainingRows) -> Refinement:
+        """The paper gives level i the weight i; here human ratings say what each level's comparison is worth."""
+        leads = lead_matrix(rows.verdicts, self.levels)
+        fit = rows.least_squares_weights(leads, self.weights(), lambda weights: weighted_percents(leads, weights))
+        if fit.reason is not None:
+            return Refinement("levels", rows.percents, fit.to_dict(), fit.reason)
+        self.choose(level_weights=fit.weights)
+        changed = (
+            f"levels are weighed {', '.join(f'{w:.2f}' for w in fit.weights)}, worst first: {rows.label} "
+            f"{fit.found:.2f} against {fit.plain:.2f} on training rows that the weights were not fitted to"
+        )
+        return Refinement("levels", weighted_percents(leads, fit.weights), fit.to_dict(), changed=changed)
 
     def calls_per_row(self) -> int:
         """Comparisons, none with a level of weight 0. A document that is new costs `levels` writings beside them,

@@ -27,6 +27,7 @@ from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
 from ..prompting.layouts import Reading
 from ..prompting.predict import Answer, JudgePredict
+from ..refining import Refinement, Refiner, TrainingRows, score_matrix, weighted_mean
 from ..registry import judges
 from .annotation import (
     FORCED_MOST,
@@ -186,8 +187,30 @@ class OpeNLGauge(OneAspectJudge):
         """Without the annotators, which stand with what was fitted."""
         return {name: value for name, value in super().options().items() if name != "annotators"}
 
-    def refiners(self) -> tuple[str, ...]:
-        return ("ensemble",) if len(self.members) > 1 else ()
+    def refiners(self) -> list[Refiner]:
+        return [self._weigh_annotators] if len(self.members) > 1 else []
+
+    def _weigh_annotators(self, rows: TrainingRows) -> Refinement:
+        names = [member.name for member in self.members]
+        opinions = score_matrix([v.opinions for v in rows.verdicts], names, lambda opinion: opinion.percent)
+
+        def as_percents(weights: Any) -> Any:
+            mean = weighted_mean(opinions, weights)
+            alone = np.isnan(mean)  # where only annotators that weigh nothing answered, their mean counts
+            mean[alone] = weighted_mean(opinions[alone], np.ones(len(names)))
+            return mean
+
+        fit = rows.search_weights(opinions, as_percents)
+        if fit.reason is not None:
+            return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
+        weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.members, fit.weights, strict=True)]
+        self.choose(annotators=weighed)
+        said = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True))
+        changed = (
+            f"annotators are weighed ({said}): training {rows.label} {fit.found:.2f} against {fit.plain:.2f} for equal "
+            "weights"
+        )
+        return Refinement("ensemble", weighted_mean(opinions, fit.weights), fit.to_dict(), changed=changed)
 
     def fitted(self) -> dict[str, Any]:
         members = [

@@ -24,6 +24,7 @@ from ..aspects import Aspect, Task
 from ..judge import Judge, Words
 from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
+from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
 from ..sharing import once
 from .forms import INSTRUCTIONS, Text
@@ -40,6 +41,8 @@ DIRECT = "direct"
 _SAID = {DIRECT: "direct score", "surface": "surface", "bare": "likelihood", "check": "checks"}
 Check = Annotated[str, Field(min_length=3, max_length=300)]
 _WORDS_SHOWN = 3
+#: With fewer rows, or fewer groups, no head is fitted.
+FEWEST_ROWS, FEWEST_GROUPS = 8, 3
 #: The options that decide what is read, beside the instruction.
 READ_BY = ("reader", "read_forms", "checks", "layers", "surface")
 GENERAL = INSTRUCTIONS["general"]
@@ -237,8 +240,39 @@ class ReadingsJudge(DirectScorer):
         super().meet(aspect, outputs)
         self.opened(self.lm)  # a model that cannot be read is known before anything is spent
 
-    def refiners(self) -> tuple[str, ...]:
-        return ("readings",)
+    def refiners(self) -> list[Refiner]:
+        return [self._weigh_readings]
+
+    def _weigh_readings(self, rows: TrainingRows) -> Refinement:
+        """Read the training rows and take the head that is fitted to what was read, by Q."""
+        self.keeps = True
+        rows.progress.stage("readings", len(rows.items))
+        read = self.read_many(rows.items, self.lm, rows.progress.step)
+        known = np.array([row is not None for row in read])
+        groups = [group for group, ok in zip(rows.groups, known, strict=True) if ok]
+        if known.sum() < FEWEST_ROWS or len(set(groups)) < FEWEST_GROUPS:
+            few = (
+                f"{known.sum()} rows of {len(set(groups))} groups could be read, and {FEWEST_ROWS} of {FEWEST_GROUPS} "
+                "are the fewest that weights can be learnt from; the direct score stays"
+            )
+            return Refinement(self.kind, rows.percents, reason=few)
+        table = table_of([row for row in read if row is not None], rows.percents[known].tolist(), groups)
+        fit = rows.fit_head(table, rows.human[known])
+        percents = np.full(len(read), np.nan)
+        percents[known] = fit.percents
+        self.take(fit.head, self.opened(self.lm).model)
+        added: dict[str, Any] = {}
+        for name, values in fit.head.contributions(table).items():
+            added[group_of(name)] = added.get(group_of(name), np.zeros(len(table))) + values
+        moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
+        moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
+        changed = (
+            f"Q {fit.q:.2f} on training rows by weights that were learnt without them, against {fit.direct:.2f} for "
+            "the direct score alone; how far they move a score, in percent (standard deviation): "
+            + ", ".join(f"{name} {points:.1f}" for name, points in moved.items())
+        )
+        details = {"q": round(fit.q, 6), "readings": list(fit.trials), "influence": moved}
+        return Refinement(self.kind, percents, details, changed=changed, candidate=self.kind, weights=fit.trials)
 
     def take(self, head: LinearHead, model: str) -> None:
         """Score by this head from now on. model: whose readings it was fitted to (`Opened.model`)."""

@@ -284,7 +284,7 @@ def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
     refined: bool, compiled: Compiled, labels: Labels, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted: list[object] = []
-    monkeypatch.setattr("judgesmith.optimizers.compiling.refine", lambda *given, **more: fitted.append(given))
+    monkeypatch.setattr("judgesmith.optimizers.compiling.refine", lambda *given: fitted.append(given) or [])
     judge = js.ActiveCritic("coarse", explain="before", reading="said")
     made, _ = compiled(labels, judge, candidates=1, refine=refined)
     assert len(fitted) == refined

@@ -9,7 +9,7 @@ from typing import Any
 import optuna
 from optuna.exceptions import ExperimentalWarning
 
-from ..optimizers.fitting.annotators import quiet_optuna
+from ..optimizers.fitting.weights import quiet_optuna
 from ..reports.page import write_figure
 
 

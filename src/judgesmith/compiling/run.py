@@ -22,6 +22,7 @@ from ..parts import Options, option
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling
 from ..programs.readings.opening import readable
+from ..programs.refining import Refinable
 from ..programs.registry import judges
 from ..programs.several_aspects import AspectsJudge
 from ..running.opening import benchmark_scale, column_roles, connection_of, rows_file
@@ -114,7 +115,7 @@ class Setup:
         method = judges.get(self.method)
         if name in OF_INFERENCE and method.infer is Judge.infer:
             return f"--method {self.method}: it infers no task"
-        if name == "refine" and method.infer is Judge.infer and method.refiners is Judge.refiners:
+        if name == "refine" and method.infer is Judge.infer and not issubclass(method, Refinable):
             return f"--method {self.method}: there is nothing to refine in it"
         if name == "refine" and method.fitted_always:
             return f"--method {self.method}: its weights are all that it learns"

@@ -22,11 +22,11 @@ from judgesmith.errors import BudgetError, OptionError
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import Scored, agreement, examples_of, score_rows
 from judgesmith.optimizers.fitting.ensemble import form_ensemble
-from judgesmith.optimizers.fitting.refinement import Refinement
 from judgesmith.optimizers.report import Budget
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, unfit
 from judgesmith.programs.ensemble import Ensemble
 from judgesmith.programs.progress import Silent
+from judgesmith.programs.refining import Refinement
 
 Table = NDArray[np.float64]
 
@@ -280,11 +280,11 @@ def test_the_training_scores_are_those_of_the_ensemble(
     lm = js.language_model("openai/fake", connection=js.Connection(api_base=server.base))
     compiler = Compiler(search=js.CorrelationRandomSearch(candidates=5), ensemble_top=3)
     fitted = compiler.fit(js.ActiveCritic("vanilla", explain="before", reading="said"), labels, lm)
-    assert fitted.ensemble is not None
+    (outcome,) = [r for r in fitted.refined if r.name == Ensemble.kind]
     assert isinstance(fitted.judge, Ensemble)
     server.forget()
     scored = score_rows(fitted.judge, examples_of(labels), Silent())
-    np.testing.assert_allclose(scored.percents, fitted.ensemble.percents, atol=1e-4)
+    np.testing.assert_allclose(scored.percents, outcome.percents, atol=1e-4)
     # No row was judged with its own document among the demonstrations, by any member.
     documents = {row.id: row.doc_id for row in labels.rows}
     assert all(documents[ask.mark] not in {documents[m] for m in ask.shown} for ask in server.judged)

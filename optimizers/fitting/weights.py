@@ -1,0 +1,323 @@
+"""Weights of several scores of each row: criteria, levels, annotators.
+
+Weights fitted to a few rows are easily fitted to their noise. So they are measured on rows that they were not fitted
+to, in folds of whole groups, and take the judge's place only where they clearly beat it there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+import dspy
+import numpy as np
+import optuna
+import scipy
+from numpy.typing import NDArray
+
+from ...agreement.objectives import Objective
+from ...programs.progress import Progress, Silent
+from ...programs.refining import Fit, Matrix, Vector, weighted_mean
+from ...signatures.values import Item, Verdict
+from ..examples import agreement, clearly, difference, documents, folds_of, groups, humans, item_of, told_of
+
+FOLDS = 5
+#: In units of the columns' mean sum of squares; of equally good ones the strongest is taken.
+PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
+#: With fewer groups or scored rows ridge weights say nothing.
+FEWEST_GROUPS, FEWEST_ROWS = 5, 10
+#: Fewer rows a column, or fewer groups, can say nothing about least squares weights, which no penalty holds back.
+ROWS_A_COLUMN, FEWEST_FREE_GROUPS = 4, 4
+TRIALS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Training rows with a judge's scores of them; see `programs.refining.TrainingRows`. sure: the share of paired
+    resamples in which what is fitted must win."""
+
+    examples: Sequence[dspy.Example]
+    verdicts: Sequence[Verdict]
+    percents: Vector
+    objective: Objective
+    seed: int = 0
+    progress: Progress = field(default_factory=Silent)
+    sure: float = 0.7
+
+    @property
+    def items(self) -> list[Item]:
+        return [item_of(e) for e in self.examples]
+
+    @property
+    def human(self) -> Vector:
+        return humans(self.examples)
+
+    @property
+    def groups(self) -> list[str]:
+        return groups(self.examples)
+
+    @property
+    def within(self) -> list[str] | None:
+        """The document of each row, where the objective compares rows within documents only."""
+        return documents(self.examples) if self.objective.within else None
+
+    @property
+    def label(self) -> str:
+        return self.objective.label
+
+    def part(self, kept: NDArray[np.bool_]) -> Self:
+        """Some of the rows, without their verdicts."""
+        some = [example for example, keep in zip(self.examples, kept, strict=True) if keep]
+        return replace(self, examples=some, verdicts=(), percents=self.percents[kept])
+
+    def folds(self) -> NDArray[np.intp]:
+        names = self.groups
+        return folds_of(names, min(FOLDS, len(set(names))), self.seed)
+
+    def value(self, percents: Vector) -> float:
+        return self.objective.reached(percents, told_of(self.examples)).value
+
+    def defined(self, percents: Vector) -> bool:
+        """Whether these scores have an agreement at all; constant ones have none."""
+        return agreement(percents, self.examples, objective=self.objective, seed=0, rounds=0).reason is None
+
+    def clearly_better(self, one: Vector, other: Vector) -> bool:
+        gap = difference(one, other, self.examples, objective=self.objective, seed=self.seed, rounds=1000)
+        return clearly(gap, self.sure)
+
+
+@contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Optuna's chatter does not belong on a user's screen."""
+    level = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    try:
+        yield
+    finally:
+        optuna.logging.set_verbosity(level)
+
+
+def filled(scores: Matrix, shares: Sequence[float] | Vector) -> Matrix:
+    """Missing scores replaced by the weighted mean of the row's others, which is what leaving them out means."""
+    known = np.isfinite(scores)
+    share = np.where(known, np.asarray(shares, dtype=float), 0.0)
+    share = np.where(share.sum(axis=1, keepdims=True) > 0, share, known)  # only columns without weight are known
+    mean = (np.where(known, scores, 0.0) * share).sum(axis=1) / share.sum(axis=1)
+    return np.where(known, scores, mean[:, None])
+
+
+def fit_weights(
+    scores: Matrix,
+    human: Vector,
+    *,
+    penalty: float = 0.0,
+    shares: Sequence[float] | Vector | None = None,
+    within: Sequence[str] | None = None,
+) -> tuple[Vector, float] | None:
+    """Non-negative weights of the columns and an intercept that come closest to `human`: a better score of a part never
+    lowers the whole. None where no column rises with `human`.
+
+    penalty: of a ridge, times the mean sum of squares of the (centred) columns. shares: weights by which a missing
+    score is filled in, equal ones by default. within: documents within which alone rows are compared (their means are
+    taken off; the intercept is then 0). Rows without any score are left out.
+    """
+    usable = np.isfinite(scores).any(axis=1)
+    count = scores.shape[1]
+    x, y = filled(scores[usable], np.ones(count) if shares is None else shares), human[usable]
+    if not len(y):
+        return None
+    _, place = np.unique(np.zeros(len(y)) if within is None else np.asarray(within)[usable], return_inverse=True)
+    sizes = np.bincount(place)
+    centred = x - np.stack([np.bincount(place, column) / sizes for column in x.T], axis=1)[place]
+    wanted = y - (np.bincount(place, y) / sizes)[place]
+    if penalty:  # |x w - y|² + λ |w|² is an ordinary least squares problem with rows √λ·I that ought to be 0
+        strength = penalty * float((centred**2).sum()) / count
+        centred, wanted = np.vstack([centred, math.sqrt(strength) * np.eye(count)]), np.append(wanted, np.zeros(count))
+    found: Vector = scipy.optimize.nnls(centred, wanted)[0]
+    if found.sum() <= 1e-9:
+        return None
+    return found, 0.0 if within is not None else float(y.mean() - x.mean(axis=0) @ found)
+
+
+def _stays(training: Rows, shares: Vector, plain: Vector, reason: str, found: Vector | None = None) -> Fit:
+    reached = None if found is None else training.value(found)
+    return Fit(tuple(shares.tolist()), training.value(plain), reached, reason)
+
+
+def _not_better(training: Rows, what: str, found: Vector, kept: str, plain: Vector) -> str:
+    return (
+        f"{what} ({training.label} {training.value(found):.2f} on rows they were not fitted to) do not clearly beat "
+        f"{kept} ({training.value(plain):.2f})"
+    )
+
+
+# Levels --------------------------------------------------------------------------------------------------------------
+
+
+def least_squares_weights(
+    training: Rows, scores: Matrix, now: Sequence[float], as_percents: Callable[[Vector], Vector]
+) -> Fit:
+    """See `programs.refining.TrainingRows`. Scores out of fold are on people's scale, so that folds can be pooled.
+
+    Ordinal logistic regression and a search of weights by Q order rows by the same kind of sum, so one fit stands for
+    all of them; bending that sum to the scale is the calibration's work.
+    """
+    shares = np.asarray(now, dtype=float) / sum(now)
+    plain = as_percents(shares)
+    usable, count = int(np.isfinite(plain).sum()), len(set(training.groups))
+    if usable < ROWS_A_COLUMN * len(now) or count < FEWEST_FREE_GROUPS:
+        few = f"{usable} judged rows of {count} documents are too few to fit weights to"
+        return _stays(training, shares, plain, few)
+    found = least_squares_out_of_fold(training, scores, shares)
+    fitted = fit_weights(scores, training.human, shares=shares, within=training.within)
+    if found is None or fitted is None:
+        return _stays(training, shares, plain, "no column of scores rises with human ratings: there are no weights")
+    found[~np.isfinite(plain)] = math.nan  # the judge gives no score there either
+    if not training.clearly_better(found, plain):
+        reason = _not_better(training, "fitted weights", found, "those it has", plain)
+        return _stays(training, shares, plain, reason, found)
+    weights = np.round(fitted[0] / fitted[0].sum(), 6)
+    return Fit(tuple(weights.tolist()), training.value(plain), training.value(found))
+
+
+def least_squares_out_of_fold(training: Rows, scores: Matrix, shares: Vector) -> Vector | None:
+    """Scores of each fold by weights fitted to the others, NaN for rows without any; None where a fold has no fit."""
+    made = np.full(len(scores), math.nan)
+    usable, folds = np.isfinite(scores).any(axis=1), training.folds()
+    for fold in np.unique(folds):
+        rest, out = training.part(folds != fold), (folds == fold) & usable
+        fitted = fit_weights(scores[folds != fold], rest.human, shares=shares, within=rest.within)
+        if fitted is None:
+            return None
+        made[out] = filled(scores[out], shares) @ fitted[0] + fitted[1]
+    return made
+
+
+# Criteria ------------------------------------------------------------------------------------------------------------
+
+
+def ridge_weights(training: Rows, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
+    """See `programs.refining.TrainingRows`. Inside the folds the penalty is chosen by folds again. The mean with the
+    judge's own score is one of z-scores: of two scores the one with more spread would decide alone."""
+    kept = np.zeros(0)
+    usable = np.asarray(np.isfinite(scores).any(axis=1))
+    rows, count = int(usable.sum()), len({g for g, ok in zip(training.groups, usable.tolist(), strict=True) if ok})
+    judged = training.percents
+    if rows < FEWEST_ROWS or count < FEWEST_GROUPS:
+        return _stays(training, kept, judged, f"{rows} rows of {count} documents are too few to fit weights to")
+    alone, mixed = ridge_out_of_fold(training, scores, own=own)
+    both = mixed is not None and round(training.value(mixed), 9) > round(training.value(alone), 9)
+    best = mixed if both and mixed is not None else alone
+    weights, penalty, share = _ridge(training, scores, own=own)
+    if training.defined(best) and not training.defined(judged):  # constant scores have no resamples to be beaten in
+        wins = training.value(best) > training.objective.chance
+    else:
+        wins = training.clearly_better(best, judged)
+    if not (wins and weights.any()):
+        what = f"weights of the {parts} beside {plain}" if both else f"weights of the {parts}"
+        return _stays(training, kept, judged, _not_better(training, what, best, plain, judged), best)
+    return Fit(
+        tuple(round(w, 6) for w in weights.tolist()),  # six digits are what a saved judge keeps
+        training.value(judged),
+        training.value(best),
+        own=round(min(share, 0.999999), 6) if both else 0.0,
+        penalty=penalty,
+    )
+
+
+def ridge_out_of_fold(training: Rows, scores: Matrix, *, own: bool) -> tuple[Vector, Vector | None]:
+    """Scores of each fold by what was fitted, penalty included, to the others: by the weights alone, and mixed with the
+    judge's own score (None without `own`)."""
+    folds = training.folds()
+    alone, mixed = (np.full(len(scores), math.nan) for _ in range(2))
+    for fold in np.unique(folds):
+        weights, _, share = _ridge(training.part(folds != fold), scores[folds != fold], own=own)
+        found, out = weighted_mean(scores, weights), folds == fold
+        alone[out] = _standardised(found)[out]
+        mixed[out] = _standardised(share * training.percents + (1 - share) * found)[out]
+    return alone, mixed if own else None
+
+
+def _ridge(training: Rows, scores: Matrix, *, own: bool) -> tuple[Vector, float, float]:
+    """Weights that sum to 1 (all 0 where none can be fitted), their penalty, and the share of the judge's own score in
+    the mean of z-scores, which is a weighted mean of the scores, by 1 / spread, but for a constant."""
+    folds = training.folds()
+    tried = np.full((len(PENALTIES), len(scores)), math.nan)
+    for fold in np.unique(folds):
+        rest, out = training.part(folds != fold), folds == fold
+        for number, penalty in enumerate(PENALTIES):
+            weights = _shares(rest, scores[folds != fold], penalty)
+            tried[number, out] = _standardised(weighted_mean(scores, weights))[out]
+    penalty = PENALTIES[int(np.argmax([round(training.value(percents), 9) for percents in tried]))]
+    weights, share = _shares(training, scores, penalty), 0.0
+    if own:
+        fitted, judged = _spread(weighted_mean(scores, weights)), _spread(training.percents)
+        share = fitted / (fitted + judged) if fitted + judged > 0 else 0.5
+    return weights, penalty, share
+
+
+def _shares(training: Rows, scores: Matrix, penalty: float) -> Vector:
+    fitted = fit_weights(scores, training.human, penalty=penalty, within=training.within)
+    return np.zeros(scores.shape[1]) if fitted is None else fitted[0] / fitted[0].sum()
+
+
+def _spread(percents: Vector) -> float:
+    known = percents[np.isfinite(percents)]
+    return float(np.std(known)) if len(known) else 0.0
+
+
+def _standardised(percents: Vector) -> Vector:
+    """Mean 0 and spread 1 over all rows, so that scores by the weights of different folds can be pooled. No human
+    score goes into this."""
+    spread = _spread(percents)
+    if spread < 1e-9:
+        return np.full(len(percents), math.nan)
+    made: Vector = (percents - np.nanmean(percents)) / spread
+    return made
+
+
+# Annotators ----------------------------------------------------------------------------------------------------------
+
+
+def search_weights(training: Rows, scores: Matrix, as_percents: Callable[[Vector], Vector]) -> Fit:
+    """See `programs.refining.TrainingRows`. The same seed gives the same weights."""
+    count = scores.shape[1]
+
+    def weights_of(drawn: dict[str, int]) -> Vector:
+        raw = np.array([float(drawn[f"weight {i}"]) for i in range(count)])
+        shares: Vector = raw / raw.sum()
+        return shares
+
+    def drawn_value(trial: optuna.Trial) -> float:
+        drawn = {f"weight {i}": trial.suggest_int(f"weight {i}", 0, 4) for i in range(count)}
+        if not any(drawn.values()):
+            raise optuna.TrialPruned
+        return training.value(as_percents(weights_of(drawn)))
+
+    with quiet_optuna():
+        study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=training.seed))
+        study.enqueue_trial({f"weight {i}": 1 for i in range(count)})
+        for alone in range(count):
+            study.enqueue_trial({f"weight {i}": int(i == alone) for i in range(count)})
+        study.optimize(drawn_value, n_trials=TRIALS)
+    equal, best = np.full(count, 1.0 / count), weights_of(study.best_params)
+    plain, found = as_percents(equal), as_percents(best)
+    if not training.clearly_better(found, plain):
+        reason = (
+            f"the best weights ({training.label} {training.value(found):.2f}) do not clearly beat equal ones "
+            f"({training.value(plain):.2f})"
+        )
+        return _stays(training, equal, plain, reason, plain)
+    return Fit(tuple(best.tolist()), training.value(plain), training.value(found))
+
+
+def standardised_by(percents: Vector, rest: NDArray[np.intp], out: NDArray[np.intp], least: float) -> Vector:
+    """z-scores of the rows `out` by mean and standard deviation of the `rest`; NaN where these vary less than
+    `least`."""
+    known = percents[rest][np.isfinite(percents[rest])]
+    sd = float(np.std(known)) if len(known) else 0.0
+    made: Vector = np.full(len(out), math.nan) if sd < least else (percents[out] - known.mean()) / sd
+    return made

@@ -1,0 +1,175 @@
+"""What a judge fits to its own verdicts on the training rows, when a search is over and without a further call.
+
+A judge with something to fit is `Refinable`: it names its refiners, and compiling runs all of them. A refiner is given
+`TrainingRows`, whose tools fit weights and measure them; it changes the judge (never its prompts) or leaves it as it
+is, and returns a `Refinement`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..signatures.values import Item, Verdict
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from .readings.head import LinearHead, Readings
+
+__all__ = ["Fit", "HeadFit", "Refinable", "Refinement", "Refiner", "TrainingRows", "score_matrix", "weighted_mean"]
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """What a refiner did. Its outcome is `changed` or `reason`, one of which is set."""
+
+    name: str
+    """Its key in the provenance of a saved judge, and the beginning of its note in the report."""
+    percents: Vector
+    """The judge's scores on the training rows as they are now, NaN where it failed."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """JSON values for the provenance."""
+    reason: str | None = None
+    """Why the judge stays as it was."""
+    changed: str | None = None
+    """What was changed, with the agreement before and after."""
+    candidate: str | None = None
+    """What the report calls the judge, where what was fitted took the place of the search's candidate."""
+    weights: tuple[dict[str, Any], ...] = ()
+    """What the judge is made of now, for the report's table: name, weight and Q of each part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Weights of the columns of a matrix of scores."""
+
+    weights: tuple[float, ...]
+    """They sum to 1. Those of the judge as it was, where `reason` is set."""
+    plain: float
+    """The agreement of the judge's scores as they were."""
+    found: float | None = None
+    """The agreement of scores by weights that were fitted without the rows' folds; None where nothing was fitted."""
+    reason: str | None = None
+    """Why the judge should stay as it was."""
+    own: float = 0.0
+    """The share of the judge's own score beside the columns, in [0, 1)."""
+    penalty: float | None = None
+    """The ridge penalty of the weights."""
+
+    def to_dict(self) -> dict[str, Any]:
+        def short(value: float | None) -> float | None:
+            return None if value is None or np.isnan(value) else round(value, 6)
+
+        return {
+            "weights": [round(w, 6) for w in self.weights],
+            "own": self.own,
+            "penalty": self.penalty,
+            "q": short(self.found),
+            "plain_q": short(self.plain),
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFit:
+    """A head over readings."""
+
+    head: LinearHead
+    percents: Vector
+    """The rows' scores by heads that were chosen and fitted without their fold."""
+    q: float
+    """Their Q."""
+    direct: float
+    """Q of the first reading alone."""
+    trials: tuple[dict[str, Any], ...]
+    """Name, weight and Q of every head that was tried."""
+
+
+class TrainingRows(Protocol):
+    """The training rows of a compile run, as a refiner sees them, and tools that fit weights to them. Every row was
+    judged without its own group in the prompt."""
+
+    @property
+    def items(self) -> Sequence[Item]: ...
+
+    @property
+    def verdicts(self) -> Sequence[Verdict]: ...
+
+    @property
+    def percents(self) -> Vector:
+        """The judge's raw scores, NaN where it failed."""
+
+    @property
+    def human(self) -> Vector:
+        """Human scores in percent."""
+
+    @property
+    def groups(self) -> Sequence[str]:
+        """Rows of one group never stand on both sides of a fold."""
+
+    @property
+    def label(self) -> str:
+        """What the run maximises, for messages (Q)."""
+
+    @property
+    def seed(self) -> int: ...
+
+    @property
+    def progress(self) -> Progress: ...
+
+    def value(self, percents: Vector) -> float:
+        """The objective reached by these scores of all rows."""
+
+    def clearly_better(self, one: Vector, other: Vector) -> bool:
+        """Whether the first scores agree better with people in most paired resamples of whole groups."""
+
+    def search_weights(self, scores: Matrix, as_percents: Callable[[Vector], Vector]) -> Fit:
+        """Weights of the columns found by a search (TPE) on all rows, if they clearly beat equal ones. as_percents:
+        weights to the judge's scores of all rows."""
+
+    def ridge_weights(self, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
+        """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the
+        judge's score out of fold. parts, plain: what columns and score are called in messages."""
+
+    def least_squares_weights(
+        self, scores: Matrix, now: Sequence[float], as_percents: Callable[[Vector], Vector]
+    ) -> Fit:
+        """Non-negative least squares weights of the columns, if they clearly beat the weights `now` out of fold."""
+
+    def fit_head(self, table: Readings, human: Vector) -> HeadFit:
+        """The head over some rows' readings, by Q; the first reading is the judge's own score."""
+
+
+Refiner = Callable[[TrainingRows], Refinement]
+
+
+@runtime_checkable
+class Refinable(Protocol):
+    """A judge with something to fit after a search."""
+
+    def refiners(self) -> Sequence[Refiner]:
+        """What is to be fitted now, in this order; none where its options leave nothing to fit."""
+
+
+def weighted_mean(scores: Matrix, weights: Sequence[float] | Vector) -> Vector:
+    """The mean over the columns that have a score, shape (rows,); NaN where none with a weight has."""
+    known = np.isfinite(scores)
+    share = np.where(known, np.asarray(weights, dtype=float), 0.0)
+    total = share.sum(axis=1)
+    sums = (np.where(known, scores, 0.0) * share).sum(axis=1)
+    mean: Vector = np.divide(sums, total, out=np.full(len(scores), np.nan), where=total > 0)
+    return mean
+
+
+def score_matrix(rows: Sequence[Mapping[str, Any]], names: Sequence[str], of: Callable[[Any], float]) -> Matrix:
+    """Rows × names: what `of` gives for the entry of that name, NaN where a row has none."""
+    return np.array(
+        [[of(row[name]) if name in row else np.nan for name in names] for row in rows], dtype=float
+    ).reshape(len(rows), len(names))

@@ -1,0 +1,494 @@
+"""Weights of criteria, levels and annotators: fitted to training rows, and measured on rows they were not fitted to."""
+
+import json
+import math
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import dspy
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import judgesmith as js
+from judgesmith.agreement.correlation import CorrelationSum
+from judgesmith.agreement.objectives import Q
+from judgesmith.optimizers.examples import percents_of
+from judgesmith.optimizers.fitting.training import Training, refine
+from judgesmith.optimizers.fitting.weights import filled, fit_weights, least_squares_out_of_fold, ridge_out_of_fold
+from judgesmith.programs.active_critic.combination import Combination
+from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.comparing.pairwise import (
+    PairwiseDirectScorer,
+    Vectors,
+    lead_matrix,
+    level_percent,
+    weighted_percents,
+)
+from judgesmith.programs.models.lm import Connection, LanguageModel
+from judgesmith.programs.models.transport import Reply, TokenChoice
+from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.refining import Fit, Refinement, TrainingRows, score_matrix, weighted_mean
+from judgesmith.signatures.values import Criterion, CriterionScore, Opinion, Verdict
+
+NAMES = ("Truth", "Style", "Length")
+PAPER = (1, 2, 3, 4, 5)
+
+
+def training(human: Any, verdicts: Sequence[Verdict] = (), per_group: int = 2, **given_: Any) -> Training:
+    examples = [
+        dspy.Example(
+            source="", output=f"o{i}", score=float(h), group=f"g{i // per_group}", document=f"g{i // per_group}",
+            system=f"s{i % per_group}", context=None, reference=None,
+        )
+        for i, h in enumerate(human)
+    ]  # fmt: skip
+    percents = percents_of(verdicts) if verdicts else np.full(len(examples), math.nan)
+    return Training(examples, verdicts, given_.pop("percents", percents), given_.pop("objective", Q()), **given_)
+
+
+def noisy(rng: np.random.Generator, truth: Any, spread: float) -> Any:
+    return np.clip(truth + rng.normal(0, spread, len(truth)), 0, 100)
+
+
+def one_good_column(seed: int = 0, n: int = 60) -> tuple[Any, Any]:
+    """Human ratings, and columns of scores of which only the first has to do with them."""
+    rng = np.random.default_rng(seed)
+    human = rng.uniform(0, 100, n)
+    return human, np.stack([noisy(rng, human, 15), rng.uniform(0, 100, n), rng.uniform(0, 100, n)], axis=1)
+
+
+def of_criteria(scores: Any, overall: Any, names: Sequence[str] = NAMES) -> list[Verdict]:
+    return [
+        Verdict(
+            math.nan,
+            percent=float(o),
+            criteria={name: CriterionScore(float(s)) for name, s in zip(names, row, strict=False)},
+            failure="no" if math.isnan(o) else None,
+        )
+        for row, o in zip(scores, overall, strict=True)
+    ]
+
+
+def ridge(scores: Any, overall: Any, human: Any, *, own: bool = True, per_group: int = 2, **given_: Any) -> Fit:
+    rows = training(human, of_criteria(scores, overall), per_group, **given_)
+    return rows.ridge_weights(np.asarray(scores), own=own, parts="criteria", plain="OS-E")
+
+
+# -- the fit
+
+
+def test_a_ridge_by_hand() -> None:
+    scores = np.array([[10.0, 30.0], [30.0, 10.0], [10.0, 10.0], [30.0, 30.0]])
+    human = np.array([20.0, 50.0, 10.0, 60.0])
+    # Centred: x1 = (-10, 10, -10, 10), x2 = (10, -10, -10, 10), y = (-15, 15, -25, 25).
+    # x1 and x2 do not overlap, sums of squares 400 each, mean 400: w = x'y / (400 + penalty * 400).
+    # x1'y = 150 + 150 + 250 + 250 = 800, x2'y = -150 - 150 + 250 + 250 = 200.
+    for penalty in (0.1, 10.0):
+        weights, _ = fit_weights(scores, human, penalty=penalty) or (np.zeros(2), 0)
+        assert weights.tolist() == pytest.approx([800 / (400 + 400 * penalty), 200 / (400 + 400 * penalty)])
+    # A criterion that falls with human ratings gets nothing, and is not turned round.
+    falling, _ = fit_weights(np.stack([scores[:, 0], 100 - scores[:, 1]], axis=1), human, penalty=0.1) or (None, 0)
+    assert falling is not None and falling[0] > 0 and falling[1] == 0
+    for useless in (100 - scores, np.full((4, 2), 50.0), np.full((4, 2), math.nan)):
+        assert fit_weights(useless, human, penalty=0.1) is None
+
+
+def test_least_squares_weights_and_intercept_are_recovered() -> None:
+    rng = np.random.default_rng(1)
+    leads = rng.uniform(-1, 1, (50, 3))
+    human = 50 + leads @ np.array([20.0, 0.0, 10.0])
+    weights, intercept = fit_weights(leads, human, shares=[1, 2, 3]) or (np.zeros(3), 0)
+    assert weights.tolist() == pytest.approx([20.0, 0.0, 10.0], abs=1e-6)
+    assert intercept == pytest.approx(50.0)
+    # Within documents, what differs between them is left aside.
+    documents = [f"d{i % 5}" for i in range(50)]
+    shifted = human + np.array([10.0 * (i % 5) for i in range(50)])
+    weights, intercept = fit_weights(leads, shifted, within=documents) or (np.zeros(3), 1)
+    assert (weights.tolist(), intercept) == (pytest.approx([20.0, 0.0, 10.0], abs=1e-6), 0.0)
+
+
+def test_the_penalty_shares_out_what_equal_columns_say() -> None:
+    rng = np.random.default_rng(0)
+    human = rng.uniform(0, 100, 40)
+    first = noisy(rng, human, 10)
+    twins = np.stack([first, noisy(rng, first, 1)], axis=1)
+    free, bound = (fit_weights(twins, human, penalty=penalty) for penalty in (1e-6, 10.0))
+    assert free is not None and bound is not None
+    assert abs(bound[0][0] / bound[0].sum() - 0.5) < 0.01
+    assert abs(free[0][0] / free[0].sum() - 0.5) > 0.1
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000), st.integers(1, 5), st.floats(0.01, 10))
+def test_weights_are_positive_and_people_may_use_any_scale(seed: int, count: int, penalty: float) -> None:
+    rng = np.random.default_rng(seed)
+    scores, human = rng.uniform(0, 100, (12, count)), rng.uniform(0, 100, 12)
+    scores[rng.random(scores.shape) < 0.2] = math.nan
+    fit, other = (fit_weights(scores, people, penalty=penalty) for people in (human, 3 + human / 50))
+    if fit is not None and other is not None:
+        assert (fit[0] >= 0).all()
+        assert other[0] / other[0].sum() == pytest.approx(fit[0] / fit[0].sum(), abs=1e-6)
+
+
+def test_means_and_gaps_by_hand() -> None:
+    nan = math.nan
+    opinions = np.array([[10.0, 20.0, 60.0], [nan, 20.0, 60.0], [nan, nan, 60.0], [nan, nan, nan]])
+    # Row 1: (1 * 10 + 2 * 20 + 1 * 60) / 4; row 2: (2 * 20 + 60) / 3
+    assert weighted_mean(opinions, [1, 2, 1])[:3].tolist() == pytest.approx([27.5, 100 / 3, 60.0])
+    assert np.isnan(weighted_mean(opinions, [1, 2, 1])[3])
+    assert np.isnan(weighted_mean(opinions, [1, 1, 0])[2])  # only one that weighs nothing is left
+    # A missing level counts as the mean of the others: 1 * 4/9 + 0 * 5/9.
+    leads = np.array([[nan, nan, nan, 1.0, 0.0]])
+    assert filled(leads, PAPER)[0].tolist() == pytest.approx([4 / 9, 4 / 9, 4 / 9, 1.0, 0.0])
+    assert filled(leads, [1, 0, 0, 0, 0])[0].tolist() == pytest.approx([0.5, 0.5, 0.5, 1.0, 0.0])
+    made = [{"Style": CriterionScore(20.0)}, {}]
+    matrix = score_matrix(made, NAMES, lambda criterion: criterion.score)
+    assert (matrix.shape, matrix[0, 1], np.isnan(matrix).sum()) == ((2, 3), 20.0, 5)
+    assert score_matrix([], NAMES, lambda criterion: criterion.score).shape == (0, 3)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 10_000))
+def test_a_judge_scores_as_the_fit_expects(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    scores = rng.uniform(0, 100, (6, 3))
+    scores[rng.random(scores.shape) < 0.4] = math.nan
+    weights = rng.integers(0, 4, 3) / 4
+    weights[0] += 0.25 if not weights.any() else 0
+    rule = Combination(dict(zip(NAMES, weights.tolist(), strict=True)))
+    applied = [rule(v.criteria) for v in of_criteria(scores, np.zeros(6))]
+    np.testing.assert_allclose(applied, weighted_mean(scores, weights), atol=1e-9)
+
+
+def test_no_row_is_scored_by_weights_that_its_own_group_was_fitted_to() -> None:
+    human, scores = one_good_column()
+    rows = training(human)
+    first = rows.folds() == 0
+    changed = human.copy()
+    changed[first] = changed[first][::-1]
+    other = training(changed)
+    for before, after in (
+        (ridge_out_of_fold(rows, scores, own=False)[0], ridge_out_of_fold(other, scores, own=False)[0]),
+        (
+            least_squares_out_of_fold(rows, scores - 50, np.ones(3)),
+            least_squares_out_of_fold(other, scores - 50, np.ones(3)),
+        ),
+    ):
+        assert before is not None and after is not None
+        assert before[first].tolist() == after[first].tolist()  # other labels of the fold do not reach its scores
+        assert before[~first].tolist() != after[~first].tolist()
+
+
+def test_scores_that_mean_nothing_gain_nothing_out_of_fold() -> None:
+    """With ten guessing columns for 30 rows a fit to the rows themselves would look good; on average over draws the
+    scores of rows that were left out must not."""
+    inside, outside = [], []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        human, scores = rng.uniform(0, 100, 30), rng.uniform(0, 100, (30, 10))
+        apart, _ = ridge_out_of_fold(training(human, seed=seed), scores, own=False)
+        outside.append(CorrelationSum()(apart, human).q)
+        fit = fit_weights(scores, human, penalty=0.01)
+        assert fit is not None
+        inside.append(CorrelationSum()(weighted_mean(scores, fit[0]), human).q)
+    assert np.mean(inside) > 0.8
+    assert np.mean(outside) < 0.25
+
+
+# -- criteria
+
+
+def test_criterion_weights_replace_an_overall_score_that_guesses() -> None:
+    human, scores = one_good_column()
+    guess = np.random.default_rng(9).uniform(0, 100, 60)
+    fit = ridge(scores, guess, human)
+    assert (fit.reason, fit.own) == (None, 0.0)
+    assert fit.weights[0] > 0.7 and sum(fit.weights) == pytest.approx(1.0, abs=1e-5)
+    assert fit.found is not None and fit.found > fit.plain + 0.5
+    assert ridge(scores, guess, human) == fit  # the same seed, the same weights
+    assert json.loads(json.dumps(fit.to_dict()))["weights"] == list(fit.weights)
+    constant = ridge(scores, np.full(60, 75.0), human)  # which has no resamples to be beaten in
+    assert (constant.reason, constant.plain) == (None, 0.0)
+
+
+def test_the_mean_of_both_wins_where_each_knows_something_else() -> None:
+    rng = np.random.default_rng(1)
+    human = rng.uniform(20, 80, 80)
+    scores = np.stack([noisy(rng, human, 18), rng.uniform(0, 100, 80)], axis=1)
+    timid = 50 + (noisy(rng, human, 18) - 50) / 10  # as good, with a tenth of the spread
+    # A plain mean of percents would leave the timid one a tenth of a say.
+    assert ridge(scores, timid, human).own > 0.8
+
+
+@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
+def test_the_plain_way_stays_where_the_criteria_know_nothing(level: Any) -> None:
+    rng = np.random.default_rng(2)
+    human = rng.uniform(0, 100, 60)
+    scores, overall = rng.uniform(0, 100, (60, 3)), noisy(rng, human, 15)
+    fit = ridge(scores, overall, human, per_group=6, objective=Q(level))
+    assert (fit.weights, fit.own, fit.penalty) == ((), 0.0, None)
+    assert "do not clearly beat OS-E" in (fit.reason or "")
+    human, _ = one_good_column(3)
+    alike = np.random.default_rng(0).normal(human[:, None], 30, (60, 3)).clip(0, 100)
+    assert ridge(alike, alike.mean(axis=1), human, own=False, sure=0.95).reason
+
+
+def test_rows_whose_second_step_failed_are_scored_by_weights_alone() -> None:
+    human, scores = one_good_column()
+    overall = np.where(np.arange(60) % 3 == 0, math.nan, 100 - human)
+    scores[5] = math.nan
+    fit = ridge(scores, overall, human)
+    assert (fit.reason, fit.own) == (None, 0.0)
+
+
+def test_too_few_rows_or_documents_are_reported() -> None:
+    human, scores = one_good_column()
+    guess = np.full(60, 50.0)
+    few = "are too few to fit weights to"
+    assert ridge(scores, guess, human, per_group=20).reason == f"60 rows of 3 documents {few}"
+    assert ridge(scores[:8], guess[:8], human[:8], per_group=1).reason == f"8 rows of 8 documents {few}"
+    assert ridge(np.full((60, 3), math.nan), guess, human).reason == f"0 rows of 0 documents {few}"
+
+
+# -- levels
+
+
+def of_levels(informative: set[int], seed: int = 0, n: int = 90) -> tuple[Any, list[Verdict]]:
+    """Human ratings, and verdicts in which the comparisons with the levels named say something of them."""
+    rng = np.random.default_rng(seed)
+    human, verdicts = rng.uniform(0, 100, n), []
+    for h in human:
+        signal = np.array([(h - 25 * (level - 1)) / 50 if level in informative else 0.0 for level in PAPER])
+        verdicts.append(of_leads(np.tanh(signal + rng.normal(0, 0.6, 5))))
+    return human, verdicts
+
+
+def of_leads(leads: Any, levels: tuple[int, ...] = PAPER) -> Verdict:
+    better, worse = ([round((1 + sign * lead) / 2, 6) for lead in leads] for sign in (1, -1))
+    percent = level_percent(dict(zip(levels, np.asarray(leads).tolist(), strict=True)), PAPER)
+    return Verdict(1.0, percent=percent, details=Vectors(levels, tuple(better), tuple(worse)))
+
+
+def levels(human: Any, verdicts: list[Verdict], now: Any = PAPER, **given_: Any) -> Fit:
+    rows, leads = training(human, verdicts, given_.pop("per_group", 3), **given_), lead_matrix(verdicts, 5)
+    return rows.least_squares_weights(leads, now, lambda weights: weighted_percents(leads, weights))
+
+
+def test_leads_and_scores_by_hand() -> None:
+    verdicts = [of_leads([0.9, 0.2, -0.3, -0.8, -1.0]), of_leads([1.0, 0.0], (4, 5)), Verdict.failed("no references")]
+    leads = lead_matrix(verdicts, 5)
+    assert np.isnan(leads[1]).tolist() == [True, True, True, False, False]
+    assert np.isnan(leads[2]).all()
+    # The paper's weights: (.9 + .4 - .9 - 3.2 - 5)/15; levels 4 and 5 alone: (4 * 1 + 5 * 0)/9.
+    percents = weighted_percents(leads, PAPER)
+    assert percents[:2].tolist() == pytest.approx([50 * (1 - 7.8 / 15), 50 * (1 + 4 / 9)])
+    # (2 * .9 - 1 * .3)/3; levels 4 and 5 have no weight at all, and a score cannot rest on them.
+    other = weighted_percents(leads, [2, 0, 1, 0, 0])
+    assert other[0] == pytest.approx(50 * (1 + 1.5 / 3))
+    assert np.isnan(other[1:]).all()
+
+
+def test_levels_that_say_nothing_are_weighed_down() -> None:
+    human, verdicts = of_levels({1, 2})
+    fit = levels(human, verdicts)
+    assert fit.reason is None and fit.found is not None
+    assert sum(fit.weights) == pytest.approx(1.0, abs=1e-5)
+    assert sum(fit.weights[:2]) > 0.75  # the paper's: 3 of 15
+    assert fit.found > fit.plain + 0.3
+    assert levels(human, verdicts).weights == fit.weights
+    some = [v if i % 5 else Verdict.failed("no answer") for i, v in enumerate(verdicts)]
+    assert levels(human, some).reason is None
+
+
+def test_the_paper_s_weights_stay_where_they_are_right_or_labels_are_noise_or_few() -> None:
+    _, verdicts = of_levels({1, 2, 3, 4, 5})
+    noise = levels(np.random.default_rng(50).uniform(0, 100, 90), verdicts, sure=0.9)
+    assert noise.weights == pytest.approx([n / 15 for n in PAPER])
+    assert noise.reason
+    leads = np.random.default_rng(2).uniform(-1, 1, (60, 5))
+    right = levels(50 * (1 + leads @ np.array(PAPER) / 15), [of_leads(row) for row in leads])
+    assert "do not clearly beat those it has (3.00)" in (right.reason or "")
+    assert right.found == pytest.approx(3.0, abs=1e-3)
+    human, verdicts = of_levels({1, 2}, n=15)
+    assert "15 judged rows of 5 documents are too few" in (levels(human, verdicts).reason or "")
+    human, verdicts = of_levels({1, 2}, n=60)
+    assert "60 judged rows of 1 documents are too few" in (levels(human, verdicts, per_group=60).reason or "")
+
+
+# -- annotators
+
+
+def test_annotators_that_guess_are_weighed_down_and_equal_weights_stay_where_nothing_clearly_beats_them() -> None:
+    human, opinions = one_good_column()
+    rows = training(human)
+
+    def fit(matrix: Any, rows: Training = rows) -> Fit:
+        return rows.search_weights(matrix, lambda weights: weighted_mean(matrix, weights))
+
+    found = fit(opinions)
+    assert found.reason is None and found.found is not None
+    assert found.weights[0] >= 0.6 and sum(found.weights) == pytest.approx(1.0)
+    assert found.found > found.plain + 0.3
+    assert fit(opinions).weights == found.weights  # the same seed, the same weights
+    human = np.random.default_rng(3).uniform(0, 100, 60)
+    alike = human[:, None] + np.random.default_rng(3).normal(0, 30, (60, 3))
+    equal = fit(alike, training(human, sure=0.98))
+    assert equal.weights == pytest.approx((1 / 3, 1 / 3, 1 / 3))
+    assert "do not clearly beat equal ones" in (equal.reason or "")
+
+
+# -- what a judge declares
+
+
+@pytest.mark.parametrize("level", ["pooled", "sample"])
+def test_a_refiner_changes_the_judge_where_weights_win(level: Any) -> None:
+    human, verdicts = of_levels({1, 2}, n=120)
+    judge, rows = PairwiseDirectScorer("fluency"), training(human, verdicts, 3, objective=Q(level))
+    (outcome,) = refine(judge, rows)
+    assert (outcome.name, outcome.reason) == ("levels", None)
+    assert judge.level_weights == tuple(outcome.details["weights"])
+    expected = weighted_percents(lead_matrix(verdicts, 5), judge.level_weights)
+    assert outcome.percents.tolist() == pytest.approx(expected.tolist())
+    json.dumps(outcome.details, allow_nan=False)
+    # What it has now is what other weights would have to beat.
+    (again,) = refine(judge, rows)
+    assert "do not clearly beat those it has" in (again.reason or "")
+    assert judge.level_weights == tuple(outcome.details["weights"])
+    critic = ActiveCritic("fine", criteria=[Criterion(name, "") for name in NAMES])
+    good, scores = one_good_column()
+    (outcome,) = refine(critic, training(good, of_criteria(scores, np.full(60, 50.0))))
+    assert critic.combination is not None and critic.combination.criteria == outcome.details["weights"]
+    assert refine(critic, rows) == []  # its weights stay until it is compiled again
+    gauge = OpeNLGauge("fluency", annotators=("a/x", "b/x", "c/x"))
+    names = [member.name for member in gauge.members]
+    heard = [Verdict(1.0, opinions={n: Opinion(p) for n, p in zip(names, row, strict=True)}) for row in scores.tolist()]
+    (outcome,) = refine(gauge, training(good, heard))
+    assert [m.weight for m in gauge.members] == outcome.details["weights"]
+    assert refine(ActiveCritic("vanilla"), rows) == refine(DirectScorer("fluency"), rows) == []
+
+
+class TwiceRefined(DirectScorer):
+    """A judge of another package: it fits two things, and no file of `optimizers` knows of it."""
+
+    def refiners(self) -> list[Any]:
+        return [self._double, self._shift]
+
+    def _double(self, rows: TrainingRows) -> Refinement:
+        self.doubled = rows.value(rows.percents)
+        return Refinement("double", 2 * rows.percents, changed="doubled")
+
+    def _shift(self, rows: TrainingRows) -> Refinement:
+        return Refinement("shift", rows.percents + 1, reason="the shift stays")
+
+
+def test_every_refiner_of_any_judge_runs_on_what_the_one_before_left() -> None:
+    human, verdicts = of_levels({1}, n=12)
+    rows = training(human, verdicts)
+    judge = TwiceRefined("fluency")
+    outcomes = refine(judge, rows)
+    assert [outcome.name for outcome in outcomes] == ["double", "shift"]
+    assert outcomes[-1].percents.tolist() == pytest.approx((2 * rows.percents + 1).tolist())
+    assert judge.doubled == rows.value(rows.percents)
+
+
+# -- in a whole run
+
+
+def answers(truth: dict[str, float], ask: Any, *, knows: bool) -> str:
+    """Accuracy knows human ratings with some noise, the other criteria and OS-E (unless it `knows`) guess."""
+    draw = random.Random(ask.mark)
+    right = min(100, max(0, round(truth[ask.mark] + draw.gauss(0, 12))))
+    if ask.step == "score":
+        return f"Explanation: It is so.\nScore: {right if knows else draw.randint(0, 100)}"
+    return "\n".join(
+        f"{name}: It is so. Score: {right if name == 'Accuracy' else draw.randint(0, 100)}"
+        for name in ("Accuracy", "Fluency", "Coverage", "Brevity")
+    )
+
+
+@pytest.mark.parametrize(("combine", "knows"), [("os-e", False), ("mean", False), ("os-e", True)])
+def test_compiling_keeps_the_weights_of_criteria_where_they_help(
+    combine: Any, knows: bool, server: Any, fake: Any, labels_of: Any, tmp_path: Path
+) -> None:
+    draw = random.Random(1)
+    labels = labels_of(20, 4, lambda n: draw.randint(0, 100))
+    truth = {row.id: row.scores["overall"] for row in labels.rows}
+    server.answer = lambda ask: (
+        answers(truth, ask, knows=knows) if ask.step in ("score", "criteria") else fake.sensible(ask)
+    )
+    given_: dict[str, Any] = {"lm": "openai/fake", "connection": Connection(api_base=server.base)}
+    student = ActiveCritic("fine", explain="before", reading="said", combine=combine)
+    made = js.compile(student, labels, optimizer="labeled-few-shot", **given_)
+    assert isinstance(made, ActiveCritic)
+    details = made.provenance["combination"]
+    assert any(note.startswith("combination: ") for note in made.report.notes)
+    if knows:
+        assert made.combination is None and details["reason"]
+        return
+    assert details["reason"] is None and made.combination is not None
+    assert made.combination.criteria == details["weights"]
+    assert details["weights"]["Accuracy"] > 0.7
+    assert student.combination is None
+    assert made.report.heldout.q > made.report.zero_shot.q + 0.5
+    made.save(tmp_path / "judge.json")
+    loaded = js.load(tmp_path / "judge.json", connection=given_["connection"])
+    assert loaded.combination == made.combination
+    row = labels.rows[7]
+    assert loaded.score(row.source, row.output).to_dict() == made.score(row.source, row.output).to_dict()
+    # Compiled again, it starts from OS-E (or the mean), not from weights of another search.
+    again = js.compile(loaded, labels, optimizer="labeled-few-shot", **given_)
+    assert again.provenance["combination"] == details
+    assert again.report.zero_shot == made.report.zero_shot
+
+
+class Writer:
+    """Writes references, and knows how an output compares with the lower levels; of the others it says anything."""
+
+    async def send(self, request: Any) -> Reply:
+        system, last = request.messages[0]["content"], request.messages[-1]["content"]
+        if "2 + 2 =" in last:
+            return Reply("4", (TokenChoice("4", (("4", -0.1), ("5", -3.0))),))
+        if "Aim at about" in last:
+            shown = [int(part[0]) for part in last.split("of level ")[1:]]
+            level = sum(shown) // 2 if shown else 1 if "as bad as" in last else 5
+            return Reply(f"A text of level {level} about {last[9:30].split(':')[0]}.")
+        assert "compare two outputs" in system
+        reference, output = (part.split("\n</output>")[0] for part in last.split("<output>\n")[1:3])
+        level, number = int(reference.split("level ")[1][0]), int(output.split(" r")[1][:3])
+        rng = random.Random(number * 10 + level)
+        lead = (number * 37 % 101 - 25 * (level - 1)) / 60 if level < 3 else 0.0
+        better = 1 / (1 + math.exp(-2 * (lead + rng.gauss(0, 0.7))))
+        odds = (("Better", math.log(better)), ("Worse", math.log(1 - better)), ("Similar", -6.0))
+        return Reply("Better", (TokenChoice("Better", odds),))
+
+    async def close(self) -> None:
+        return None
+
+
+def test_compiling_fits_the_levels_and_saves_them(
+    labels_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
+    labels = labels_of(30, 4, lambda n: n * 37 % 101)
+
+    def lm() -> LanguageModel:
+        return LanguageModel("test/model", Writer(), identity="test", connection=Connection(cache=False, attempts=1))
+
+    search = js.CorrelationRandomSearch(candidates=0)
+    made: Any = js.compile(PairwiseDirectScorer("fluency"), labels, lm=lm(), optimizer=search)
+    details = made.provenance["levels"]
+    assert details["reason"] is None
+    assert details["q"] > details["plain_q"]
+    assert sum(made.level_weights[:2]) > 0.75
+    assert made.report.heldout.q > made.report.zero_shot.q  # of rows that neither search nor fit saw
+    made.save(tmp_path / "judge.json")
+    loaded: Any = js.load(tmp_path / "judge.json", lm=lm())
+    assert loaded.level_weights == made.level_weights
+    row = labels.rows[0]
+    first, other = loaded.score(row.source, row.output), made.score(row.source, row.output)
+    assert (first.score, first.percent) == (other.score, other.percent)
