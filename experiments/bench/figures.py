@@ -23,6 +23,22 @@ def show(found: Mapping[str, Any], *, as_json: bool) -> None:
     print(json.dumps(found) if as_json else "\n".join(f"{name:16} {value}" for name, value in found.items()))
 
 
+def cell_text(value: Any, form: str) -> str:
+    """A cell in its column's format, for a terminal; – where there is no value."""
+    if value is None or isinstance(value, str):
+        return value or "–"
+    parts = value if isinstance(value, Sequence) else [value]
+    return (form or "{}").format(*parts) if all(part is not None for part in parts) else "–"
+
+
+def show_table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> None:
+    """The table that `save` would keep, in columns of a terminal."""
+    cells = [list(columns), *([cell_text(v, f) for v, f in zip(row, columns.values(), strict=True)] for row in rows)]
+    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
+    for line in cells:
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
 def add_save(parser: argparse.ArgumentParser) -> None:
     """`--save [FOLDER]`."""
     parser.add_argument(
