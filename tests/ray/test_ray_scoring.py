@@ -14,8 +14,6 @@ import pytest
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.models.lm import Connection
-from judgesmith.programs.models.transport import read_reply
-from judgesmith.ray import vllm_rounds
 from judgesmith.ray.scoring import (
     PARTS_AT_ONCE,
     Cluster,
@@ -27,9 +25,7 @@ from judgesmith.ray.scoring import (
     score_on_ray,
     summary_file,
 )
-from judgesmith.ray.vllm_rounds import completion
 from judgesmith.running.limits import Limits
-from judgesmith.testing.server import MARK
 
 Rows = Callable[..., Path]
 
@@ -225,87 +221,6 @@ def test_storage_that_cannot_be_used_says_what_is_missing(
         assert (refused.code, told in " ".join(refused.err.split())) == (2, True), refused.err
     alone = cli("score", "memory://rows.jsonl", "--judge", judge_file, "--api-base", server.base)
     assert (alone.code, "object storage needs --on ray" in alone.err) == (2, True)
-
-
-class Vllm:
-    """What stands in for vLLM inside Ray: rows as its engine's stage gives them, through the code that reads them."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[str]] = []
-        self.unreadable = {"r003"}
-
-    def __call__(self, prompts: list[dict[str, Any]]) -> Any:
-        asked = [prompt["messages"][-1]["content"] for prompt in prompts]
-        self.batches.append([found[0] if (found := MARK.search(text)) else "" for text in asked])
-        for prompt, mark in reversed(list(zip(prompts, self.batches[-1], strict=True))):
-            if mark == "r005":
-                yield {"place": prompt["place"], "__inference_error__": "CUDA ran out of memory"}
-                continue
-            text = "Explanation: Fine.\nScore: 40" if mark else "4"
-            if mark in self.unreadable:
-                self.unreadable.remove(mark)
-                text = "I will not say."
-            tokens = list(text)
-            top = {ord(c): {c: {"logprob": -0.1, "rank": 1, "decoded_token": c}} for c in tokens}
-            yield completion({
-                "place": prompt["place"], "generated_text": text, "generated_tokens": [ord(c) for c in tokens],
-                "num_input_tokens": 100, "num_generated_tokens": len(tokens),
-                "logprobs": [{ord(c): top[ord(c)][c], 1: {"logprob": -3.0, "rank": 2, "decoded_token": "x"}}
-                             for c in tokens] if "logprobs" in prompt["sampling_params"] else None,
-            })  # fmt: skip
-
-
-def test_a_model_inside_ray_is_asked_a_part_at_a_time(
-    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """vLLM itself does not run here: its rows are made up, as its stage of ray.data.llm gives them."""
-    vllm, out = Vllm(), tmp_path / "out.jsonl"
-    given: list[Any] = []
-
-    def through_ray(*arguments: Any) -> Vllm:
-        given.append(arguments)
-        return vllm
-
-    monkeypatch.setattr(vllm_rounds, "through_ray", through_ray)
-    monkeypatch.setitem(sys.modules, "ray", Local())
-    command = (*on_ray(rows_file(10), judge_file, out, server), "--part-rows", 6, "--engine", "vllm")
-    assert "needs --lm vllm/MODEL" in cli(*command).err
-    assert "pip install vllm" in cli(*command, "--lm", "vllm/some/model").err
-    monkeypatch.setattr(vllm_rounds, "check_vllm", lambda address: None)
-    done = cli(*command, "--lm", "vllm/some/model")
-    assert (done.code, done.json["rows"], done.json["scored"], done.json["failed"]) == (1, 10, 9, 1)
-    assert given == [("some/model", 2)]
-    assert not server.asks
-    # The probe's four forms; the first part; its one unreadable answer again; the second part.
-    assert [sorted(batch) for batch in vllm.batches] == [
-        [""] * 4, [f"r{n:03d}" for n in range(6)], [""], [f"r{n:03d}" for n in range(6, 10)]
-    ]  # fmt: skip
-    verdicts = {row["id"]: row["verdict"] for row in lines(out)}
-    assert list(verdicts) == [f"r{n:03d}" for n in range(10)]
-    assert verdicts["r000"]["score"] == 40
-    assert verdicts["r003"]["repaired"] or "answered at the second request" in verdicts["r003"]["notes"]
-    assert "CUDA ran out of memory" in verdicts["r005"]["failure"]
-    assert done.json["prompt_tokens"] > 0
-    assert "--engine needs --on ray" in cli("score", out, "--judge", judge_file, "--engine", "vllm").err
-
-
-def test_what_vllm_says_of_tokens_is_read(order: Order) -> None:
-    row = next(iter(Vllm()([{"place": 0, "messages": [{"content": "r001"}], "sampling_params": {"logprobs": 5}}])))
-    reply = read_reply(json.loads(row["completion"]))
-    assert reply.text == "Explanation: Fine.\nScore: 40"
-    assert reply.tokens is not None
-    assert "".join(token.text for token in reply.tokens) == reply.text
-    assert dict(reply.tokens[-2].alternatives) == {"4": -0.1, "x": -3.0}
-
-
-def test_rays_processor_is_made_of_the_options(monkeypatch: pytest.MonkeyPatch) -> None:
-    llm = pytest.importorskip("ray.data.llm")
-    made: list[Any] = []
-    monkeypatch.setattr(llm, "build_processor", lambda config, **given: made.append((config, given)))
-    vllm_rounds.through_ray("some/model", 3)
-    ((config, given),) = made
-    assert (config.model_source, config.concurrency, config.should_continue_on_error) == ("some/model", 3, True)
-    assert given == {"postprocess": completion}
 
 
 def test_a_cluster_that_writes_to_storage(

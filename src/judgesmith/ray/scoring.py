@@ -35,9 +35,7 @@ from ..running.console import Watch
 from ..running.limits import Limits
 from ..running.opening import open_judge, quiet
 from ..scoring.scoring import Run, ScoreSummary, score_rows
-from . import vllm_rounds
 from .storage import Storage
-from .vllm_rounds import Process, Rounds, engine_judge, model_source
 
 #: Seconds that a worker waits for a killed one to let go of a part.
 PATIENCE = 60.0
@@ -56,12 +54,11 @@ Rows = list[tuple[Row, dict[str, Any]]]
 @dataclass(frozen=True, slots=True)
 class Cluster:
     """Where the work is done. address: of a Ray cluster, None for one on this machine; workers: processes; part: rows
-    of a part; vllm: whether the model runs inside Ray, each worker an engine."""
+    of a part."""
 
     address: str | None = None
     workers: int = 2
     part: int = 500
-    vllm: bool = False
 
     def __post_init__(self) -> None:
         if self.workers < 1 or self.part < 1:
@@ -161,21 +158,6 @@ def summary_file(folder: Path, number: int) -> Path:
     return folder / f"part-{number:06d}.summary.json"
 
 
-class EngineScorer(Scorer):
-    """The same with the model inside Ray: one of these, beside the command, asks for a whole part at a time."""
-
-    def __init__(self, order: Order, process: Process) -> None:
-        self.order, self.rounds = order, Rounds(process)
-        read = artifact.Artifact.of(json.loads(order.judge))
-        self.judge = artifact.build(read)
-        assert order.lm is not None
-        engine_judge(self.judge, order.lm, read, order.where, self.rounds)
-
-    def score(self, number: int, rows: Rows) -> dict[str, Any]:
-        self.rounds.answer(self.judge, [row for row, _ in rows])
-        return Scorer.score(self, number, rows)
-
-
 def told_of(order: Order, number: int) -> dict[str, Any] | None:
     """The summary of a part that is whole; None of another."""
     part, summary = part_file(order.folder, number), summary_file(order.folder, number)
@@ -233,9 +215,6 @@ def score_on_ray(
     limits = limits or Limits()
     if limits.max_calls is not None or limits.max_cost is not None:
         raise OptionError("--max-calls and --max-cost are of one process; with --on ray give --max-failed or --limit")
-    if cluster.vllm:
-        model_source(judging.lm)
-        vllm_rounds.check_vllm(cluster.address)
     read = artifact.read(judging.judge)
     if artifact.build(read).whole_documents:
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --on ray")
@@ -254,8 +233,7 @@ def score_on_ray(
         run = _manifest(order, source, cluster.part, overwrite)
         if stored is not None:
             order = replace(order, folder=_own_folder(run))
-        judge_parts = _judge_by_engine if cluster.vllm else _judge_parts
-        count = judge_parts(order, source.parts(cluster.part), cluster, progress)
+        count = _judge_parts(order, source.parts(cluster.part), cluster, progress)
         if joined:
             _join(order, count, output)
     if joined or stored is not None:
@@ -355,18 +333,6 @@ def _judge_parts(order: Order, parts: Iterator[Rows], cluster: Cluster, progress
     return count
 
 
-def _judge_by_engine(order: Order, parts: Iterator[Rows], cluster: Cluster, progress: _Progress) -> int:
-    """`_judge_parts` with vLLM inside Ray, one part after another: a part is what its engines have at once."""
-    count = 0
-    with _ray(cluster):
-        scorer = EngineScorer(order, vllm_rounds.through_ray(model_source(order.lm), cluster.workers))
-        for number, rows in enumerate(parts):
-            count += 1
-            there = told_of(order, number)
-            progress.add(there or scorer.score(number, rows), there=there is not None)
-    return count
-
-
 @contextmanager
 def _ray(cluster: Cluster) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
@@ -374,9 +340,7 @@ def _ray(cluster: Cluster) -> Iterator[Any]:
         import ray
     except ModuleNotFoundError:
         raise MissingExtraError("--on ray needs Ray: pip install 'judgesmith[ray]'") from None
-    local: dict[str, Any] = {} if cluster.address else {"include_dashboard": False}
-    if not cluster.address and not cluster.vllm:  # else preparing prompts takes processors, too
-        local["num_cpus"] = cluster.workers
+    local: dict[str, Any] = {} if cluster.address else {"include_dashboard": False, "num_cpus": cluster.workers}
     with redirect_stdout(sys.stderr):  # Ray tells of killed workers on stdout, where our JSON goes
         try:
             ray.init(address=cluster.address or "local", logging_level=logging.ERROR, log_to_driver=False, **local)

@@ -40,10 +40,6 @@ class Where(StrEnum):
     ray = "ray"
 
 
-class WhichEngine(StrEnum):
-    vllm = "vllm"
-
-
 Defer = Annotated[
     float | None,
     typer.Option(
@@ -59,10 +55,6 @@ Address = Annotated[
     str | None, typer.Option(help="Of a Ray cluster; one on this machine if not given.", rich_help_panel="Ray")
 ]
 Workers = Annotated[int, typer.Option(help="Processes.", min=1, rich_help_panel="Ray")]
-Engine = Annotated[
-    WhichEngine | None,
-    typer.Option(help="`vllm`: the model of --lm vllm/MODEL runs inside Ray, once a worker.", rich_help_panel="Ray"),
-]
 PartRows = Annotated[int, typer.Option(help="Rows of a part, which one worker judges.", min=1, rich_help_panel="Ray")]
 
 
@@ -92,7 +84,6 @@ def score(
     address: Address = None,
     workers: Workers = 2,
     part_rows: PartRows = 500,
-    engine: Engine = None,
     api_base: ApiBases = None,
     timeout: Timeout = 120.0,
     concurrency: Concurrency = None,
@@ -119,7 +110,7 @@ def score(
     if overwrite and retry_failed:
         raise OptionError("--overwrite judges all rows again, --retry-failed those without a score; give one of them")
     if on is None:
-        _refuse_without_ray(engine, rows, target)
+        _refuse_without_ray(rows, target)
     elif retry_failed or defer is not None:
         raise OptionError("--retry-failed and --defer resume one .jsonl file; leave --on ray out")
     existing: Existing = "overwrite" if overwrite else "retry failed" if retry_failed else "continue"
@@ -139,7 +130,7 @@ def score(
                 summary = score_on_ray(
                     Judging(judge, lm, where, raw), Input(path, roles, limit, stored),
                     target if is_address(target) else Path(target),
-                    Cluster(address, workers, part_rows, engine is not None),
+                    Cluster(address, workers, part_rows),
                     overwrite=overwrite, watch=watch, limits=limits,
                 )  # fmt: skip
             else:
@@ -155,11 +146,9 @@ def score(
     raise typer.Exit(1 if summary.failed else 0)
 
 
-def _refuse_without_ray(engine: WhichEngine | None, *files: str) -> None:
+def _refuse_without_ray(*files: str) -> None:
     from ..ray.storage import is_address
 
-    if engine is not None:
-        raise OptionError("--engine needs --on ray")
     if far := next(filter(is_address, files), None):
         raise OptionError(f"{far}: object storage needs --on ray")
 
