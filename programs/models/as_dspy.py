@@ -1,18 +1,16 @@
-"""The calls of a `LanguageModel` as DSPy shows them: callbacks, history, usage. Where nobody listens, `shown` costs a
-look at DSPy's settings.
+"""What DSPy sees of our calls: callbacks, histories, tracked usage. A call that nobody traces costs a look at DSPy's
+settings.
 """
 
 from __future__ import annotations
 
 import datetime
 import uuid
-from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import dspy
-from dspy.clients.base_lm import GLOBAL_HISTORY, record_history
-from dspy.dsp.utils.settings import thread_local_overrides
+from dspy.clients.base_lm import record_history
 from dspy.predict.parameter import Parameter
 from dspy.utils.callback import with_callbacks
 
@@ -24,12 +22,6 @@ if TYPE_CHECKING:
 
 #: Tokens that an answer to a stock DSPy module has at most, by default.
 TOKENS = 1000
-#: Calls of models by name that DSPy's history keeps at most: scoring a million rows must not fill the memory with
-#: prompts. DSPy's own models keep 10,000.
-REMEMBERED = 500
-
-#: The entries that were made here, each with the histories that hold it.
-_remembered: deque[tuple[dict[str, Any], list[list[Any]]]] = deque()
 
 
 def without_system(messages: list[Message]) -> list[Message]:
@@ -50,44 +42,38 @@ def plain_text(content: Any) -> str:
 def schema_of(form: Any) -> Mapping[str, Any] | None:
     """The JSON schema of a response format, as DSPy's adapters give it: a pydantic model, or OpenAI's own form."""
     if isinstance(form, type) and hasattr(form, "model_json_schema"):
-        found: Mapping[str, Any] = form.model_json_schema()
-        return found
+        declared: Mapping[str, Any] = form.model_json_schema()
+        return declared
     if isinstance(form, Mapping) and isinstance(form.get("json_schema"), Mapping):
-        given: Mapping[str, Any] | None = form["json_schema"].get("schema")
-        return given
+        schema: Mapping[str, Any] | None = form["json_schema"].get("schema")
+        return schema
     return None
 
 
-# What DSPy shows of a call --------------------------------------------------------------------------------------------
-
-
 def listeners(instance: Any) -> bool:
-    """Whether anybody hears callbacks of this object."""
+    """Whether this object has callbacks, of its own or of DSPy's settings."""
     return bool(dspy.settings.get("callbacks") or getattr(instance, "callbacks", None))
 
 
 class Quiet(dspy.Module):  # type: ignore[misc]
-    """A module whose `acall` is DSPy's, without its cost where there are no callbacks and usage is not tracked: a
-    judge's row is three or four such calls, and DSPy's context manager and wrapper took a fifth of a row's time.
-    Histories are kept all the same. Attributes are looked up as of any object: DSPy's look-up, which warns of `forward`
-    called directly, took a tenth."""
+    """A module whose `acall` is DSPy's where anybody can see the call, by callbacks, tracked usage or a history, and
+    `aforward` itself where nobody can: rows that are judged by the thousand switch `dspy.settings.disable_history` on.
+
+    Attributes are looked up as of any object: DSPy's look-up, which warns of `forward` called directly, took a tenth of
+    a row's time.
+    """
 
     __getattribute__ = object.__getattribute__
 
     async def acall(self, *args: Any, **named: Any) -> dspy.Prediction:
-        """DSPy's asynchronous call, without its bookkeeping where neither callbacks nor usage tracking are on."""
+        """DSPy's asynchronous call, without its bookkeeping where nobody can see it."""
         settings = dspy.settings
-        if listeners(self) or settings.track_usage:
+        if not settings.disable_history or settings.track_usage or listeners(self):
             return await super().acall(*args, **named)
-        callers = [*(settings.caller_modules or ()), self]
-        token = thread_local_overrides.set({**thread_local_overrides.get(), "caller_modules": callers})
-        try:
-            return await self.aforward(*args, **named)
-        finally:
-            thread_local_overrides.reset(token)
+        return await self.aforward(*args, **named)
 
     def named_parameters(self) -> list[tuple[str, Any]]:
-        """DSPy's, which looks through the history of calls, too: hundreds of entries at every use of `judge.lm`."""
+        """DSPy's, which looks through the history of calls, too: thousands of entries at every use of `judge.lm`."""
         if isinstance(self, Parameter):
             return list(super().named_parameters())
         bare = object.__new__(type(self))
@@ -98,8 +84,8 @@ class Quiet(dspy.Module):  # type: ignore[misc]
 async def shown(
     model: LanguageModel, request: Request, call: Callable[[], Awaitable[tuple[Reply, Usage, float | None]]]
 ) -> tuple[Reply, Usage, float | None]:
-    """`call()`, as DSPy shows calls of models: callbacks, usage, and the histories of the model and of all modules that
-    it was called by. Its third value is the price."""
+    """`call()`, seen by DSPy's callbacks and usage tracker and kept in the histories of the model and of the modules
+    that called it. Its third value is the price."""
     if listeners(model):
         result: list[tuple[Reply, Usage, float | None]] = []
 
@@ -111,15 +97,18 @@ async def shown(
         (outcome,) = result
     else:
         outcome = await call()
+    settings = dspy.settings
+    if settings.disable_history and not settings.usage_tracker:
+        return outcome
     reply, usage, cost = outcome
     counted = {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.tokens,
     }
-    if usage.calls and (tracker := dspy.settings.usage_tracker):
-        tracker.add_usage(model.name, counted)
-    if not dspy.settings.disable_history:
+    if usage.calls and settings.usage_tracker:
+        settings.usage_tracker.add_usage(model.name, counted)
+    if not settings.disable_history:
         entry = {
             "prompt": None,
             "messages": list(request.messages),
@@ -134,24 +123,12 @@ async def shown(
             "response_model": model.name,
             "model_type": "chat",
         }
-        _remember(model, entry)
+        record_history(model, entry)
     return outcome
 
 
 def _options(request: Request) -> dict[str, Any]:
-    found: dict[str, Any] = {"temperature": request.temperature, "max_tokens": request.max_tokens}
+    options: dict[str, Any] = {"temperature": request.temperature, "max_tokens": request.max_tokens}
     if request.top_logprobs:
-        found |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-    return found
-
-
-def _remember(model: LanguageModel, entry: dict[str, Any]) -> None:
-    record_history(model, entry)
-    owners = (model, *(dspy.settings.caller_modules or ()))
-    _remembered.append((entry, [GLOBAL_HISTORY, *(owner.history for owner in owners)]))
-    if len(_remembered) > REMEMBERED:
-        oldest, histories = _remembered.popleft()
-        for history in histories:
-            place = next((i for i, one in enumerate(history) if one is oldest), None)  # the first, nearly always
-            if place is not None:
-                del history[place]
+        options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
+    return options

@@ -18,6 +18,8 @@ from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, 
 from concurrent.futures import Future, InvalidStateError
 from typing import Any, Generic, TypeVar
 
+import dspy
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -153,46 +155,68 @@ class PerLoop(Generic[T]):
         return self
 
 
+class _Window(Generic[T, R]):
+    """What an ordered map has read ahead: at most `4 * in_flight` items, in order, `in_flight` of them at work."""
+
+    def __init__(self, worker: Callable[[T], Awaitable[R]], in_flight: int) -> None:
+        self._worker = worker
+        self._most = max(4 * in_flight, 8)
+        self._running = asyncio.Semaphore(in_flight)
+        self.pending: deque[Future[R]] = deque()
+        self.over = False
+        #: What the source raised: what was read before it is still finished.
+        self.broken: Exception | None = None
+
+    @property
+    def reads_on(self) -> bool:
+        full = len(self.pending) >= self._most or bool(self.pending and self.pending[0].done())
+        return not (self.over or full)
+
+    def start(self, item: T) -> None:
+        self.pending.append(submit(self._work(item)))
+
+    def end(self, error: Exception | None = None) -> None:
+        """There is no further item, because of an error or not."""
+        self.over, self.broken = True, error
+
+    async def _work(self, item: T) -> R:
+        async with self._running:
+            with dspy.context(disable_history=True):  # of many rows, no prompts are kept; see `as_dspy.Quiet`
+                return await self._worker(item)
+
+    def cancel(self) -> None:
+        for future in self.pending:
+            future.cancel()
+
+
 def ordered_map(worker: Callable[[T], Awaitable[R]], items: Iterable[T], *, in_flight: int) -> Generator[R, None, None]:
     """`worker(item)` for each item, `in_flight` at a time, results in the order of the items as soon as they are there.
 
     The items are read in the caller's thread, so that they may come from a database cursor, a slow pipe or another
     judge's scores. Memory does not grow with their number: at most `4 * in_flight` are read ahead. The first exception
     that a worker lets through ends the map; one of the source comes after the results of what was read before it.
-    Leaving the iterator early cancels what is under way.
+    Leaving the iterator early cancels what is under way. DSPy's histories keep nothing of the calls.
     """
     _outside_the_loop()
     source = iter(items)
-    window = max(4 * in_flight, 8)
-    running = asyncio.Semaphore(in_flight)
-    pending: deque[Future[R]] = deque()
-    over = False
-    broken: Exception | None = None
-
-    async def one(item: T) -> R:
-        async with running:
-            return await worker(item)
-
+    window = _Window(worker, in_flight)
     try:
         while True:
-            while not over and len(pending) < window and not (pending and pending[0].done()):
+            while window.reads_on:
                 try:
-                    item = next(source)
+                    window.start(next(source))
                 except StopIteration:
-                    over = True
-                except Exception as error:  # a broken input line: what was read before it is still finished
-                    over, broken = True, error
-                else:
-                    pending.append(submit(one(item)))
-            if not pending:
+                    window.end()
+                except Exception as error:  # a broken input line
+                    window.end(error)
+            if not window.pending:
                 break
-            yield pending[0].result()
-            pending.popleft()
-        if broken is not None:
-            raise broken
+            yield window.pending[0].result()
+            window.pending.popleft()
+        if window.broken is not None:
+            raise window.broken
     finally:
-        for future in pending:
-            future.cancel()
+        window.cancel()
 
 
 async def aordered_map(
@@ -200,38 +224,25 @@ async def aordered_map(
 ) -> AsyncGenerator[R, None]:
     """`ordered_map` for asynchronous callers on any loop; the items, which may come asynchronously, are read on the
     caller's. Close the generator (`contextlib.aclosing`) where it is left early: that cancels what is under way."""
-    source = items if isinstance(items, AsyncIterable) else _as_async(items)
-    iterator = aiter(source)
-    window = max(4 * in_flight, 8)
-    running = asyncio.Semaphore(in_flight)
-    pending: deque[asyncio.Future[R]] = deque()
-    over = False
-    broken: Exception | None = None
-
-    async def one(item: T) -> R:
-        async with running:
-            return await worker(item)
-
+    source = aiter(items if isinstance(items, AsyncIterable) else _as_async(items))
+    window = _Window(worker, in_flight)
     try:
         while True:
-            while not over and len(pending) < window and not (pending and pending[0].done()):
+            while window.reads_on:
                 try:
-                    item = await anext(iterator)
+                    window.start(await anext(source))
                 except StopAsyncIteration:
-                    over = True
-                except Exception as error:  # what was read before it is still finished
-                    over, broken = True, error
-                else:
-                    pending.append(asyncio.wrap_future(submit(one(item))))
-            if not pending:
+                    window.end()
+                except Exception as error:
+                    window.end(error)
+            if not window.pending:
                 break
-            yield await pending[0]
-            pending.popleft()
-        if broken is not None:
-            raise broken
+            yield await asyncio.wrap_future(window.pending[0])
+            window.pending.popleft()
+        if window.broken is not None:
+            raise window.broken
     finally:
-        for future in pending:
-            future.cancel()
+        window.cancel()
 
 
 async def _as_async(items: Iterable[T]) -> AsyncGenerator[T, None]:

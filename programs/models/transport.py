@@ -368,11 +368,14 @@ class ThroughDSPy:
             options["rollout_id"] = request.sample
         if request.schema:
             options["response_format"] = json_schema_form(request.schema)
+        import dspy
+
         try:
-            outputs = await self._called(list(request.messages), options)
+            with dspy.track_usage() as used:
+                outputs = await self._called(list(request.messages), options)
         except Exception as error:
             raise Unanswered(_first_line(error), again=False) from None
-        return read_reply(self._completion(outputs))
+        return read_reply(self._completion(outputs, next(iter(used.get_total_tokens().values()), {})))
 
     async def _called(self, messages: list[Message], options: Mapping[str, Any]) -> Any:
         """Asynchronously where the object can, else in a thread of its own."""
@@ -384,7 +387,7 @@ class ThroughDSPy:
             return await asyncio.to_thread(self.lm, messages=messages, **options)
         return await self.lm.acall(messages=messages, **options)
 
-    def _completion(self, outputs: Any) -> Any:
+    def _completion(self, outputs: Any, usage: dict[str, Any]) -> Any:
         """What the object gave, as a server would have sent it; something that is no completion where it cannot be."""
         try:
             output = outputs[0]
@@ -394,8 +397,7 @@ class ThroughDSPy:
                 message["logprobs"] = logprobs if isinstance(logprobs, dict) else logprobs.model_dump()
         except (AttributeError, IndexError, KeyError, TypeError):
             return outputs
-        usage = self.lm.history[-1].get("usage") if getattr(self.lm, "history", None) else None
-        return {"choices": [message], "usage": usage or {}}
+        return {"choices": [message], "usage": usage}
 
     async def close(self) -> None:
         return None

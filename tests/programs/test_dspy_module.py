@@ -21,7 +21,6 @@ from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
 from judgesmith.programs.decision import Decision
-from judgesmith.programs.models.as_dspy import REMEMBERED
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Annotator, Focus, Supervisor
 from judgesmith.programs.sureness import Sureness
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale
@@ -225,15 +224,16 @@ def test_what_stands_in_a_history_is_no_part_of_the_judge(lm: Any) -> None:
     assert len(judge.predictors()) == 2
 
 
-def test_the_history_stays_small_however_many_rows_are_scored(lm: Any) -> None:
-    judge = js.ActiveCritic("vanilla", explain="none", reading="said", lm=lm)
-    mine = {"mine": True}
-    GLOBAL_HISTORY.append(mine)
-    for _ in judge.score_many({"output": f"o{i}"} for i in range(REMEMBERED + 50)):
+def test_rows_scored_in_bulk_are_in_no_history_and_callbacks_and_usage_see_them(lm: Any) -> None:
+    judge, heard = js.ActiveCritic("vanilla", explain="none", reading="said", lm=lm), Heard()
+    before = list(GLOBAL_HISTORY)
+    for _ in judge.score_many([{"output": f"o{i}"} for i in range(3)], progress=False):
         pass
-    assert len(judge.history) == len(lm.dspy.history) == REMEMBERED
-    assert any(entry is mine for entry in GLOBAL_HISTORY)
-    GLOBAL_HISTORY.remove(mine)
+    assert (judge.history, lm.dspy.history, GLOBAL_HISTORY) == ([], [], before)
+    with dspy.context(callbacks=[heard]), dspy.track_usage() as used:
+        list(judge.score_many([{"output": f"p{i}"} for i in range(3)], progress=False))
+    assert heard.tree.count("ActiveCritic") == 3
+    assert used.get_total_tokens()["test/model"]["total_tokens"] == 45
 
 
 def test_usage_is_tracked(lm: Any) -> None:
