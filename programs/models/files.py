@@ -302,11 +302,13 @@ def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str
     failures = []
     for source, bring in _sources(model):
         announce(f"{model.name}: fetching from {source}")
+
+        def arrived(done: int, what: str = f"{model.name}: {source}") -> None:
+            say(done, model.bytes, what)
+
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{model.name}-") as folder:
             try:
-                brought = bring(
-                    Path(folder), lambda done, from_=source: say(done, model.bytes, f"{model.name}: {from_}")
-                )
+                brought = bring(Path(folder), arrived)
                 _check(model, brought)
             except _SourceFailed as reason:
                 failures.append(f"{source}: {reason}")
@@ -379,7 +381,7 @@ def _from_hub(model: LocalModel, endpoint: str, folder: Path, arrived: Callable[
         return Path(
             hf_hub_download(
                 model.repository, model.filename, revision=model.revision, local_dir=folder, endpoint=endpoint,
-                etag_timeout=_ANSWER_WITHIN, tqdm_class=Bar,  # type: ignore[arg-type]
+                etag_timeout=_ANSWER_WITHIN, tqdm_class=Bar,
             )
         )  # fmt: skip
     except Exception as error:  # of the connection, of the server's answer, of an address that is none

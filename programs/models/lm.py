@@ -141,8 +141,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     take it, too: `dspy.Predict(…)(…, lm=lm)`; cache, retries, limits and budget hold on that way as well.
 
     name: what artifacts record. identity: what distinguishes its answers from another's (server, file hash), or a
-    function that gives it at every call; part of the cache key, never saved. weights: the model's file, where it runs
-    inside this process. All coroutines run on the engine's loop.
+    function that gives it at every call, None where it is not known and answers are not kept; part of the cache key,
+    never saved. weights: the model's file, where it runs inside this process. All coroutines run on the engine's loop.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         name: str,
         transport: Transport,
         *,
-        identity: str | Callable[[], str],
+        identity: str | Callable[[], str | None],
         sampling: Sampling | None = None,
         connection: Connection | None = None,
         default_concurrency: int = 16,
@@ -205,8 +205,9 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         self._capabilities = able
 
     @property
-    def identity(self) -> str:
-        """What distinguishes its answers from another model's of the same name; part of the cache key, never saved."""
+    def identity(self) -> str | None:
+        """What distinguishes its answers from another model's of the same name; part of the cache key, never saved.
+        None where that is not known."""
         return self._identity if isinstance(self._identity, str) else self._identity()
 
     def at(self, temperature: float) -> Self:
@@ -312,7 +313,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
     async def _complete(self, request: Request, readable: Callable[[Reply], bool]) -> tuple[Reply, Usage, float | None]:
         """`complete` without callbacks; with what the call used and what it cost, None where no price is known."""
         self.meter.admit()
-        if self._cache is None:
+        if self._cache is None or self.identity is None:
             reply, usage = await self._ask(request)
             readable(reply)
         else:
@@ -363,7 +364,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         under_way[key] = promise
         try:
             reply, usage = await self._ask(request)
-            # The server may have become another one while it answered, where the environment says which it is.
+            # The environment may name another server by now.
             if readable(reply) and self._key(request) == key:
                 cache.put(key, _freeze(reply))
             promise.set_result(reply)
@@ -655,7 +656,9 @@ def language_model(
         transport = ThroughLiteLLM(
             name, timeout=connection.timeout, key=connection.api_key, api_base=connection.api_base
         )
-        return LanguageModel(name, transport, identity=transport.whereabouts, sampling=sampling, connection=connection)
+        return LanguageModel(
+            name, transport, identity=lambda: transport.place, sampling=sampling, connection=connection
+        )
     bases = list(dict.fromkeys([base, *(_checked("--api-base", other) for other in connection.others)]))
     styles = [OpenAIStyle(one, model, key=key, timeout=connection.timeout, label=name) for one in bases]
     style = styles[0] if len(styles) == 1 else Fleet(styles)

@@ -25,6 +25,12 @@ _VENDORS = (
     "ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen|writer"
 )
 
+#: Providers that each have one host, whose own plain names lead there.
+ONE_HOST = (
+    "anthropic", "cerebras", "codestral", "cohere", "cohere_chat", "dashscope", "deepinfra", "deepseek", "fireworks_ai",
+    "gemini", "github", "groq", "mistral", "moonshot", "nvidia_nim", "openai", "openrouter", "perplexity", "sambanova",
+    "together_ai", "xai", "zai",
+)  # fmt: skip
 #: The form of a model's name by provider.
 LISTED = {
     # On this machine, or on a server that the user's settings name.
@@ -36,19 +42,11 @@ LISTED = {
     "llamafile": _TAGGED,
     # LiteLLM sends deployments that are called like models of some others (Mistral's, Cohere's) to OpenAI.
     "azure": rf"(?:o_series/|gpt5_series/)?(?=\S*gpt|o\d){_WORD}",
-    # With one host.
+    "bedrock": rf"(?:converse/)?(?:[a-z-]{{2,6}}\.)?(?:{_VENDORS})\.{_WORD}(?::\d+k?){{0,2}}",
+    **dict.fromkeys(ONE_HOST, _PATH),
     "openai": rf"{_PATH}(?::[A-Za-z0-9._-]*){{0,5}}",  # ft:MODEL:ORGANISATION::ID
     "openrouter": _TAGGED,
-    "bedrock": rf"(?:converse/)?(?:[a-z-]{{2,6}}\.)?(?:{_VENDORS})\.{_WORD}(?::\d+k?){{0,2}}",
-    **dict.fromkeys(
-        (
-            "anthropic", "cerebras", "codestral", "cohere", "cohere_chat", "dashscope", "deepinfra", "deepseek",
-            "fireworks_ai", "gemini", "github", "groq", "mistral", "moonshot", "nvidia_nim", "perplexity", "sambanova",
-            "together_ai", "xai", "zai",
-        ),
-        _PATH,
-    ),
-}  # fmt: skip
+}
 #: Names without a provider, which LiteLLM finds in its tables: OpenAI's and Anthropic's.
 _BARE = r"(?:gpt-\d|o\d|claude-)[A-Za-z0-9.-]*"
 #: Without the address of a server, LiteLLM would send these to OpenAI.
@@ -127,4 +125,4 @@ def check_chosen(name: str, api_base: str | None) -> None:
         )
 
 
-__all__ = ["LISTED", "ListedName", "ShownName", "check_chosen", "check_listed", "is_listed", "recorded"]
+__all__ = ["LISTED", "ONE_HOST", "ListedName", "ShownName", "check_chosen", "check_listed", "is_listed", "recorded"]

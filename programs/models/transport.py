@@ -14,8 +14,6 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from hashlib import sha256
 from typing import Any, Protocol
 
 import aiohttp
@@ -23,6 +21,7 @@ import orjson
 
 from ...errors import ModelError
 from .engine import at_exit
+from .names import ONE_HOST
 
 Message = dict[str, str]
 
@@ -257,31 +256,8 @@ class OpenAIStyle:
             self._session = None
 
 
-#: Words in the names of environment variables, and of LiteLLM's settings, that can say where a call goes. Too many
-#: cost calls that are repeated when one changes; a missing one would take a server's answers for another's.
-_PLACES = frozenset(
-    [
-        "ACCOUNT", "ADDR", "ADDRESS", "BASE", "DEPLOYMENT", "DOMAIN", "ENDPOINT", "GATEWAY", "HOST", "LOCATION",
-        "PROJECT", "PROXY", "REGION", "RESOURCE", "SERVER", "SPACE", "URI", "URL", "WORKSPACE",
-    ]
-)  # fmt: skip
-#: How a call gets there does not change who answers it, and differs from one network to the next.
-_WAYS = frozenset(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"))
-#: Last words of names of what is renewed without a change of the server.
-_RENEWED = frozenset(("KEY", "TOKEN", "SECRET", "PASSWORD"))
-
-
-@lru_cache(maxsize=4096)
-def _names_a_place(name: str) -> bool:
-    words = re.split(r"[^A-Z0-9]+", name.upper())
-    return name.upper() not in _WAYS and words[-1] not in _RENEWED and not _PLACES.isdisjoint(words)
-
-
-@lru_cache(maxsize=1)
-def _settings() -> tuple[str, ...]:
-    import litellm
-
-    return tuple(sorted(name for name in vars(litellm) if _names_a_place(name)))
+#: Ends of names of environment variables that hold addresses.
+_ADDRESS = re.compile(r"(?:BASE|URL|URI|ENDPOINT|HOST|DOMAIN|GATEWAY|PROXY)$")
 
 
 class ThroughLiteLLM:
@@ -295,19 +271,22 @@ class ThroughLiteLLM:
         if api_base:
             self._options["api_base"] = api_base
 
-    def whereabouts(self) -> str:
-        """A hash of all that can decide which server LiteLLM calls at this moment: the address given here, the
-        environment's and the library's own settings.
-
-        Each of its 160 providers looks for its address in its own places, and with every version in some more. So
-        everything counts that can name one, whichever provider reads it: two servers never share an identity.
-        """
+    @property
+    def place(self) -> str | None:
+        """What tells the server from every other: the address that was given, or "" for the provider's own host. None
+        where that is not known: for a provider without one host, or where LiteLLM's settings or an environment variable
+        that begins with the provider's name may name another address."""
         import litellm  # reads a .env file into the environment
 
-        places = sorted((name, value) for name, value in os.environ.items() if _names_a_place(name))
-        settings = [value if isinstance(value := getattr(litellm, name, None), str) else "" for name in _settings()]
-        said = repr((self._options.get("api_base"), places, settings))
-        return sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
+        if address := self._options.get("api_base"):
+            return str(address)
+        provider, slash, _ = self.model.partition("/")
+        if not slash:
+            provider = "anthropic" if self.model.startswith("claude") else "openai"
+        name = provider.split("_")[0].upper()
+        variables = (given.upper() for given, value in os.environ.items() if value)
+        moved = any(given.startswith(name) and _ADDRESS.search(given) for given in variables)
+        return None if provider not in ONE_HOST or moved or litellm.api_base else ""
 
     async def send(self, request: Request) -> Reply:
         import litellm

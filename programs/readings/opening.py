@@ -102,7 +102,7 @@ def _embedded(path: Path, name: str) -> Opened:
 def _served(lm: LanguageModel) -> Opened:
     model = lm.name.partition("/")[2]
     # An address from the environment is only in its identity.
-    base = lm.connection.api_base or next(iter(re.findall(r"^https?://[^,]+", lm.identity)), "")
+    base = lm.connection.api_base or next(iter(re.findall(r"^https?://[^,]+", lm.identity or "")), "")
     if not base or is_ollama(lm.name):
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "

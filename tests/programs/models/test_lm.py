@@ -634,23 +634,6 @@ def test_a_name_without_a_model_is_refused(name: str) -> None:
         language_model(name, connection=Connection(api_base="http://127.0.0.1:1/v1", cache=False))
 
 
-def test_an_address_from_a_variable_is_one_server_and_not_another(
-    serve: MakeServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same model object even, whose provider looks its address up at every call."""
-    one, two = serve(), serve()
-    monkeypatch.setenv("DEEPSEEK_API_KEY", "k")
-    monkeypatch.setenv("DEEPSEEK_API_BASE", one.base)
-    lm = language_model("deepseek/m", connection=Connection(attempts=1))
-    complete(lm, ask())
-    complete(lm, ask())
-    monkeypatch.setenv("DEEPSEEK_API_BASE", two.base)
-    complete(lm, ask())
-    complete(language_model("deepseek/m", connection=Connection(attempts=1)), ask())
-    assert (len(one.bodies), len(two.bodies)) == (1, 1)
-    assert one.base not in lm.identity  # a hash: where the user's servers are is nobody's business
-
-
 def test_a_name_that_no_provider_has_is_a_model_error() -> None:
     lm = language_model("nonsense", connection=Connection(cache=False, attempts=1))
     with pytest.raises(ModelError, match="PROVIDER/MODEL"):
