@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from ...errors import CallError, JudgesmithError, OptionError
 from ...signatures.values import Item, Usage
-from ..models.shared_file import SharedFile
+from ..models.cache import SharedFile
 from .synthesis import FEWEST, MOST, ReferenceSet
 
 FORMAT = "judgesmith.references/1"

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..models.cache import default_cache_path
-from ..models.shared_file import SharedFile
+from ..models.cache import SharedFile, default_cache_path
 from .passages import Passage, Piece, Question
 from .reader import Floats, Reader, TokenReading
 
