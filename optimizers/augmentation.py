@@ -25,8 +25,7 @@ from ..errors import LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..programs.progress import Progress, Silent
 from ..signatures.values import Scale
-from .examples import Scored, clearly, difference, examples_of, score_rows
-from .search.base import SearchRecord
+from .examples import clearly, difference, examples_of, score_rows
 
 #: How much of an output's way up from the worst score its copy keeps. Ours, written down before it was tried.
 KEPT: Mapping[Degree, float] = {"minor": 0.75, "major": 0.4, "only": 0.25}
@@ -254,10 +253,3 @@ def with_copies(train: Labels, copies: Labels | None) -> Sequence[Any]:
     if strange:
         raise LeakError(f"a perturbed copy belongs to group {sorted(strange)[0]!r}, which is not a training one")
     return examples + examples_of(copies)
-
-
-def people_only(record: SearchRecord, rows: int) -> SearchRecord:
-    """A search's record with the scores of the first `rows` examples, those that people scored: what is calibrated,
-    weighed and counted afterwards rests on them alone."""
-    scored, plain = (Scored(x.verdicts[:rows], x.percents[:rows]) for x in (record.scored, record.zero_shot))
-    return replace(record, scored=scored, zero_shot=plain)

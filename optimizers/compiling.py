@@ -32,7 +32,7 @@ from ..programs.progress import Progress, Silent
 from ..programs.refining import Refinement
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
-from .augmentation import people_only, try_augmentation, with_copies
+from .augmentation import try_augmentation, with_copies
 from .budget import BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
@@ -297,7 +297,7 @@ class Compiler:
         search = self._search(train)
         program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
         assert search.record is not None
-        record = people_only(search.record, len(examples))
+        record = search.record.on_first(len(examples))
         refined: list[Refinement] = []
         if self.options.ensemble_top is not None:
             several, outcome = form_ensemble(

@@ -50,7 +50,9 @@ def examples_of(labels: Labels) -> list[dspy.Example]:
 
 
 def item_of(example: dspy.Example) -> Item:
-    return Item(example.output, example.source, example.context, example.reference, example.group)
+    """What is judged of a row, whichever of its texts there are."""
+    texts = (example.get(name) for name in ("context", "reference", "group"))
+    return Item(example.output, example.get("source") or "", *texts)
 
 
 def row_key(source: str, output: str) -> str:

@@ -23,6 +23,7 @@ from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...signatures.values import Item, Verdict
+from ..examples import item_of
 from .model import PromptModel, Resampled
 
 #: Pseudo-rows that draw the mean gain of a program towards none: a lucky few rows are no evidence.
@@ -148,7 +149,7 @@ class Desk:
         #: The adapter that judges are asked by; while DSPy searches, another one is set, for its proposals.
         self.adapter = dspy.settings.adapter
         self.surrogate = surrogate
-        self.examples = {item_in(e): e for e in examples}
+        self.examples = {item_of(e): e for e in examples}
         self.prompts = PromptModel(prompts, self.paid)
         self.paid_rows = 0
         #: Whether the traces of programs are read, and not only those of draws.
@@ -283,17 +284,6 @@ class Desk:
     def _value(self, item: Item, answer: Answer) -> float:
         percent = math.nan if answer.verdict.failure else answer.verdict.percent
         return self.surrogate.concordance(self.examples[item], percent)
-
-
-def item_in(example: dspy.Example) -> Item:
-    """A row's item in one form, whichever of its texts are there."""
-    return Item(
-        example.output,
-        example.get("source") or "",
-        example.get("context"),
-        example.get("reference"),
-        example.get("group"),
-    )
 
 
 def shown(example: dspy.Example) -> dspy.Example:

@@ -18,11 +18,12 @@ from typing import Any
 import dspy
 
 from ...agreement.surrogate import RankSurrogate
+from ...errors import BudgetError
 from ...programs.models import engine
 from ...signatures.values import Item, Verdict
-from ..examples import Scored, percents_of
+from ..examples import Scored, item_of, percents_of
 from ..search.base import DemoKind, DemonstrationSearch, Proposal, SearchContext, Trial
-from .desk import Desk, JudgeProgram, Proposed, Tuned, item_in
+from .desk import Desk, JudgeProgram, Proposed, Tuned
 from .model import PlainAdapter, quiet_dspy
 
 
@@ -55,16 +56,16 @@ class DSPySearch(DemonstrationSearch):
     def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
         """Run DSPy's optimizer; `desk` notes what it tries."""
 
-    def explore(self, context: SearchContext) -> str | None:
+    def explore(self, context: SearchContext) -> None:
         self._remarks = []
         if not self.candidates:
-            return None
+            return
         if not context.base.taught():
             self._remarks.append("this judge has no prompt that instructions or demonstrations could change")
-            return None
+            return
         if context.base.whole_documents:
             self._remarks.append(f"{self.name} judges one output at a time, which this judge of whole documents cannot")
-            return None
+            return
         desk, program = self._opened(context)
         self.progress.stage(f"programs that {self.name} proposes", (self.evaluations() - 1) * len(context.rows))
         with quiet_dspy(), dspy.context(lm=desk.prompts, adapter=PlainAdapter()):
@@ -74,7 +75,8 @@ class DSPySearch(DemonstrationSearch):
         self._measure(context, desk)
         if len(desk.proposed) == 1 and not desk.ran_out and not self._remarks:
             self._remarks.append(f"{self.name} proposed nothing but the zero-shot prompt")
-        return self._ran_out(context) if desk.ran_out else None
+        if desk.ran_out:
+            raise BudgetError("the budget ended the search")
 
     def _opened(self, context: SearchContext) -> tuple[Desk, JudgeProgram]:
         """A desk that knows zero-shot's answers, and the program that DSPy starts from."""
@@ -82,13 +84,13 @@ class DSPySearch(DemonstrationSearch):
         engine.run(judge.prepare(judge.lm))
         judge.set_brief(True)
         known = _by_item(context.rows, context.tried[0].scored.verdicts)
-        if any(item_in(e) not in known for e in context.pool):
+        if any(item_of(e) not in known for e in context.pool):
             known |= _by_item(
                 context.pool, self._score(context.base, context.pool, "zero-shot, training rows").verdicts
             )
         desk = Desk(
             judge,
-            RankSurrogate(context.pool, percents_of([known[item_in(e)] for e in context.pool]), seed=self.seed),
+            RankSurrogate(context.pool, percents_of([known[item_of(e)] for e in context.pool]), seed=self.seed),
             [*context.pool, *context.rows],
             prompts=context.teacher or judge.lm,
             keep=self._completed * len(context.rows) * judge.calls_per_row(),
@@ -101,7 +103,7 @@ class DSPySearch(DemonstrationSearch):
 
     def _measure(self, context: SearchContext, desk: Desk) -> None:
         """Q of the proposed programs: of all that were tried on every row, then of the most promising others."""
-        items = [item_in(e) for e in context.rows]
+        items = [item_of(e) for e in context.rows]
         whole: list[Proposed] = []
         partial: list[Proposed] = []
         for entry in desk.ranked():
@@ -124,7 +126,7 @@ class DSPySearch(DemonstrationSearch):
 
 
 def _by_item(rows: Sequence[dspy.Example], verdicts: Sequence[Verdict]) -> dict[Item, Verdict]:
-    return {item_in(e): v for e, v in zip(rows, verdicts, strict=True)}
+    return {item_of(e): v for e, v in zip(rows, verdicts, strict=True)}
 
 
 def _proposal(name: str, tuned: Tuned, context: SearchContext) -> Proposal:

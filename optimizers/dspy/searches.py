@@ -21,13 +21,13 @@ from ..search.base import (
     Anchor,
     BootstrapOptions,
     CandidateOptions,
+    Demonstrations,
     DemoOptions,
     SearchContext,
     SureOptions,
-    spread,
-    with_demos,
+    demonstration,
 )
-from .desk import Desk, JudgeProgram, item_in, shown
+from .desk import Desk, JudgeProgram, shown
 from .model import PlainAdapter, cleaned
 from .search import DSPySearch
 
@@ -92,15 +92,13 @@ class MIPROSearch(DSPySearch):
 
     def _sets(self, context: SearchContext) -> list[list[dict[str, Any]]]:
         """No demonstrations, then random sets of each kind in turn."""
-        answers = context.answers()
-        kinds = self._kinds(context.base, answers)
+        shown = Demonstrations(context, self, context.answers())
         made: list[list[dict[str, Any]]] = [[]]
         for number in range(1, self._instructions):
-            kind = kinds[number % len(kinds)]
+            kind = shown.kinds[number % len(shown.kinds)]
             rng = np.random.default_rng([self.seed, number])
-            allowed = self._allowed(kind, context.pool, answers)
-            picked = spread(context.pool, allowed, int(rng.integers(1, self.max_demos + 1)), rng)
-            program = with_demos(context.base, picked, context.pool, answers, kind)
+            picked = shown.spread(kind, int(rng.integers(1, self.max_demos + 1)), rng)
+            program = shown.shown_by(context.base, picked, kind)
             made.append([dict(d) for d in program.taught()[0].demos])
         return made
 
@@ -270,14 +268,8 @@ class SIMBASearch(DSPySearch):
             if verdict is None or verdict.failure or good["score"] <= given["batch_10p_score"]:
                 return False
             row = good["example"]
-            told = bool(verdict.explanation or verdict.criteria)
-            score = verdict.percent if predicted and told else row.score
-            demo = {
-                **system.judge.demonstration(item_in(row), verdict if told else None),
-                "score": round(float(score), 6),
-                "augmented": told,
-                "gold": not (predicted and told),
-            }
+            explained = bool(verdict.explanation or verdict.criteria)
+            demo = demonstration(system.judge, row, verdict if explained else None, predicted=predicted and explained)
             for predictor in system.judge.taught():
                 if all(d.get("group") != row.group for d in predictor.demos):
                     predictor.demos = [*predictor.demos, dict(demo)][-self.max_demos :]

@@ -11,12 +11,15 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import dspy
 import numpy as np
+from dspy.teleprompt import Teleprompter
+from numpy.typing import NDArray
 from pydantic import AfterValidator
 
 from ...agreement.correlation import Level
@@ -28,20 +31,9 @@ from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
-from ..examples import (
-    Agreement,
-    Scored,
-    agreement,
-    clearly,
-    difference,
-    groups,
-    humans,
-    item_of,
-    refuse_overlap,
-    score_rows,
-)
+from ..examples import Agreement, Scored, agreement, clearly, difference, humans, item_of, refuse_overlap, score_rows
 from .racing import Racing, Rows, race
-from .selection import Contest, Correction, Entrant, corrected
+from .selection import Contest, Correction, corrected
 
 Anchor = Literal["auto", "gold", "predicted"]
 DemoKind = Literal["none", "labels", "predicted", "gold"]
@@ -49,22 +41,20 @@ DemoKind = Literal["none", "labels", "predicted", "gold"]
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One tried program: its demonstrations and how it did by the search's objective. `disqualified` says why it could
-    not be chosen.
-
-    form: what its prompts leave out of the student's ("use_task", "use_criteria", "criteria"). rows: how many it was
-    judged on. dropped: why those are not all of them; its Q is then that of these rows, beside the others' no more
-    than a hint, and it is never chosen.
-    """
+    """A program that was tried: its demonstrations and how it did by the search's objective."""
 
     name: str
     kind: DemoKind
     demos: int
     agreement: Agreement
     disqualified: str | None = None
+    """Why it could not be chosen."""
     rows: int | None = None
+    """How many rows it was judged on."""
     dropped: str | None = None
+    """Why those are not all of them; its value is then that of these rows, a hint at most, and it is never chosen."""
     form: Mapping[str, Any] = field(default_factory=dict)
+    """What its prompts change of the student's ("use_task", "use_criteria", "criteria", "instructions", …)."""
 
     @property
     def parts(self) -> tuple[int, int]:
@@ -85,25 +75,6 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRecord:
-    """Everything a search tried, what it chose (and `reason`, where that is not simply the best), and the chosen
-    program's scores on the validation rows, each judged without its group in the prompt. `stopped` says why it ended
-    early, if it did. corrected: the chosen one's value after correction for having been chosen; None where that cannot
-    be estimated. tried: the candidates with their programs and scores. study: what the search itself keeps (Optuna's).
-    """
-
-    candidates: tuple[Candidate, ...]
-    selected: Candidate
-    scored: Scored
-    zero_shot: Scored
-    reason: str | None = None
-    stopped: str | None = None
-    corrected: Correction | None = None
-    tried: tuple[Trial, ...] = field(default=(), repr=False, compare=False)
-    study: Any = field(default=None, repr=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
     """A candidate that was judged. judged: the numbers of the rows that `scored` is of, None for all."""
 
@@ -111,6 +82,48 @@ class Trial:
     program: Judge
     scored: Scored
     judged: Rows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRecord:
+    """Everything that a search tried, zero-shot first, and what it chose."""
+
+    tried: tuple[Trial, ...] = field(repr=False)
+    chosen: Trial = field(repr=False)
+    reason: str | None = None
+    """Why it chose this one, where that is not simply the best."""
+    stopped: str | None = None
+    """Why it ended early, if it did."""
+    corrected: Correction | None = None
+    """The chosen one's value after correction for having been chosen; None where that cannot be estimated."""
+    study: Any = field(default=None, repr=False, compare=False)
+    """What the search itself keeps (Optuna's study)."""
+
+    @property
+    def candidates(self) -> tuple[Candidate, ...]:
+        return tuple(trial.candidate for trial in self.tried)
+
+    @property
+    def selected(self) -> Candidate:
+        return self.chosen.candidate
+
+    @property
+    def scored(self) -> Scored:
+        """The chosen program's scores of the validation rows, each judged without its group in the prompt."""
+        return self.chosen.scored
+
+    @property
+    def zero_shot(self) -> Scored:
+        return self.tried[0].scored
+
+    def on_first(self, rows: int) -> Self:
+        """The record with the scores of the first `rows` examples, those that people scored, of zero-shot and of the
+        chosen one: what is calibrated, weighed and counted afterwards rests on them alone."""
+
+        def cut(trial: Trial) -> Trial:
+            return replace(trial, scored=Scored(trial.scored.verdicts[:rows], trial.scored.percents[:rows]))
+
+        return replace(self, tried=(cut(self.tried[0]), *self.tried[1:]), chosen=cut(self.chosen))
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,18 +139,18 @@ class Proposal:
 
 @dataclass(slots=True)
 class SearchContext:
-    """What a search works on: the student without demonstrations, the rows that candidates are measured on, those that
-    demonstrations are taken from, and all that was tried, zero-shot first.
-
-    answers(): the teacher's (default: the zero-shot student's) verdicts on the pool, for bootstrapped demonstrations.
-    teacher: the model that writes what a search has written, if not the judge's own.
-    """
+    """What a search works on."""
 
     base: Judge
+    """The student without demonstrations."""
     rows: list[dspy.Example]
+    """The rows that candidates are measured on."""
     pool: list[dspy.Example]
+    """The rows that demonstrations are taken from."""
     answers: Callable[[], tuple[Verdict, ...]]
+    """The teacher's (by default the zero-shot student's) verdicts on the pool, for bootstrapped demonstrations."""
     teacher: LanguageModel | None = None
+    """The model that writes what a search has written, if it is not the judge's own."""
     tried: list[Trial] = field(default_factory=list)
 
 
@@ -182,8 +195,8 @@ class BootstrapOptions(DemoOptions):
     )
 
 
-def _rules(given: bool | Racing | None) -> Racing | None:
-    return given if isinstance(given, Racing) else Racing() if given else None
+def _rules(value: bool | Racing | None) -> Racing | None:
+    return value if isinstance(value, Racing) else Racing() if value else None
 
 
 class RacingOptions(Options):
@@ -192,12 +205,12 @@ class RacingOptions(Options):
     )
 
 
-class DemonstrationSearch(ABC):
+class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     """Base of all searches: `compile(student, trainset=…)` gives a program, `record` says how it came about.
 
     A subclass declares itself (`name`, `about`, `paper`, `Options`), is registered with `optimizers.register`, and says
     what is tried (`explore`) and how much that is at most (`evaluations`). The constructor takes the names in `Options`
-    as keywords; they are read as attributes. searches: whether anything is chosen at all. uses_teacher: whether a model
+    as keywords; they become attributes. searches: whether anything is chosen at all. uses_teacher: whether a model
     writes anything in it (explanations, proposals), so that a teacher makes a difference.
 
     level: of agreement, that Q is measured at. objective: what is maximised, an `Objective` or its name; Q by default.
@@ -210,8 +223,10 @@ class DemonstrationSearch(ABC):
     Options: ClassVar[type[SearchOptions]] = SearchOptions
     searches: ClassVar[bool] = True
     uses_teacher: ClassVar[bool] = True
-    #: Former names of options.
-    renamed: ClassVar[Mapping[str, str]] = {"demos": "max_demos"}
+    # What holds for a search without such an option.
+    sure: float = 0.0
+    max_demos: int = 0
+    racing: Racing | None = None
 
     def __init__(
         self,
@@ -220,31 +235,23 @@ class DemonstrationSearch(ABC):
         objective: Objective | str | None = None,
         seed: int = 0,
         progress: Progress | None = None,
-        **given: Any,
+        **options: Any,
     ) -> None:
-        named = {
-            name if name in self.Options.model_fields else self.renamed.get(name, name): value
-            for name, value in given.items()
-        }
-        self.chosen: Any = read_options(self.Options, named, f"optimizer {self.name or type(self).__name__}")
-        named_ = objectives.get(objective) if isinstance(objective, str) else Q
-        self.objective = objective if isinstance(objective, Objective) else named_(level)
+        self.options = read_options(self.Options, options, f"optimizer {self.name or type(self).__name__}")
+        vars(self).update(dict(self.options))
+        by = objectives.get(objective) if isinstance(objective, str) else Q
+        self.objective = objective if isinstance(objective, Objective) else by(level)
         self.seed = seed
         self.progress: Progress = progress or Silent()
         self.record: SearchRecord | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        """An option, by its name; options that this search lacks have a neutral value."""
-        if not name.startswith("_") and name != "chosen":
-            if name in type(self).Options.model_fields:
-                return getattr(self.chosen, name)
-            if name in _LACKING:
-                return _LACKING[name]
-        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+    if TYPE_CHECKING:  # its options
+
+        def __getattr__(self, name: str) -> Any: ...
 
     def settings(self) -> dict[str, Any]:
         """What decides the outcome, as JSON values; `name` says which search it is."""
-        return {"name": self.name, "level": self.level, "objective": self.objective.name, **self.chosen.settings()}
+        return {"name": self.name, "level": self.level, "objective": self.objective.name, **self.options.settings()}
 
     @property
     def level(self) -> Level:
@@ -257,9 +264,15 @@ class DemonstrationSearch(ABC):
         made.objective, made.seed, made.progress, made.record = objective, seed, progress, None
         return made
 
+    # -- what a search says of itself
+
     @abstractmethod
     def evaluations(self) -> int:
         """How often the validation rows are scored at most."""
+
+    @abstractmethod
+    def explore(self, context: SearchContext) -> None:
+        """Try candidates (`judge`). A BudgetError ends it early."""
 
     def calls_per_row(self, judge: Judge) -> int:
         """Calls that an output costs at most, whatever is chosen."""
@@ -273,9 +286,7 @@ class DemonstrationSearch(ABC):
         """Why the mean of its best candidates cannot be a judge, None where it can."""
         return None if self.evaluations() > 1 else "it tries nothing but the zero-shot prompt"
 
-    @abstractmethod
-    def explore(self, context: SearchContext) -> str | None:
-        """Try candidates (`judge`); why it ended early, if it did. A BudgetError ends it, too."""
+    # -- the search
 
     def compile(
         self,
@@ -298,42 +309,54 @@ class DemonstrationSearch(ABC):
         zero_shot = self._score(base, rows, "zero-shot")
         # The pool's own bootstrapped answers hold no label of another row: they come from a prompt without any. Where
         # the search's passes stop after the score, the teacher's goes on to the end: its answers are shown.
-        known = [zero_shot.verdicts] if valset is None and teacher is None and not base.stops_early() else []
-
-        def answers() -> tuple[Verdict, ...]:
-            if not known:
-                known.append(self._answers(base, pool, teacher))
-            return known[0]
-
+        own = valset is None and teacher is None and not base.stops_early()
+        answers = cache(lambda: zero_shot.verdicts if own else self._answers(base, pool, teacher))
         context = SearchContext(base, rows, pool, answers, teacher)
         self._consider(context, Proposal("zero-shot", "none", (), base), zero_shot)
+        stopped = None
         try:
-            stopped = self.explore(context)
+            self.explore(context)
         except BudgetError:
-            stopped = self._ran_out(context)
-        chosen, reason = self.choose(context.tried, rows)
-        candidates = tuple(t.candidate for t in context.tried)
-        correction = self._corrected(context.tried, chosen, rows)
-        self.record = SearchRecord(
-            candidates,
-            chosen.candidate,
-            chosen.scored,
-            zero_shot,
-            reason,
-            stopped,
-            correction,
-            tuple(context.tried),
-            getattr(self, "study", None),
-        )
+            whole = sum("budget" not in (t.candidate.dropped or "") for t in context.tried)
+            stopped = f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
+        tried = tuple(context.tried)
+        chosen, reason = self.choose(tried, rows)
+        correction = self._corrected(tried, chosen, rows)
+        self.record = SearchRecord(tried, chosen, reason, stopped, correction, getattr(self, "study", None))
         chosen.program._compiled = True
-        chosen.program.candidate_programs = [c.to_dict() for c in candidates]
+        chosen.program.candidate_programs = [c.to_dict() for c in self.record.candidates]
         return chosen.program
 
-    # -- building and judging candidates
+    def judge(self, context: SearchContext, proposals: Sequence[Proposal]) -> None:
+        """Judge candidates on all rows or, racing, until they fall behind. Raises BudgetError after entering those that
+        the budget was enough for."""
+        if self.racing is None or context.base.whole_documents:  # a part of a document would be ranked otherwise
+            for proposal, scored in self._scored(context, proposals):
+                self._consider(context, proposal, scored)
+            return
 
-    def _ran_out(self, context: SearchContext) -> str:
-        whole = sum(t.candidate.dropped is None or "budget" not in t.candidate.dropped for t in context.tried)
-        return f"the budget ran out; {whole} of {self.evaluations()} candidates were tried"
+        def score(number: int, rows: Rows) -> Scored:
+            proposal = proposals[number]
+            return self._score(proposal.program, [context.rows[i] for i in rows.tolist()], proposal.name)
+
+        finished = _finished(context.tried)
+        leader = finished[_contest(finished).best(_values(finished))]
+        runners, ran_out = race(
+            [d.name for d in proposals],
+            score,
+            context.rows,
+            favourite=(leader.candidate.name, leader.scored.percents),
+            rules=self.racing,
+            objective=self.objective,
+            max_failed=self.max_failed,
+            seed=self.seed,
+        )
+        for proposal, runner in zip(proposals, runners, strict=True):
+            if len(runner.verdicts):
+                judged = runner.judged if runner.dropped else None
+                self._consider(context, proposal, runner.scored(), judged, runner.dropped)
+        if ran_out:
+            raise BudgetError("the budget ended the race")
 
     def _scored(self, context: SearchContext, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Scored]]:
         """Candidates with their scores on all rows, in their order. A BudgetError comes after those that it spared."""
@@ -351,70 +374,6 @@ class DemonstrationSearch(ABC):
         self.progress.stage("the teacher's answers", len(pool))
         return score_rows(program, pool, self.progress).verdicts
 
-    def judge(self, context: SearchContext, proposals: Sequence[Proposal]) -> bool:
-        """Judge candidates on all rows or, racing, until they fall behind. Whether the budget ended it."""
-        if self.racing is None or context.base.whole_documents:  # a part of a document would be ranked otherwise
-            for proposal, scored in self._scored(context, proposals):
-                self._consider(context, proposal, scored)
-            return False
-
-        def score(number: int, rows: Rows) -> Scored:
-            proposal = proposals[number]
-            return self._score(proposal.program, [context.rows[i] for i in rows.tolist()], proposal.name)
-
-        leader = self._best(context.tried)
-        runners, ran_out = race(
-            [d.name for d in proposals],
-            score,
-            context.rows,
-            favourite=(leader.candidate.name, leader.scored.percents),
-            rules=self.racing,
-            objective=self.objective,
-            max_failed=self.max_failed,
-            seed=self.seed,
-        )
-        for proposal, runner in zip(proposals, runners, strict=True):
-            if len(runner.verdicts):
-                judged = runner.judged if runner.dropped else None
-                self._consider(context, proposal, runner.scored(), judged, runner.dropped)
-        return ran_out
-
-    def _kinds(self, judge: Judge, answers: Sequence[Verdict] | None) -> list[DemoKind]:
-        """The kinds of demonstrations that are tried in turn, that of the bootstrapped candidate first."""
-        if not answers or judge.no_bootstrap() is not None:
-            return ["labels"]
-        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
-        told = any(map(_told, answers))
-        kinds: dict[Anchor, list[DemoKind]] = {
-            "auto": ["gold", "labels", "predicted"] if told else ["predicted", "labels"],
-            "gold": ["gold", "labels"],
-            "predicted": ["predicted", "labels"],
-        }
-        return kinds[self.anchor]
-
-    def _allowed(
-        self, kind: DemoKind, pool: Sequence[dspy.Example], answers: Sequence[Verdict] | None
-    ) -> np.ndarray[Any, Any]:
-        """Numbers of the rows that may be demonstrations of a kind."""
-        return np.arange(len(pool)) if kind == "labels" or answers is None else self._close(pool, answers)
-
-    def _close(self, pool: Sequence[dspy.Example], answers: Sequence[Verdict]) -> np.ndarray[Any, Any]:
-        """The rows whose answer came closest to the human score, after a monotone fit of the answers to the scores."""
-        percents = np.array([v.percent for v in answers], float)
-        # Where answers have explanations, one without is none to show.
-        whole = np.array(list(map(_told, answers))) | (not any(map(_told, answers)))
-        usable = np.flatnonzero(np.isfinite(percents) & whole)
-        if len(usable) == 0:
-            return usable
-        human = humans(pool)
-        percents = np.clip(percents, 0, 100)  # of a program's own scale
-        fitted = Calibration.fit(percents, human, Scale(0, 100))
-        error = np.array([abs(fitted(percents[i]) - human[i]) for i in usable])
-        order = np.argsort(error, kind="stable")
-        return np.sort(usable[order[: max(self.max_demos, round(self.accept * len(usable)))]])
-
-    # -- choosing
-
     def _consider(
         self,
         context: SearchContext,
@@ -424,28 +383,19 @@ class DemonstrationSearch(ABC):
         dropped: str | None = None,
     ) -> None:
         rows = context.rows if judged is None else [context.rows[i] for i in judged.tolist()]
-        found = agreement(scored.percents, rows, objective=self.objective, seed=self.seed, rounds=500)
-        candidate = Candidate(
-            proposal.name,
-            proposal.kind,
-            len(proposal.picked),
-            found,
-            unfit(scored, found, self.max_failed),
-            len(scored.percents),
-            dropped,
-            proposal.form,
-        )
+        reached = agreement(scored.percents, rows, objective=self.objective, seed=self.seed, rounds=500)
+        unfit_ = unfit(scored, reached, self.max_failed)
+        demos, count = len(proposal.picked), len(scored.percents)
+        candidate = Candidate(proposal.name, proposal.kind, demos, reached, unfit_, count, dropped, proposal.form)
         if dropped is None and all(better(candidate, t.candidate) for t in _finished(context.tried)):
-            self.progress.best(f"{self.objective.label} {candidate.agreement.value:.2f} ({proposal.name})")
+            self.progress.best(f"{self.objective.label} {reached.value:.2f} ({proposal.name})")
         context.tried.append(Trial(candidate, proposal.program, scored, judged))
 
-    def _best(self, tried: Iterable[Trial]) -> Trial:
-        finished = _finished(tried)
-        return finished[_contest(finished).best(_values(finished))]
+    # -- choosing
 
     def choose(self, tried: Sequence[Trial], rows: Sequence[dspy.Example]) -> tuple[Trial, str | None]:
         """What the rule of `Contest` chooses, clearly better being a higher value of the objective in `sure` of the
-        paired resamples."""
+        paired resamples; and why, where that is not simply the best."""
         finished = _finished(tried)
         contest, values = _contest(finished), _values(finished)
 
@@ -456,38 +406,30 @@ class DemonstrationSearch(ABC):
         if chosen is best:
             return best, None
         needs = "needs fewer demonstrations" if chosen.candidate.demos < best.candidate.demos else "is simpler"
-        reason = (
+        return chosen, (
             f"{best.candidate.name} had the highest {self.objective.label} ({best.candidate.agreement.value:.2f}) but "
             f"did not clearly beat {chosen.candidate.name} ({chosen.candidate.agreement.value:.2f}), which {needs}"
         )
-        return chosen, reason
 
     def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> Correction | None:
         """The chosen one's value after correction, by the rule that `choose` goes by; None where another one chose."""
-        entrants = [
-            Entrant(
-                t.scored.percents,
-                math.nan if t.candidate.agreement.reason else t.candidate.agreement.value,
-                t.judged,
-            )
-            for t in tried
-        ]
-        found = corrected(entrants, _contest(tried), rows, objective=self.objective, sure=self.sure, seed=self.seed)
+        reached = [t.candidate.agreement for t in tried]
+        found = corrected(
+            [t.scored.percents for t in tried],
+            [math.nan if a.reason else a.value for a in reached],
+            _contest(tried),
+            rows,
+            judged=[t.judged for t in tried],
+            objective=self.objective,
+            sure=self.sure,
+            seed=self.seed,
+        )
         return found[1] if found is not None and tried[found[0]] is chosen else None
 
     def _beats(self, one: Trial, other: Trial, rows: Sequence[dspy.Example]) -> bool:
         """Whether the objective is higher in `sure` of the paired resamples."""
         percents = one.scored.percents, other.scored.percents
         return clearly(difference(*percents, rows, objective=self.objective, seed=self.seed, rounds=1000), self.sure)
-
-
-def _told(verdict: Verdict) -> bool:
-    """Whether an answer says more than a score."""
-    return bool(verdict.explanation or any(c.explanation for c in verdict.criteria.values()))
-
-
-#: What holds for a search without such an option.
-_LACKING: Mapping[str, Any] = {"max_demos": 0, "sure": 0.0, "racing": None}
 
 
 def _contest(tried: Sequence[Trial]) -> Contest:
@@ -498,17 +440,17 @@ def _values(tried: Sequence[Trial]) -> list[float]:
     return [t.candidate.agreement.value for t in tried]
 
 
-def _finished(tried: Iterable[Trial]) -> list[Trial]:
-    """Those judged on all rows."""
+def _finished(tried: Sequence[Trial]) -> list[Trial]:
+    """The candidates that were judged on all rows."""
     return [t for t in tried if t.candidate.dropped is None]
 
 
-def unfit(scored: Scored, found: Agreement, max_failed: float) -> str | None:
+def unfit(scored: Scored, reached: Agreement, max_failed: float) -> str | None:
     """Why scores cannot be chosen, however well they agree: too many rows failed, or agreement is undefined (constant
     scores). That it then counts as chance is a convention, and must not beat a real agreement a little below it."""
     if scored.failed > max_failed * len(scored.percents):
         return f"{scored.failed} of {len(scored.percents)} rows failed"
-    return found.reason
+    return reached.reason
 
 
 def better(one: Candidate, other: Candidate) -> bool:
@@ -517,6 +459,62 @@ def better(one: Candidate, other: Candidate) -> bool:
     both = (one, other)
     contest = Contest([c.parts for c in both], [c.disqualified is None for c in both])
     return contest.better([c.agreement.value for c in both], 0, 1)
+
+
+# Demonstrations ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Demonstrations:
+    """What may be shown of a pool: rows with the human score ("labels"), and answers of a teacher with the human's
+    ("gold") or the model's own score ("predicted"). options: a search with `BootstrapOptions`."""
+
+    context: SearchContext
+    options: Any
+    answers: Sequence[Verdict] | None
+
+    @property
+    def kinds(self) -> list[DemoKind]:
+        """The kinds that are tried in turn, that of the bootstrapped candidate first."""
+        if not self.answers or self.context.base.no_bootstrap() is not None:
+            return ["labels"]
+        # With the human's score a bare number is a label; with the model's it is an answer that came close to people's.
+        kinds: dict[Anchor, list[DemoKind]] = {
+            "auto": ["gold", "labels", "predicted"] if any(map(_explained, self.answers)) else ["predicted", "labels"],
+            "gold": ["gold", "labels"],
+            "predicted": ["predicted", "labels"],
+        }
+        return kinds[self.options.anchor]
+
+    def allowed(self, kind: DemoKind) -> NDArray[np.intp]:
+        """Numbers of the rows that may be demonstrations of a kind: of answers, those that came closest to the human
+        score, after a monotone fit of the answers to the scores."""
+        pool, answers = self.context.pool, self.answers
+        if kind == "labels" or answers is None:
+            return np.arange(len(pool))
+        percents = np.array([v.percent for v in answers], float)
+        explained = np.array(list(map(_explained, answers)))
+        # Where answers have explanations, one without has nothing to show.
+        usable = np.flatnonzero(np.isfinite(percents) & (explained | (not explained.any())))
+        if len(usable) == 0:
+            return usable
+        human = humans(pool)
+        percents = np.clip(percents, 0, 100)  # of a program's own scale
+        fitted = Calibration.fit(percents, human, Scale(0, 100))
+        error = np.array([abs(fitted(percents[i]) - human[i]) for i in usable])
+        count = max(self.options.max_demos, round(self.options.accept * len(usable)))
+        return np.sort(usable[np.argsort(error, kind="stable")[:count]])
+
+    def spread(self, kind: DemoKind, size: int, rng: np.random.Generator) -> list[int]:
+        return spread(self.context.pool, self.allowed(kind), size, rng)
+
+    def shown_by(self, base: Judge, picked: Sequence[int], kind: DemoKind) -> Judge:
+        return with_demos(base, picked, self.context.pool, self.answers, kind)
+
+
+def _explained(verdict: Verdict) -> bool:
+    """Whether an answer says more than a score."""
+    return bool(verdict.explanation or any(c.explanation for c in verdict.criteria.values()))
 
 
 def brief(judge: Judge) -> Judge:
@@ -540,33 +538,35 @@ def with_demos(
     answers: Sequence[Verdict] | None,
     kind: DemoKind,
 ) -> Judge:
+    """A copy of the judge that is shown these rows of the pool."""
     made = without_demos(base)
     for index in picked:
         row = pool[index]
         verdict = None if kind == "labels" or answers is None else answers[index]
-        # A demonstration's score is the human's, except where the teacher's own is what shall be shown.
-        percent = verdict.percent if kind == "predicted" and verdict is not None else row.score
-        demo: dict[str, Any] = {
-            **made.demonstration(item_of(row), verdict),
-            "score": round(float(percent), 6),
-            "augmented": verdict is not None,
-            "gold": kind != "predicted",
-        }
-        made.teach(demo)
+        made.teach(demonstration(made, row, verdict, predicted=kind == "predicted"))
     return made
 
 
+def demonstration(judge: Judge, row: dspy.Example, verdict: Verdict | None, *, predicted: bool) -> dict[str, Any]:
+    """A row as a demonstration, with the teacher's verdict if one is to be shown. Its score is the human's, unless the
+    verdict's own is wanted."""
+    percent = verdict.percent if predicted and verdict is not None else row.score
+    return {
+        **judge.demonstration(item_of(row), verdict),
+        "score": round(float(percent), 6),
+        "augmented": verdict is not None,
+        "gold": not predicted,
+    }
+
+
 def spread(
-    pool: Sequence[dspy.Example], allowed: Sequence[int] | np.ndarray[Any, Any], size: int, rng: np.random.Generator
+    pool: Sequence[dspy.Example], allowed: Sequence[int] | NDArray[np.intp], size: int, rng: np.random.Generator
 ) -> list[int]:
     """`size` random rows spread over the range of human scores, no two of one group, in random order."""
     order = sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, rng.random()))
     picked: list[int] = []
-    used: set[str] = set()
     for stratum in np.array_split(np.array(order, dtype=int), min(size, max(1, len(order)))):
-        choices = [int(i) for i in stratum if groups([pool[int(i)]])[0] not in used]
-        if choices:
-            chosen = choices[int(rng.integers(len(choices)))]
-            picked.append(chosen)
-            used.add(pool[chosen].group)
+        used = {pool[i].group for i in picked}
+        if choices := [int(i) for i in stratum if pool[int(i)].group not in used]:
+            picked.append(choices[int(rng.integers(len(choices)))])
     return [picked[i] for i in rng.permutation(len(picked))]

@@ -16,7 +16,6 @@ from .base import (
     Proposal,
     RacingOptions,
     SearchContext,
-    SearchOptions,
     SureOptions,
     spread,
     with_demos,
@@ -41,13 +40,13 @@ class LabeledFewShot(DemonstrationSearch):
             0.0, "Share of paired resamples in which the demonstrations must beat zero-shot to stay.", ge=0, lt=1
         )
 
-    def __init__(self, max_demos: int = 4, **given: Any) -> None:
-        super().__init__(**{"max_demos": max_demos, **given})
+    def __init__(self, max_demos: int = 4, **options: Any) -> None:
+        super().__init__(max_demos=max_demos, **options)
 
     def evaluations(self) -> int:
         return 2
 
-    def explore(self, context: SearchContext) -> str | None:
+    def explore(self, context: SearchContext) -> None:
         rng = np.random.default_rng([self.seed, 1])
         if self.stratified:
             picked = spread(context.pool, range(len(context.pool)), self.max_demos, rng)
@@ -56,7 +55,6 @@ class LabeledFewShot(DemonstrationSearch):
             picked = list(first.values())[: self.max_demos]
         program = with_demos(context.base, picked, context.pool, None, "labels")
         self.judge(context, [Proposal("labeled few-shot", "labels", picked, program)])
-        return None
 
 
 @optimizers.register
@@ -85,7 +83,7 @@ class KnnFewShot(DemonstrationSearch):
     def _sizes(self) -> list[int]:
         return sorted({k for k in (2, 4, self.max_demos) if k <= self.max_demos})
 
-    def explore(self, context: SearchContext) -> str | None:
+    def explore(self, context: SearchContext) -> None:
         order = np.random.default_rng([self.seed, 2]).permutation(len(context.pool)).tolist()
         fields = ("source", "output", "context", "reference")
         texts = [[context.pool[i].get(name) or "" for name in fields] for i in order]
@@ -97,7 +95,7 @@ class KnnFewShot(DemonstrationSearch):
                 predictor.demos = Neighbours(shown, predictor.demos)
             # A candidate counts as many demonstrations as one of its prompts has; which, each input says.
             proposals.append(Proposal(f"{shown} nearest of {len(pool)}", "labels", pool[:shown], program))
-        return self._ran_out(context) if self.judge(context, proposals) else None
+        self.judge(context, proposals)
 
 
 @optimizers.register
@@ -107,10 +105,9 @@ class NoSearch(DemonstrationSearch):
     name = "none"
     about = "no search: the judge as it is, without demonstrations"
     searches = uses_teacher = False
-    Options = SearchOptions
 
     def evaluations(self) -> int:
         return 1
 
-    def explore(self, context: SearchContext) -> str | None:
-        return None
+    def explore(self, context: SearchContext) -> None:
+        """There is nothing to try."""

@@ -12,15 +12,17 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
+import dspy
 import numpy as np
 import optuna
 import orjson
+from numpy.typing import NDArray
 from optuna.exceptions import OptunaError
 from optuna.trial import BaseTrial, FixedTrial, TrialState
 from pydantic import Field, field_validator
 from sqlalchemy.exc import SQLAlchemyError
 
-from ...errors import BudgetError, OptionError
+from ...errors import OptionError
 from ...parts import option
 from ...programs.active_critic.critic import Variant
 from ...programs.judge import Choice, Judge
@@ -30,7 +32,7 @@ from ..registry import optimizers
 from .base import (
     BootstrapOptions,
     CandidateOptions,
-    DemoKind,
+    Demonstrations,
     DemonstrationSearch,
     Proposal,
     RacingOptions,
@@ -38,7 +40,6 @@ from .base import (
     SureOptions,
     Trial,
     brief,
-    with_demos,
 )
 
 ORDERS = ("rising", "falling", "mixed")
@@ -92,23 +93,20 @@ class OptunaSearch(DemonstrationSearch):
         def _a_study(cls, value: Path | None) -> Path | None:
             return None if value is None else _study_file(value)
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.trials = self._trials()
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        if self.trials is None:
+            self.trials = self.candidates + 2 if self.candidates else 0
         self.study: optuna.Study | None = None
 
-    def _trials(self) -> int:
-        wanted, candidates = self.chosen.trials, int(self.chosen.candidates)
-        return int(wanted) if wanted is not None else candidates + 2 if candidates else 0
-
     def settings(self) -> dict[str, Any]:
-        found = super().settings()
-        del found["candidates"]  # another way to say how many trials
-        # The file's path stays private.
-        return found | {"trials": self.trials, "storage": self.storage and self.storage.name}
+        # The file's path stays private; `candidates` is another way to say how many trials.
+        made = super().settings() | {"trials": self.trials, "storage": self.storage and self.storage.name}
+        del made["candidates"]
+        return made
 
     def evaluations(self) -> int:
-        return self.trials + 1
+        return int(self.trials) + 1
 
     def calls_per_row(self, judge: Judge) -> int:
         return judge.most_calls_per_row(variants=self.variants)
@@ -120,19 +118,19 @@ class OptunaSearch(DemonstrationSearch):
 
     # -- the study
 
-    def explore(self, context: SearchContext) -> str | None:
+    def explore(self, context: SearchContext) -> None:
         self.study = None
         if not self.trials:
-            return None
-        kinds = self._kinds(context.base, context.answers())
+            return
+        context.answers()
         with quiet_optuna():
             try:
-                study = self.study = self._open(context)
-                return self._run(study, context, kinds)
+                self.study = self._open(context)
+                self._run(self.study, context)
             except (SQLAlchemyError, OptunaError) as error:
                 raise OptionError(f"the study in {self.storage} cannot be used: {str(error).splitlines()[0]}") from None
 
-    def _run(self, study: optuna.Study, context: SearchContext, kinds: Sequence[DemoKind]) -> str | None:
+    def _run(self, study: optuna.Study, context: SearchContext) -> None:
         kept = [t for t in study.trials if t.state in (TrialState.COMPLETE, TrialState.PRUNED)]
         for old in study.trials:
             if old.state == TrialState.RUNNING:  # a run was killed in it
@@ -142,9 +140,7 @@ class OptunaSearch(DemonstrationSearch):
             study.enqueue_trial(own, skip_if_exists=True)
         done: dict[bytes, Trial] = {_key(context.base): context.tried[0]}
         for number, old in enumerate(kept[: self.trials + 1]):
-            proposal = self._proposal(FixedTrial(old.params), number, context, kinds)
-            if self._judge_new(context, [proposal], done):
-                return self._ran_out(context)
+            self._judge_new(context, [self._proposal(FixedTrial(old.params), number, context)], done)
         for first in range(len(kept), self.trials + 1, self.parallel):
             batch = []
             for number in range(first, min(first + self.parallel, self.trials + 1)):
@@ -155,32 +151,20 @@ class OptunaSearch(DemonstrationSearch):
                     constant_liar=self.parallel > 1,
                 )
                 trial = study.ask()
-                batch.append((trial, self._proposal(trial, number, context, kinds)))
-            out_of_budget: BudgetError | None = None
+                batch.append((trial, self._proposal(trial, number, context)))
             try:
                 self._judge_new(context, [proposal for _, proposal in batch], done)
-            except BudgetError as error:
-                out_of_budget = error
-            found = [(trial, done.get(_key(proposal.program))) for trial, proposal in batch]
-            for trial, tried in found:
-                _tell(study, trial, tried)
-            if out_of_budget is not None:
-                raise out_of_budget
-            if any(tried is None for _, tried in found):
-                return self._ran_out(context)
-        return None
+            finally:
+                for trial, proposal in batch:
+                    _tell(study, trial, done.get(_key(proposal.program)))
 
     def _open(self, context: SearchContext) -> optuna.Study:
         """The study of exactly these rows, this student and these settings; others in the file are left alone."""
+        base = context.base
         what = {
             "settings": {k: v for k, v in self.settings().items() if k not in ("trials", "storage")},
             "seed": self.seed,
-            "student": [
-                context.base.kind,
-                context.base.options(),
-                context.base.lm.name,
-                str(context.base.dump_state()),
-            ],
+            "student": [base.kind, base.options(), base.lm.name, str(base.dump_state())],
             "rows": [[row_key(item_of(e).source or "", e.output), e.score] for e in (*context.rows, *context.pool)],
             "answers": [str(v.percent) for v in context.answers()],
         }
@@ -196,23 +180,21 @@ class OptunaSearch(DemonstrationSearch):
             storage=address, study_name=f"judgesmith-{name}", direction="maximize", load_if_exists=True
         )
 
-    def _judge_new(self, context: SearchContext, proposals: Sequence[Proposal], done: dict[bytes, Trial]) -> bool:
-        """Judge those that were not judged before and enter them in `done`. Whether the budget ended it."""
+    def _judge_new(self, context: SearchContext, proposals: Sequence[Proposal], done: dict[bytes, Trial]) -> None:
+        """Judge those that were not judged before and enter them in `done`. Raises BudgetError."""
         new: dict[bytes, Proposal] = {}
         for proposal in proposals:
             if (key := _key(proposal.program)) not in done:
                 new.setdefault(key, proposal)
-        there = len(context.tried)
+        count = len(context.tried)
         try:
-            return bool(new) and self.judge(context, list(new.values()))
+            self.judge(context, list(new.values()))
         finally:
-            judged = {id(t.program): t for t in context.tried[there:]}
-            done |= {
-                key: judged[id(proposal.program)] for key, proposal in new.items() if id(proposal.program) in judged
-            }
+            judged = {id(t.program): t for t in context.tried[count:]}
+            done |= {key: judged[id(p.program)] for key, p in new.items() if id(p.program) in judged}
 
     def _scored(self, context: SearchContext, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Scored]]:
-        if len(proposals) == 1 or context.base.whole_documents:
+        if len(proposals) < 2 or context.base.whole_documents:
             yield from super()._scored(context, proposals)
             return
         self.progress.stage(f"{proposals[0].name} to {proposals[-1].name}", len(proposals) * len(context.rows))
@@ -221,23 +203,23 @@ class OptunaSearch(DemonstrationSearch):
 
     # -- what a trial is
 
-    def _proposal(self, trial: BaseTrial, number: int, context: SearchContext, kinds: Sequence[DemoKind]) -> Proposal:
+    def _proposal(self, trial: BaseTrial, number: int, context: SearchContext) -> Proposal:
         program, form = self._formed(trial, context.base)
         size = trial.suggest_int("demos", 0, self.max_demos)
         if not size:
             return Proposal(f"trial {number}", "none", (), program, form)
-        names: list[str] = list(kinds)
-        kind = kinds[names.index(trial.suggest_categorical("kind", names))]
-        answers = None if kind == "labels" else context.answers()
-        picked = self._picked(trial, size, context, kind)
-        program = with_demos(program, picked, context.pool, answers, kind)
+        shown = Demonstrations(context, self, context.answers())
+        names: list[str] = list(shown.kinds)
+        kind = shown.kinds[names.index(trial.suggest_categorical("kind", names))]
+        picked = self._picked(trial, size, context.pool, shown.allowed(kind))
+        program = shown.shown_by(program, picked, kind)
         return Proposal(f"trial {number}", kind if picked else "none", picked, program, form)
 
-    def _picked(self, trial: BaseTrial, size: int, context: SearchContext, kind: DemoKind) -> list[int]:
+    def _picked(
+        self, trial: BaseTrial, size: int, pool: Sequence[dspy.Example], allowed: NDArray[np.intp]
+    ) -> list[int]:
         """Rows from `size` strata of the human scores, no two of one group. A place in its stratum is a number, since
         neighbours in the order of the scores show the model nearly the same."""
-        pool = context.pool
-        allowed = self._allowed(kind, pool, None if kind == "labels" else context.answers())
         order = np.array(sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, i)), dtype=int)
         picked: list[int] = []
         for slot, stratum in enumerate(np.array_split(order, size)):
@@ -297,22 +279,19 @@ def _study_file(path: Path) -> Path:
 
 
 def _tell(study: optuna.Study, trial: optuna.Trial, tried: Trial | None) -> None:
-    """How a trial came out; None: the budget ended it."""
+    """How a trial came out, for TPE; a candidate that cannot be chosen has the lowest value. None: it was not judged,
+    since the budget ended."""
     if tried is None:
         study.tell(trial, state=TrialState.FAIL)
         return
-    trial.set_user_attr("candidate", tried.candidate.name)
-    if tried.candidate.dropped is None:
-        study.tell(trial, _told(tried))
+    candidate = tried.candidate
+    value = candidate.agreement.value if candidate.disqualified is None else candidate.agreement.by.worst
+    trial.set_user_attr("candidate", candidate.name)
+    if candidate.dropped is None:
+        study.tell(trial, value)
     else:
-        trial.report(_told(tried), tried.candidate.rows or 0)
+        trial.report(value, candidate.rows or 0)
         study.tell(trial, state=TrialState.PRUNED)
-
-
-def _told(tried: Trial) -> float:
-    """The value for TPE: of a candidate that cannot be chosen, the lowest value there is."""
-    found = tried.candidate.agreement
-    return found.by.worst if tried.candidate.disqualified is not None else found.value
 
 
 def _key(program: Judge) -> bytes:

@@ -29,8 +29,6 @@ from ...signatures.values import Item, Verdict
 #: Where a demonstration's group stands while a search runs: no field of a signature can have this name.
 GROUP = "group of the row"
 
-Step = tuple[str, dict[str, Any], dict[str, Any]]
-
 
 @dataclass(frozen=True, slots=True)
 class Fields:
@@ -40,41 +38,64 @@ class Fields:
     human_of: Field = "score"
     group_of: Field | None = None
 
+    def human(self, example: dspy.Example) -> float:
+        return number(self.human_of, example, "human")
+
 
 @dataclass(slots=True)
-class Known:
-    """What all copies of a program share: its examples and what its predictors said, by the row's text."""
+class Task:
+    """What all copies of a program share. Scores are on the scale of the training rows: `low` and its width are 0 and
+    100 percent."""
 
+    fields: Fields
+    low: float
+    width: float
     examples: dict[str, dspy.Example] = field(default_factory=dict)
-    steps: dict[str, list[Step]] = field(default_factory=dict)
+    """By their texts."""
+    steps: dict[str, list[tuple[str, dict[str, Any], dict[str, Any]]]] = field(default_factory=dict)
+    """What the predictors were asked and answered without demonstrations, by the row's text."""
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
+    def percent(self, score: float) -> float:
+        return 100.0 * (score - self.low) / self.width
 
-def text_in(example: dspy.Example) -> str:
-    return "\n".join(str(value) for value in example.inputs().values())
+    def rows(self, examples: Sequence[dspy.Example]) -> list[dspy.Example]:
+        """The rows of a search: the text of the inputs, the human score in percent, the group. Rows with equal or
+        nearly equal texts share a group. Raises OptionError for an example without inputs or score."""
+        rows: list[Row] = []
+        for n, example in enumerate(examples):
+            try:
+                text = "\n".join(str(value) for value in example.inputs().values())
+            except ValueError:
+                raise OptionError(
+                    f"row {n + 1} does not say its inputs; give them with .with_inputs('field', …)"
+                ) from None
+            group_of = self.fields.group_of
+            name = f"row {n}: {text[:40]}" if group_of is None else text_of(group_of, example)
+            self.examples[text] = example
+            rows.append(Row(str(n), text, doc_id=name, group=name))
+        return [
+            dspy.Example(
+                source="", output=row.output, context=None, reference=None, group=group, document=row.doc_id,
+                system=None, score=self.percent(self.fields.human(example)),
+            ).with_inputs("output")
+            for row, group, example in zip(rows, merge(rows).groups, examples, strict=True)
+        ]  # fmt: skip
 
 
-def rows_of(examples: Sequence[dspy.Example], fields: Fields, known: Known, low: float, width: float) -> list[Any]:
-    """The rows of a search: the text of the inputs, the human score in percent of the training rows' range, the group.
-    Rows with equal or nearly equal texts share a group. Raises OptionError for an example without inputs or score."""
-    rows: list[Row] = []
-    for n, example in enumerate(examples):
-        try:
-            text = text_in(example)
-        except ValueError:
-            raise OptionError(f"row {n + 1} does not say its inputs; give them with .with_inputs('field', …)") from None
-        name = f"row {n}: {text[:40]}" if fields.group_of is None else text_of(fields.group_of, example)
-        known.examples[text] = example
-        rows.append(Row(str(n), text, doc_id=name, group=name))
-    return [
-        dspy.Example(
-            source="", output=row.output, context=None, reference=None, group=group, document=row.doc_id, system=None,
-            score=100.0 * (number(fields.human_of, example, "human") - low) / width,
-        ).with_inputs("output")
-        for row, group, example in zip(rows, merge(rows).groups, examples, strict=True)
-    ]  # fmt: skip
+def as_judge(
+    program: dspy.Module, fields: Fields, trainset: Sequence[dspy.Example], valset: Sequence[dspy.Example] | None
+) -> tuple[ProgramJudge, list[Any], list[Any] | None]:
+    """A copy of the program as a judge, and the rows. Raises OptionError for rows that cannot be used."""
+    if not trainset:
+        raise OptionError("there are no training rows")
+    human = np.array([fields.human(example) for example in trainset])
+    task = Task(fields, float(human.min()), float(human.max() - human.min()) or 1.0)
+    rows = task.rows([*trainset, *(valset or ())])
+    judge = ProgramJudge(program.deepcopy(), task)
+    return judge, rows[: len(trainset)], None if valset is None else rows[len(trainset) :]
 
 
 class ProgramJudge(Judge):
@@ -82,13 +103,11 @@ class ProgramJudge(Judge):
 
     kind: ClassVar[str] = ""
 
-    def __init__(self, program: dspy.Module, fields: Fields, known: Known, low: float, width: float) -> None:
+    def __init__(self, program: dspy.Module, task: Task) -> None:
         super().__init__()
         self.program = program
         self.program._compiled = False  # or DSPy would not show its predictors
-        self.fields = fields
-        self.seen = known
-        self.low, self.width = low, width
+        self.search_task = task
 
     def taught(self) -> list[Any]:
         return list(self.program.predictors())
@@ -98,8 +117,6 @@ class ProgramJudge(Judge):
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         return {}
-
-    # -- running
 
     def score_many(
         self,
@@ -115,10 +132,19 @@ class ProgramJudge(Judge):
                 finished(done)
 
     async def _scored(self, item: Item) -> Verdict:
-        example, program = self.seen.examples[item.output], self._without(item.group)
+        task, program = self.search_task, self._without(item.group)
+
+        def run() -> Any:
+            """A prediction; what each predictor was asked and answered is noted where it had no demonstrations."""
+            with dspy.context(trace=[]):
+                prediction = program(**task.examples[item.output].inputs())
+                names = {id(p): name for name, p in program.named_predictors()}
+                steps = [(names[id(p)], dict(i), dict(o)) for p, i, o in dspy.settings.trace if id(p) in names]
+            return prediction, steps
+
         try:
-            prediction, steps = await asyncio.to_thread(_run, program, dict(example.inputs()))
-            score = number(self.fields.score_of, prediction)
+            prediction, steps = await asyncio.to_thread(run)
+            score = number(task.fields.score_of, prediction)
         except CallError as error:
             return Verdict.failed(str(error))
         except JudgesmithError:
@@ -128,35 +154,33 @@ class ProgramJudge(Judge):
         if math.isnan(score):
             return Verdict.failed("no score could be read from the prediction")
         if not any(p.demos for p in program.predictors()):
-            self.seen.steps[item.output] = steps
-        return Verdict(score=score, percent=100.0 * (score - self.low) / self.width)
+            task.steps[item.output] = steps
+        return Verdict(score=score, percent=task.percent(score))
 
     def _without(self, group: str | None) -> dspy.Module:
         """The program without the demonstrations of a group."""
-        if all(_group(demo) != group for p in self.program.predictors() for demo in p.demos):
+        if all(demo.get(GROUP) != group for p in self.program.predictors() for demo in p.demos):
             return self.program
         made = self.program.deepcopy()
         for predictor in made.predictors():
-            predictor.demos = [demo for demo in predictor.demos if _group(demo) != group]
+            predictor.demos = [demo for demo in predictor.demos if demo.get(GROUP) != group]
         return made
-
-    # -- demonstrations
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
         return {"output": item.output, "group": item.group}
 
     def teach(self, demo: Mapping[str, Any]) -> None:
-        """A labelled row as it is, its human score in the output that is the score; or what the program itself said."""
-        text = demo["output"]
+        """A labelled row as it is, its human score in the output that is the score; or what the program itself
+        answered."""
+        task, text = self.search_task, demo["output"]
         if demo["augmented"]:
             named = dict(self.program.named_predictors())
-            for name, inputs, said in self.seen.steps.get(text, ()):
-                named[name].demos.append({**inputs, **said, "augmented": True, GROUP: demo["group"]})
+            for name, inputs, outputs in task.steps.get(text, ()):
+                named[name].demos.append({**inputs, **outputs, "augmented": True, GROUP: demo["group"]})
             return
-        example = self.seen.examples[text]
-        values = dict(example.items())
-        if isinstance(self.fields.score_of, str) and self.fields.score_of not in values:
-            values[self.fields.score_of] = number(self.fields.human_of, example, "human")
+        values, score_of = dict(task.examples[text].items()), task.fields.score_of
+        if isinstance(score_of, str) and score_of not in values:
+            values[score_of] = task.fields.human(task.examples[text])
         for predictor in self.taught():
             if any(name in values for name in predictor.signature.output_fields):
                 known = {name: value for name, value in values.items() if name in predictor.signature.fields}
@@ -167,34 +191,5 @@ class ProgramJudge(Judge):
         for predictor in self.program.predictors():
             predictor.demos = [dspy.Example({k: v for k, v in d.items() if k != GROUP}) for d in predictor.demos]
         self.program._compiled = True
+        self.program.candidate_programs = self.candidate_programs
         return self.program
-
-
-def _run(program: dspy.Module, inputs: Mapping[str, Any]) -> tuple[Any, list[Step]]:
-    """A prediction, with what each predictor was asked and said."""
-    with dspy.context(trace=[]):
-        prediction = program(**inputs)
-        names = {id(p): name for name, p in program.named_predictors()}
-        steps = [(names[id(p)], dict(i), dict(said)) for p, i, said in dspy.settings.trace if id(p) in names]
-    return prediction, steps
-
-
-def _group(demo: Any) -> Any:
-    return demo.get(GROUP)
-
-
-def as_judge(
-    program: dspy.Module,
-    fields: Fields,
-    trainset: Sequence[dspy.Example],
-    valset: Sequence[dspy.Example] | None,
-) -> tuple[ProgramJudge, list[Any], list[Any] | None]:
-    """A copy of the program as a judge, and the rows. Raises OptionError for rows that cannot be used."""
-    if not trainset:
-        raise OptionError("there are no training rows")
-    human = np.array([number(fields.human_of, example, "human") for example in trainset])
-    low, width = float(human.min()), float(human.max() - human.min()) or 1.0
-    known = Known()
-    everything = rows_of([*trainset, *(valset or ())], fields, known, low, width)
-    judge = ProgramJudge(program.deepcopy(), fields, known, low, width)
-    return judge, everything[: len(trainset)], None if valset is None else everything[len(trainset) :]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import dspy
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ...agreement.objectives import Objective, Q
 from ...errors import BudgetError, OptionError
 from ...signatures.values import Verdict
-from ..examples import Scored, Vector, groups, humans, percents_of, told_of
+from ..examples import Scored, Vector, groups, humans, told_of
 
 Rows = NDArray[np.intp]
 #: With fewer documents (groups) among the rows seen, resampling them says nothing, and no candidate is dropped.
@@ -57,7 +57,7 @@ class Racing:
 
     def to_dict(self) -> dict[str, Any]:
         """The rules as JSON values, as an artifact's provenance holds them."""
-        return {"chance": self.chance, "shares": list(self.shares), "least": self.least, "rounds": self.rounds}
+        return asdict(self) | {"shares": list(self.shares)}
 
 
 @dataclass(slots=True)
@@ -65,11 +65,8 @@ class Runner:
     """A candidate in a race. verdicts: by row number, of the rows it was judged on. dropped: why it was not judged on
     all of them."""
 
-    verdicts: dict[int, Verdict]
+    verdicts: dict[int, Verdict] = field(default_factory=dict)
     dropped: str | None = None
-
-    def add(self, rows: Rows, scored: Scored) -> None:
-        self.verdicts.update(zip(rows.tolist(), scored.verdicts, strict=True))
 
     @property
     def judged(self) -> Rows:
@@ -78,9 +75,6 @@ class Runner:
     def scored(self) -> Scored:
         """Its verdicts on the rows that it judged, in their order."""
         return Scored.of([self.verdicts[i] for i in sorted(self.verdicts)])
-
-    def percents(self, rows: Rows) -> Vector:
-        return percents_of(self.verdicts[i] for i in rows.tolist())
 
 
 def blocks(
@@ -98,25 +92,21 @@ def blocks(
     """
     rng = np.random.default_rng([seed, 41])
     human = humans(examples)
-    if objective is None or objective.of_rows:
-        units = [[i] for i in range(len(examples))]
-    else:
-        members: dict[str, list[int]] = {}
-        for i, name in enumerate(groups(examples)):
-            members.setdefault(name, []).append(i)
-        units = list(members.values())
+    units: dict[Any, list[int]] = {}
+    for i, name in enumerate(groups(examples)):
+        units.setdefault(i if objective is None or objective.of_rows else name, []).append(i)
     # Units in the order of their scores, dealt out evenly: any beginning of the deal has the range of the whole.
-    ordered = sorted(units, key=lambda unit: (float(human[unit].mean()), rng.random()))
+    ordered = sorted(units.values(), key=lambda unit: (float(human[unit].mean()), rng.random()))
     position = (np.arange(len(ordered)) * 0.6180339887498949 + rng.random()) % 1.0
-    dealt = [i for place in np.argsort(position, kind="stable") for i in ordered[place]]
-    starts = np.cumsum([0] + [len(ordered[place]) for place in np.argsort(position, kind="stable")])
+    dealt = [ordered[place] for place in np.argsort(position, kind="stable")]
+    starts = np.cumsum([0, *map(len, dealt)])
     cuts: list[int] = []
     for share in shares:
-        wanted = max(share * len(dealt), least)
-        cut = int(starts[np.searchsorted(starts, wanted - 1e-9)]) if wanted < len(dealt) else len(dealt)
-        if cut < len(dealt) and cut > (cuts[-1] if cuts else 0):
+        wanted = max(share * len(examples), least)
+        cut = int(starts[np.searchsorted(starts, wanted - 1e-9)]) if wanted < len(examples) else len(examples)
+        if (cuts[-1] if cuts else 0) < cut < len(examples):
             cuts.append(cut)
-    return [np.sort(np.array(part, dtype=np.intp)) for part in np.split(np.array(dealt, dtype=np.intp), cuts)]
+    return [np.sort(part) for part in np.split(np.array([i for unit in dealt for i in unit], dtype=np.intp), cuts)]
 
 
 def chances(
@@ -137,32 +127,30 @@ def chances(
     The seen rows are a share f of all, so that the difference on all of them varies about the seen one with (1 - f)
     times the variance of the resamples (finite population correction), which n / (n - 1) makes up for few documents.
     """
-    found = np.ones(len(percents))
-    there = [i for i, p in enumerate(percents) if np.isfinite(p).any()]
-    found[[i for i in range(len(percents)) if i not in there]] = 0.0
-    if leader not in there or len(there) < 2:
-        return found
-    resampled = (objective or Q()).resampled([percents[i] for i in there], told_of(examples))
+    answered = [i for i, p in enumerate(percents) if np.isfinite(p).any()]
+    shares = np.array([float(i in answered) for i in range(len(percents))])
+    if leader not in answered or len(answered) < 2:
+        return shares
+    resampled = (objective or Q()).resampled([percents[i] for i in answered], told_of(examples))
     units = resampled.documents
     if units < FEWEST_GROUPS:
-        return found
+        return shares
     samples, _ = resampled.resample(rounds, seed)
     spread = math.sqrt(max(0.0, 1 - len(examples) / total) * units / (units - 1))
-    best = there.index(leader)
-    for place, i in enumerate(there):
+    best = answered.index(leader)
+    for place, i in enumerate(answered):
         gap = samples[place] - samples[best]
-        value = resampled.values[place] - resampled.values[best]
+        drawn = resampled.values[place] - resampled.values[best] + (gap - gap.mean()) * spread
         # Ties count half: one that says the same as the leader is neither ahead nor behind.
-        drawn = value + (gap - gap.mean()) * spread
-        found[i] = float((drawn > 1e-9).mean() + 0.5 * (np.abs(drawn) <= 1e-9).mean())
-    found[leader] = 1.0
-    return found
+        shares[i] = float((drawn > 1e-9).mean() + 0.5 * (np.abs(drawn) <= 1e-9).mean())
+    shares[leader] = 1.0
+    return shares
 
 
 def value_of(percents: Vector, examples: Sequence[dspy.Example], objective: Objective) -> float:
     """The objective, or -inf where it is undefined: that it counts as chance is a convention that must not lead."""
-    found = objective.reached(percents, told_of(examples))
-    return -math.inf if found.reason else found.value
+    reached = objective.reached(percents, told_of(examples))
+    return -math.inf if reached.reason else reached.value
 
 
 def race(
@@ -182,44 +170,40 @@ def race(
     percents, on all rows, of one that is judged already and may lead but not be dropped. A candidate whose
     failures alone disqualify it is dropped, too.
     """
-    rules, objective = rules or Racing(), objective or Q()
-    runners = [Runner({}) for _ in names]
+    rules, objective, count = rules or Racing(), objective or Q(), len(examples)
+    runners = [Runner() for _ in names]
     seen = np.array([], dtype=np.intp)
     alive = list(range(len(names)))
     for block in blocks(examples, objective=objective, shares=rules.shares, least=rules.least, seed=seed):
         for i in alive:
             try:
-                runners[i].add(block, score(i, block))
+                runners[i].verdicts.update(zip(block.tolist(), score(i, block).verdicts, strict=True))
             except BudgetError:
-                for late in (r for r in runners if r.dropped is None and len(r.verdicts) < len(examples)):
-                    late.dropped = f"the budget ran out after {len(late.verdicts)} of {len(examples)} rows"
+                for late in (r for r in runners if r.dropped is None and len(r.verdicts) < count):
+                    late.dropped = f"the budget ran out after {len(late.verdicts)} of {count} rows"
                 return runners, True
         seen = np.sort(np.concatenate([seen, block]))
-        if len(seen) == len(examples):
+        if len(seen) == count:
             break
-        some = [examples[i] for i in seen.tolist()]
-        where = f"after {len(seen)} of {len(examples)} rows"
+        some, where = [examples[i] for i in seen.tolist()], f"after {len(seen)} of {count} rows"
         for i in alive:
-            failed = runners[i].scored().failed
-            if failed > max_failed * len(examples):
+            if (failed := runners[i].scored().failed) > max_failed * count:
                 runners[i].dropped = f"{where}: {failed} rows failed already"
         alive = [i for i in alive if runners[i].dropped is None]
-        percents = [runners[i].percents(seen) for i in alive]
-        titles = [names[i] for i in alive]
+        entries = [(names[i], runners[i].scored().percents) for i in alive]
         if favourite is not None:
-            titles.append(favourite[0])
-            percents.append(favourite[1][seen])
-        if not percents:
+            entries.append((favourite[0], favourite[1][seen]))
+        if not entries:
             break
-        reached = [value_of(p, some, objective) for p in percents]
+        percents = [scores for _, scores in entries]
+        reached = [value_of(scores, some, objective) for scores in percents]
         leader = int(np.argmax(reached))
         if reached[leader] > -math.inf:
-            found = chances(percents, leader, some, len(examples), objective=objective, rounds=rules.rounds, seed=seed)
-            for i, chance in zip(alive, found.tolist(), strict=False):  # the favourite, last, stays
+            likely = chances(percents, leader, some, count, objective=objective, rounds=rules.rounds, seed=seed)
+            for i, chance in zip(alive, likely.tolist(), strict=False):  # the favourite, last, stays
                 if chance < rules.chance:
-                    runners[i].dropped = f"{where}: a chance of {chance:.0%} of reaching {titles[leader]}"
+                    runners[i].dropped = f"{where}: a chance of {chance:.0%} of reaching {entries[leader][0]}"
         # The leader first: where the budget ends, the best so far has been judged on more rows.
-        alive = [
-            i for _, i in sorted(zip([-value for value in reached], alive, strict=False)) if runners[i].dropped is None
-        ]
+        order = sorted(zip([-value for value in reached], alive, strict=False))
+        alive = [i for _, i in order if runners[i].dropped is None]
     return runners, False

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import dspy
 import numpy as np
@@ -51,11 +52,7 @@ class Contest:
 
     def best(self, q: Sequence[float]) -> int:
         """The preferred one of all, the earlier where two are equal."""
-        best = 0
-        for i in range(1, len(q)):
-            if self.better(q, i, best):
-                best = i
-        return best
+        return reduce(lambda best, i: i if self.better(q, i, best) else best, range(len(q)))
 
     def chosen(self, q: Sequence[float], beats: Beats | None) -> int:
         """The candidate with the fewest demonstrations among those that the best one does not clearly beat.
@@ -88,21 +85,13 @@ class Correction:
     candidates: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entrant:
-    """What a candidate said. percents: NaN where it failed. q: NaN where undefined. judged: numbers of the rows that
-    percents are of, where it was dropped before the last; None for all."""
-
-    percents: Vector
-    q: float
-    judged: NDArray[np.intp] | None = None
-
-
 def corrected(
-    entrants: Sequence[Entrant],
+    percents: Sequence[Vector],
+    values: Sequence[float],
     contest: Contest,
     rows: Sequence[dspy.Example],
     *,
+    judged: Sequence[NDArray[np.intp] | None] | None = None,
     objective: Objective | None = None,
     sure: float = 0.7,
     seed: int = 0,
@@ -111,8 +100,10 @@ def corrected(
 ) -> tuple[int, Correction] | None:
     """The number of the candidate that the rule chooses, and its agreement after correction for having been chosen.
 
-    entrants: all that were tried, zero-shot first, on the validation `rows`. sure: as in the searches. None where it
-    cannot be estimated: fewer than 5 groups, or no candidate with a defined Q.
+    percents, values: of each candidate, zero-shot first, on the validation `rows`: its scores (NaN where it failed) and
+    its objective (NaN where undefined). judged: the numbers of the rows that its scores are of, where it was dropped
+    before the last; None for all. sure: as in the searches. None where it cannot be estimated: fewer than 5 groups, or
+    no candidate with a defined value.
 
     With d the deviation of all candidates' Qs in a resample of the groups, q + sqrt(a) d and q - d / sqrt(a) have
     independent noise (a = `more`). So the choice is made by the first and measured by the second, whose mean over the
@@ -128,21 +119,22 @@ def corrected(
     Source: the coupled bootstrap of Oliveira, Lei & Tibshirani 2021, of which this is the use for a choice.
     """
     objective = objective or Q()
-    drawn = _resampled(entrants, rows, objective, rounds, seed)
+    judged = judged or [None] * len(percents)
+    drawn = _resampled(percents, values, judged, rows, objective, rounds, seed)
     if drawn is None:
         return None
     q, samples, units = drawn
     beats_at = _margins(q, samples, units, sure)
-    there = [q_i if e.judged is None else -math.inf for q_i, e in zip(q.tolist(), entrants, strict=True)]
-    first = contest.chosen(there, beats_at(there))
-    if math.isnan(entrants[first].q):
+    whole = [value if part is None else -math.inf for value, part in zip(q.tolist(), judged, strict=True)]
+    first = contest.chosen(whole, beats_at(whole))
+    if math.isnan(values[first]):
         return None
     middle, reach = objective.chance, objective.reach
     position, deviation = (_stable(x, middle, reach) for x in (q, samples))
     deviation = np.nan_to_num(deviation - deviation.mean(axis=0))
 
     def measured(more: float) -> float:
-        """Of the choice with this share of noise added."""
+        """The choice's mean with this share of noise added."""
         total = 0.0
         for signed in (deviation, -deviation):
             moved = _unstable(position + math.sqrt(more) * signed, middle, reach)
@@ -153,7 +145,7 @@ def corrected(
 
     # What the choice loses by more noise grows about evenly with it: from two shares follows what it is without any.
     value = float(_unstable(np.array(2 * measured(more) - measured(2 * more)), middle, reach))
-    return first, Correction(value, float(q[first]), len(entrants))
+    return first, Correction(value, float(q[first]), len(percents))
 
 
 def _stable(q: Vector, middle: float, reach: float) -> Vector:
@@ -165,51 +157,47 @@ def _unstable(x: Vector, middle: float, reach: float) -> Vector:
 
 
 def _resampled(
-    entrants: Sequence[Entrant], rows: Sequence[dspy.Example], objective: Objective, rounds: int, seed: int
+    percents: Sequence[Vector],
+    values: Sequence[float],
+    judged: Sequence[NDArray[np.intp] | None],
+    rows: Sequence[dspy.Example],
+    objective: Objective,
+    rounds: int,
+    seed: int,
 ) -> tuple[Vector, Vector, int] | None:
     """The objective (here called q) of each candidate, the same in each resample (rounds × candidates), and how many
-    groups were resampled.
-
-    A candidate without a defined one has that of chance, as in the objective, and NaN in the resamples.
-    """
+    groups were resampled. A candidate without a defined one has that of chance, and NaN in the resamples."""
     named = objective.units(told_of(rows))
     code = {name: i for i, name in enumerate(dict.fromkeys(named))}
     units = len(code)
     if units < FEWEST_GROUPS:
         return None
     counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=rounds).astype(np.float64)
-    everything = np.arange(len(rows))
 
-    def measured(percents: Vector, judged: NDArray[np.intp]) -> tuple[float, Vector] | None:
-        some = [rows[i] for i in judged.tolist()]
-        docs = [named[i] for i in judged.tolist()]
-        found = objective.resampled([percents], told_of(some))
+    def measured(scores: Vector, part: NDArray[np.intp]) -> tuple[float, Vector] | None:
+        found = objective.resampled([scores], told_of([rows[i] for i in part.tolist()]))
         if found.reason:
             return None
-        drawn = counts[:, [code[name] for name in dict.fromkeys(docs)]]
-        step = max(1, _CELLS // len(some))
+        drawn = counts[:, [code[name] for name in dict.fromkeys(named[i] for i in part.tolist())]]
+        step = max(1, _CELLS // len(part))
         chunks = [found.statistics[0](drawn[start : start + step]) for start in range(0, rounds, step)]
         return found.values[0], found.collapsed(np.concatenate(chunks))
 
     worst, best = objective.worst, objective.chance + objective.reach
-    q, samples = np.full(len(entrants), objective.chance), np.full((rounds, len(entrants)), np.nan)
-    for i, entrant in enumerate(entrants):
-        if math.isnan(entrant.q):
-            continue
-        judged = everything if entrant.judged is None else entrant.judged
-        found = measured(entrant.percents, judged)
+    q, samples = np.full(len(percents), objective.chance), np.full((rounds, len(percents)), np.nan)
+    for i, part in enumerate(judged):
+        some = np.arange(len(rows)) if part is None else part
+        found = None if math.isnan(values[i]) else measured(percents[i], some)
         if found is None:
             continue
         q[i], samples[:, i] = found
-        if entrant.judged is None or math.isnan(entrants[0].q):
-            continue
-        plain = measured(entrants[0].percents[judged], judged)
+        plain = None if part is None or math.isnan(values[0]) else measured(percents[0][some], some)
         if plain is not None:
             # What is known of a candidate that was dropped is its distance from zero-shot on the rows it was judged
             # on; on all rows it would have varied less.
             gap, gaps = q[i] - plain[0], samples[:, i] - plain[1]
             q[i] = np.clip(q[0] + gap, worst, best)
-            samples[:, i] = samples[:, 0] + gap + (gaps - gap) * math.sqrt(len(judged) / len(rows))
+            samples[:, i] = samples[:, 0] + gap + (gaps - gap) * math.sqrt(len(some) / len(rows))
     return q, np.clip(samples, worst, best), units
 
 

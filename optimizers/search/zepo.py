@@ -13,6 +13,7 @@ and zero-shot stays where labels, if there are any, clearly speak against the fa
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import re
@@ -109,17 +110,19 @@ def output_pairs(items: Sequence[Item], most: int, seed: int) -> list[Pair]:
     """Pairs of different outputs of one document (source and context), from as many documents as there are; `most` at
     most. The same items and seed give the same pairs."""
     rng = np.random.default_rng([seed, 11])
-    outputs: dict[tuple[str, str], dict[str, Item]] = {}
+    documents: dict[tuple[str, str], dict[str, Item]] = {}
     for item in items:
         if item.output.strip():
-            outputs.setdefault((item.source, item.context or ""), {}).setdefault(item.output, item)
-    found: list[list[Pair]] = []
-    for of_document in outputs.values():
-        drawn = [list(of_document.values())[i] for i in rng.permutation(len(of_document))[:MOST_OUTPUTS]]
-        pairs = [(one, other.output) for one, other in itertools.combinations(drawn, 2)]
-        found.append([pairs[i] for i in rng.permutation(len(pairs))])
-    in_turn = [found[i] for i in rng.permutation(len(found))]
-    return [pair for turn in itertools.zip_longest(*in_turn) for pair in turn if pair is not None][:most]
+            documents.setdefault((item.source, item.context or ""), {}).setdefault(item.output, item)
+
+    def shuffled(values: Sequence[Any]) -> list[Any]:
+        return [values[i] for i in rng.permutation(len(values))]
+
+    pairs = []
+    for outputs in documents.values():
+        drawn = shuffled(list(outputs.values()))[:MOST_OUTPUTS]
+        pairs.append(shuffled([(one, other.output) for one, other in itertools.combinations(drawn, 2)]))
+    return [pair for turn in itertools.zip_longest(*shuffled(pairs)) for pair in turn if pair is not None][:most]
 
 
 def with_instructions(judge: Judge, instructions: str) -> Judge:
@@ -170,9 +173,7 @@ class ZEPO(DemonstrationSearch):
             lt=1,
         )
 
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.wordings: tuple[Wording, ...] = ()
+    wordings: tuple[Wording, ...] = ()
 
     def evaluations(self) -> int:
         return 2 if self.candidates else 1
@@ -190,18 +191,11 @@ class ZEPO(DemonstrationSearch):
         wordings = self.candidates * self.rounds
         return int(DRAWS * wordings + (wordings + 1) * 2 * self.pairs * draws)
 
-    def compile(
-        self,
-        student: Judge,
-        *,
-        teacher: LanguageModel | None = None,
-        trainset: Sequence[dspy.Example],
-        valset: Sequence[dspy.Example] | None = None,
-    ) -> Judge:
+    def compile(self, student: Judge, **given: Any) -> Judge:
         """As `DemonstrationSearch.compile`. Raises OptionError for a judge that does not compare outputs."""
         _comparer(student)
         self.wordings = ()
-        return super().compile(student, teacher=teacher, trainset=trainset, valset=valset)
+        return super().compile(student, **given)
 
     def fairest(
         self, judge: Judge, items: Sequence[Item], *, teacher: LanguageModel | None = None
@@ -228,18 +222,16 @@ class ZEPO(DemonstrationSearch):
 
     # -- the search
 
-    def explore(self, context: SearchContext) -> str | None:
+    def explore(self, context: SearchContext) -> None:
         if not self.candidates:
-            return None
+            return
         items = [item_of(e) for e in context.pool]  # without their scores
         self.wordings = self.fairest(context.base, items, teacher=context.teacher)
-        own, best = self.wordings[0], best_of(self.wordings)
-        if best is own:
-            return None
-        form = {**best.to_dict(), "tried": [w.to_dict() for w in self.wordings]}
-        program = with_instructions(context.base, best.instructions)
-        self.judge(context, [Proposal("fairest wording", "none", (), program, form)])
-        return None
+        best = best_of(self.wordings)
+        if best is not self.wordings[0]:
+            form = {**best.to_dict(), "tried": [w.to_dict() for w in self.wordings]}
+            program = with_instructions(context.base, best.instructions)
+            self.judge(context, [Proposal("fairest wording", "none", (), program, form)])
 
     def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> None:
         return None  # Q did not choose, and needs no correction
@@ -282,35 +274,28 @@ class ZEPO(DemonstrationSearch):
     async def _with_references(self, judge: Judge, items: Sequence[Item], lm: LanguageModel, most: int) -> list[Pair]:
         """Outputs, each beside one of its document's references (which zero-shot's pass had written)."""
         rng = np.random.default_rng([self.seed, 12])
-        found: list[Pair] = []
-        for i in rng.permutation(len(items)).tolist():
-            if len(found) == most:
+        pairs: list[Pair] = []
+        for item in [items[i] for i in rng.permutation(len(items))]:
+            if len(pairs) == most:
                 break
-            if not items[i].output.strip():
-                continue
-            try:
-                references, _ = await judge.areferences(items[i], lm)
-            except CallError:
-                continue
-            texts = [text for text in references.outputs.values() if text != items[i].output]
-            if texts:
-                found.append((items[i], texts[int(rng.integers(len(texts)))]))
-        return found
+            if item.output.strip():
+                with contextlib.suppress(CallError):
+                    references, _ = await judge.areferences(item, lm)
+                    if texts := [text for text in references.outputs.values() if text != item.output]:
+                        pairs.append((item, texts[int(rng.integers(len(texts)))]))
+        return pairs
 
     def _measured(self, judge: Judge, pairs: Sequence[Pair], lm: LanguageModel, what: str) -> Fairness:
         comparer = _comparer(judge).deepcopy()
         comparer.order = "other-first"
         criteria = judge.knowledge.criteria
-        defined = criteria[0].definition if criteria else ""
+        definition = criteria[0].definition if criteria else ""
         name = str(getattr(judge, "aspect", "")) or (criteria[0].name if criteria else "")
-        aspect = f"{name}: {defined}" if defined else name
+        words = {"task": judge.knowledge.description, "aspect": f"{name}: {definition}" if definition else name}
 
-        async def one(pair: Pair) -> Comparison | None:
-            item, other = pair
+        async def compare(pair: Pair) -> Comparison | None:
             try:
-                compared = await comparer.acompare(
-                    item, other, lm, task=judge.knowledge.description, aspect=aspect, name=name
-                )
+                compared = await comparer.acompare(*pair, lm, name=name, **words)
             except CallError:
                 return None
             comparison: Comparison = compared.comparison
@@ -320,11 +305,11 @@ class ZEPO(DemonstrationSearch):
             turned for item, other in pairs for turned in ((item, other), (replace(item, output=other), item.output))
         ]
         self.progress.stage(f"fairness of {what}", len(both))
-        found = []
-        for comparison in engine.ordered_map(one, both, in_flight=1 if lm.embedded else lm.concurrency):
-            found.append(comparison)
+        comparisons = []
+        for comparison in engine.ordered_map(compare, both, in_flight=1 if lm.embedded else lm.concurrency):
+            comparisons.append(comparison)
             self.progress.step()
-        return fairness_of(found, self.max_failed)
+        return fairness_of(comparisons, self.max_failed)
 
     async def _paraphrases(self, source: str, known: Sequence[str], lm: LanguageModel, round_: int) -> list[str]:
         """Up to `candidates` usable paraphrases, no two alike."""
@@ -349,12 +334,8 @@ class ZEPO(DemonstrationSearch):
 
 def best_of(wordings: Sequence[Wording]) -> Wording:
     """The fairest; the earlier of equals, and the first (the judge's own) where none has a value."""
-    best = wordings[0]
-    for other in wordings[1:]:
-        value, least = other.fairness.value, best.fairness.value
-        if not math.isnan(value) and (math.isnan(least) or value > least + 1e-9):
-            best = other
-    return best
+    values = [-1.0 if math.isnan(w.fairness.value) else round(w.fairness.value, 9) for w in wordings]
+    return wordings[values.index(max(values))]
 
 
 def usable(answer: str, source: str) -> str | None:

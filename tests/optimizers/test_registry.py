@@ -73,11 +73,6 @@ def test_with_the_same_candidates_the_rows_are_scored_equally_often() -> None:
     assert build_optimizer("optuna", {"trials": 1}).evaluations() == 2
 
 
-def test_former_names_of_options_go_on_working() -> None:
-    assert js.LabeledFewShot(demos=3).settings() == js.LabeledFewShot(3).settings()
-    assert js.LabeledFewShot(3).max_demos == 3
-
-
 def test_options_of_compiling_have_help_and_are_checked() -> None:
     assert all(told.help for told in describe(CompileOptions))
     assert Compiler(cv=3, heldout=0.4).options == CompileOptions(cv=3, heldout=0.4)

@@ -51,11 +51,7 @@ def record_of(table: Table, examples: Sequence[dspy.Example], **changes: dict[st
         given_ = {"name": name, "kind": "labels", "demos": i, "agreement": found, **changes.get(name, {})}
         given_.setdefault("disqualified", unfit(scored, found, 0.1))
         tried.append(Trial(Candidate(**given_), js.ActiveCritic("vanilla"), scored))
-    chosen = tried[0]
-    first = Scored((), chosen.scored.percents[: len(examples)])
-    return SearchRecord(
-        tuple(t.candidate for t in tried), chosen.candidate, first, first, tried=tuple(tried)
-    )  # fmt: skip
+    return SearchRecord(tuple(tried), tried[0]).on_first(len(examples))
 
 
 def formed(record: SearchRecord, examples: Sequence[dspy.Example], top: int, **given_: Any) -> Any:

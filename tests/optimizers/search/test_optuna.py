@@ -82,7 +82,7 @@ def test_demonstrations_are_those_that_were_suggested(
     said = tuple(Verdict(score=e.score, percent=e.score, explanation="So.") for e in examples)
     context = SearchContext(critic("vanilla", model), examples, examples, lambda: said)
     params = {"demos": 4, "kind": kind, "order": order, "place 1": 0.0, "place 2": 1.0, "place 3": 0.5, "place 4": 1.0}
-    proposal = OptunaSearch(max_demos=4)._proposal(FixedTrial(params), 1, context, ["labels", "gold"])
+    proposal = OptunaSearch(max_demos=4)._proposal(FixedTrial(params), 1, context)
     scores = [examples[i].score for i in proposal.picked]
     assert len({examples[i].group for i in proposal.picked}) == 4
     assert scores[:: -1 if reverse else 1] == sorted(scores) if reverse is not None else scores != sorted(scores)

@@ -15,7 +15,7 @@ from judgesmith.optimizers.examples import Scored, agreement
 from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
 from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
-from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
+from judgesmith.optimizers.search.selection import Contest, corrected
 from judgesmith.signatures.values import Verdict
 
 Table = np.ndarray[Any, Any]
@@ -28,9 +28,14 @@ def rows(human: Sequence[float], per_group: int = 1) -> list[dspy.Example]:
     ]
 
 
-def entrants(table: Table, examples: list[dspy.Example], level: Any = "pooled") -> list[Entrant]:
+def values(table: Sequence[Table], examples: list[dspy.Example], level: Any = "pooled") -> list[float]:
     q = [value_of(said, examples, Sum(level)) if np.isfinite(said).any() else -math.inf for said in table]
-    return [Entrant(said, math.nan if value == -math.inf else value) for said, value in zip(table, q, strict=True)]
+    return [math.nan if value == -math.inf else value for value in q]
+
+
+def correction_of(table: Sequence[Table], rule: Contest, examples: list[dspy.Example], **more: Any) -> Any:
+    level = more["objective"].level if "objective" in more else "pooled"
+    return corrected(list(table), values(table, examples, level), rule, examples, **more)
 
 
 def contest(candidates: int) -> Contest:
@@ -104,10 +109,11 @@ def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spo
     examples, search = rows(human, 4), CorrelationRandomSearch(level=level, seed=3, sure=0.7)
     candidates = tried(table, examples, level)
     chosen, _ = search.choose(candidates, examples)
-    best = search._best(candidates)
+    free = CorrelationRandomSearch(level=level, seed=3, sure=0.0)
+    best, _ = free.choose(candidates, examples)
     assert not any(better(t.candidate, best.candidate) for t in candidates)
-    found = corrected(
-        entrants(table, examples, level),
+    found = correction_of(
+        table,
         Contest([t.candidate.parts for t in candidates], [t.candidate.disqualified is None for t in candidates]),
         examples,
         objective=Sum(level),
@@ -128,7 +134,7 @@ def test_where_nothing_is_chosen_nothing_is_corrected() -> None:
     examples = rows(HUMAN)
     alone = noisy(HUMAN, 1, 0.6, 0)
     for table in (alone, np.repeat(alone, 5, axis=0)):  # one candidate, or five that say the same
-        found = corrected(entrants(table, examples), contest(len(table)), examples)
+        found = correction_of(table, contest(len(table)), examples)
         assert found is not None
         assert found[0] == 0
         assert found[1].value == pytest.approx(found[1].naive, abs=1e-9)
@@ -139,7 +145,7 @@ def test_a_clear_winner_keeps_its_agreement() -> None:
     table = noisy(HUMAN, 6, 0.0, 1)
     table[4] = 50 + 15 * HUMAN + np.random.default_rng(2).normal(size=40)
     examples = rows(HUMAN)
-    found = corrected(entrants(table, examples), contest(6), examples)
+    found = correction_of(table, contest(6), examples)
     assert found is not None
     assert found[0] == 4
     assert found[1].value == pytest.approx(found[1].naive, abs=0.02)
@@ -154,7 +160,7 @@ def test_neither_the_scale_of_scores_nor_the_order_of_candidates_matters(
     table = noisy(HUMAN, candidates, 0.5, seed)
     alike = Contest([(0, 0)] * candidates, [True] * candidates)
     one, scaled, turned = (
-        corrected(entrants(said, examples), alike, examples, sure=0.0, seed=seed, rounds=100)
+        correction_of(said, alike, examples, sure=0.0, seed=seed, rounds=100)
         for said in (table, table * 2 - 7, table[::-1])
     )
     assert one is not None
@@ -173,9 +179,7 @@ def test_of_equal_judges_the_chosen_one_is_reported_about_as_it_is(sure: float) 
     for seed in range(30):
         human = np.random.default_rng([seed, 1]).normal(size=40)
         examples = rows(human)
-        found = corrected(
-            entrants(noisy(human, 16, 0.45, seed), examples), contest(16), examples, sure=sure, seed=seed, rounds=300
-        )
+        found = correction_of(noisy(human, 16, 0.45, seed), contest(16), examples, sure=sure, seed=seed, rounds=300)
         assert found is not None
         naive.append(found[1].naive - true)
         after.append(found[1].value - true)
@@ -185,38 +189,42 @@ def test_of_equal_judges_the_chosen_one_is_reported_about_as_it_is(sure: float) 
 
 def test_the_same_seed_gives_the_same_correction() -> None:
     examples, table = rows(HUMAN, 2), noisy(HUMAN, 4, 0.5, 5)
-    one, again, other = (
-        corrected(entrants(table, examples), contest(4), examples, seed=seed, rounds=300) for seed in (1, 1, 2)
-    )
+    one, again, other = (correction_of(table, contest(4), examples, seed=seed, rounds=300) for seed in (1, 1, 2))
     assert one == again
     assert one != other
 
 
 def test_no_correction_without_evidence() -> None:
     few = rows(HUMAN, 10)
-    assert corrected(entrants(noisy(HUMAN, 3, 0.5, 0), few), contest(3), few) is None  # four documents
+    assert correction_of(noisy(HUMAN, 3, 0.5, 0), contest(3), few) is None  # four documents
     examples = rows(HUMAN)
     silent = np.stack([np.full(40, 50.0), np.full(40, math.nan)])
-    assert corrected(entrants(silent, examples), Contest([(0, 0), (1, 0)], [False, False]), examples) is None
+    assert correction_of(silent, Contest([(0, 0), (1, 0)], [False, False]), examples) is None
 
 
 def test_one_that_was_dropped_on_the_way_is_never_chosen_but_counts() -> None:
     examples = rows(HUMAN, 2)
     table = noisy(HUMAN, 4, 0.5, 3)
-    whole = entrants(table, examples)
-    order = np.argsort([e.q for e in whole])
+    q = values(table, examples)
+    order = np.argsort(q)
     last, first = int(order[0]), int(order[-1])
     free = Contest([(0, 0)] * 4, [True] * 4)
-    plain = corrected(whole, free, examples, sure=0.0)
+    plain = correction_of(table, free, examples, sure=0.0)
     assert plain is not None
     # Judged on all rows it is as if it had not been dropped, but for being chosen.
-    everything = np.arange(40)
-    dropped = [Entrant(e.percents, e.q, everything if i == last else None) for i, e in enumerate(whole)]
+    judged = [np.arange(40) if i == last else None for i in range(4)]
     if last != 0:
-        assert corrected(dropped, free, examples, sure=0.0) == plain
+        assert corrected(list(table), q, free, examples, judged=judged, sure=0.0) == plain
     some = np.arange(0, 40, 2)
-    ahead = [Entrant(e.percents[some], 2.9, some) if i == first and first else e for i, e in enumerate(whole)]
-    found = corrected(ahead, free, examples, sure=0.0)
+    dropped = [bool(i == first and first) for i in range(4)]
+    found = corrected(
+        [said[some] if out else said for said, out in zip(table, dropped, strict=True)],
+        [2.9 if out else value for value, out in zip(q, dropped, strict=True)],
+        free,
+        examples,
+        judged=[some if out else None for out in dropped],
+        sure=0.0,
+    )
     assert found is not None
     assert found[0] == (int(order[-2]) if first else first)
     assert found[1].candidates == 4
