@@ -12,7 +12,7 @@ from ..datasets.splits import MIN_SIDE, Split
 from ..errors import BudgetError, JudgesmithError, LabelsError
 from ..programs.judge import Judge
 from ..programs.models.lm import LanguageModel
-from ..programs.progress import Progress, Silent
+from ..programs.progress import Progress, Silent, Within
 from ..programs.several_aspects import AspectsJudge
 from ..signatures.values import Scale, Usage
 from .compiling import FEW_LABELS, FOLDS, Compiler
@@ -114,7 +114,7 @@ class AspectsCompiler:
             found = [_side(part, labels[name], heldout) for part in ([split] if split else parts)]
             _refuse_sides(name, found, one=split is not None)
             sided: Parts = (found[0], []) if split else (None, [part for part in found if len(part.heldout)])
-            title = _Titled(self.progress or Silent(), name)
+            title = Within(self.progress or Silent(), name)
             cv = compiler.options.model_copy(update={"cv": folds})
             made[name] = replace(compiler, options=cv, parts=sided, progress=title)
         every = [row for part in ([split] if split else parts) for row in (*part.train.rows, *part.heldout.rows)]
@@ -207,23 +207,6 @@ def _provenance(made: Mapping[str, Judge], rows: int) -> dict[str, Any]:
         "cost": cost,
         **seen,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class _Titled:
-    """Says of which aspect a stage is."""
-
-    progress: Progress
-    name: str
-
-    def stage(self, title: str, steps: int) -> None:
-        self.progress.stage(f"{self.name}: {title}", steps)
-
-    def step(self, title: str | None = None) -> None:
-        self.progress.step(title)
-
-    def best(self, text: str) -> None:
-        self.progress.best(text)
 
 
 __all__ = ["AspectsCompiler", "AspectsReport", "naming"]

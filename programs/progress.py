@@ -1,4 +1,4 @@
-"""Progress of long work that is started from Python: a bar, lines in the log, or a watcher of the caller's own."""
+"""Progress of long work: a bar where somebody sees it, else lines now and then, or a watcher of the caller's own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: Seconds before the first line in a log, and at most between two.
 SOON, SELDOM = 10.0, 300.0
@@ -27,15 +30,8 @@ class Progress(Protocol):
     def best(self, text: str) -> None:
         """The best candidate so far, in words."""
 
-
-class Telling(Progress, Protocol):
-    """A watcher who also shows a line beside the numbers."""
-
     def tell(self, text: str) -> None:
-        """Replace that line."""
-
-
-Watcher = TypeVar("Watcher", bound=Progress)
+        """Replace the line beside the numbers (only training calls this)."""
 
 
 class Silent:
@@ -50,68 +46,120 @@ class Silent:
     def tell(self, text: str) -> None: ...
 
 
-class Logged:
-    """A line in the log of `judgesmith` (level INFO) now and then: steps done, of those known so far."""
+class Within(Silent):
+    """Heads every stage with the name of what it belongs to."""
 
-    def __init__(self, title: str) -> None:
-        self._title, self._stage, self._done, self._total = title, "", 0, 0
-        self._started = time.monotonic()
+    def __init__(self, progress: Progress, name: str) -> None:
+        self.progress, self.name = progress, name
+
+    def stage(self, title: str, steps: int) -> None:
+        self.progress.stage(f"{self.name}: {title}", steps)
+
+    def step(self, title: str | None = None) -> None:
+        self.progress.step(title)
+
+    def best(self, text: str) -> None:
+        self.progress.best(text)
+
+
+class Watch:
+    """A bar on a console; without one a line a stage, and now and then one that says how many steps are done, how fast,
+    and how long the rest takes.
+
+    total: steps of the whole work; None: every stage counts its own. console: where the bar is drawn. say: where lines
+    go, by default to the log of `judgesmith` (level INFO).
+    """
+
+    def __init__(
+        self,
+        title: str,
+        total: int | None = None,
+        *,
+        console: Console | None = None,
+        say: Callable[[str], object] = _LOG.info,
+    ) -> None:
+        self._title, self._stage, self._note = title, "", ""
+        self._total, self._whole = total, total is not None
+        self._done = self._earlier = 0
+        self._started = self._since = time.monotonic()
         self._due = self._started + SOON
+        self._say, self._bar = say, None if console is None else _bar(console)
+        if self._bar is not None:
+            self._task = self._bar.add_task(_escape(title), total=total, note="")
+
+    def __enter__(self) -> Self:
+        from rich.errors import LiveError
+
+        try:
+            if self._bar is not None:
+                self._bar.start()
+        except LiveError:  # another display of rich is on the screen
+            self._bar = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
 
     def stage(self, title: str, steps: int) -> None:
-        self._stage, self._total = title, self._done + steps if steps else 0
+        self._stage = title
+        if not self._whole:
+            self._total, self._since, self._done, self._earlier = steps or None, time.monotonic(), 0, 0
+            if self._bar is not None:
+                self._bar.reset(self._task, total=self._total)
+        if self._bar is not None:
+            self._bar.update(self._task, description=_escape(f"{self._title}: {title}"))
+        else:
+            self._say(f"[{time.monotonic() - self._started:5.0f} s] {title}" + (f" ({steps})" if steps else ""))
 
-    def step(self, title: str | None = None) -> None:
-        self._done += 1
-        now = time.monotonic()
-        if now >= self._due:
-            passed = now - self._started
-            done = f"{self._done} of {self._total}" if self._total else f"{self._done}"
-            _LOG.info("%s: %s, %s after %.0f s", self._title, self._stage, done, passed)
-            self._due = now + min(max(SOON, passed / 10), SELDOM)
-
-    def best(self, text: str) -> None:
-        _LOG.info("%s: best so far %s", self._title, text)
-
-    def tell(self, text: str) -> None:
-        self._stage = text
-
-
-class Bar:
-    """A bar on a terminal or in a notebook, a new one for every stage."""
-
-    def __init__(self, bar: Any, title: str) -> None:
-        self._bar, self._title = bar, title
-        self._task = bar.add_task(title, total=None)
-
-    def stage(self, title: str, steps: int) -> None:
-        from rich.markup import escape
-
-        self._bar.reset(self._task, total=steps or None, description=f"{self._title}: {escape(title)}")
-
-    def step(self, title: str | None = None) -> None:
-        self._bar.advance(self._task)
+    def step(self, title: str | None = None, *, there: bool = False, count: int = 1) -> None:
+        """Count further steps as done. there: they were done before this run, which tells nothing about its speed."""
+        self._done += count
+        self._earlier += count * there
+        if self._bar is not None:
+            self._bar.update(self._task, advance=count, description=_escape(title) if title else None)
+        elif (now := time.monotonic()) >= self._due:
+            self._line(now)
 
     def best(self, text: str) -> None:
-        from rich.markup import escape
-
-        self._bar.console.print(f"{self._title}: best so far {escape(text)}", style="dim")
+        if self._bar is not None:
+            self.tell(f"best so far {text}")
+        else:
+            self._say(f"          best so far {text}")
 
     def tell(self, text: str) -> None:
-        from rich.markup import escape
+        """Replace the text after the numbers: failures and cost so far."""
+        self._note = text
+        if self._bar is not None:
+            self._bar.update(self._task, note=_escape(text))
 
-        self._bar.update(self._task, description=f"{self._title}: {escape(text)}")
+    def _line(self, now: float) -> None:
+        rate = (self._done - self._earlier) / (now - self._since) if now > self._since else 0.0
+        parts = [f"{self._done:,} of {self._total:,}" if self._total else f"{self._done:,}", f"{rate:.1f}/s"]
+        if self._total and rate > 0:
+            parts.append(f"{duration(max(0, self._total - self._done) / rate)} left")
+        parts += [self._note] if self._note else []
+        parts = parts if self._whole else [self._stage, *parts]
+        passed = now - self._started
+        self._say(f"[{passed:5.0f} s] {self._title}: {', '.join(parts)}")
+        self._due = now + min(max(SOON, passed / 10), SELDOM)
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 @contextmanager
-def watching(given: Watcher | bool | None, title: str) -> Iterator[Watcher | Silent | Bar | Logged]:
+def watching(given: Progress | bool | None, title: str) -> Iterator[Progress]:
     """The watcher of some work. given: a watcher; True, a bar on stderr or in the notebook; False, nothing; None, a bar
     in a notebook and where stderr is a terminal, elsewhere lines in the log."""
     if given is False:
         yield Silent()
     elif given is None or given is True:
-        with _shown(title, always=given is True) as watcher:
-            yield watcher
+        with Watch(title, console=_console(always=given is True)) as watch:
+            yield watch
     else:
         yield given
 
@@ -127,30 +175,30 @@ def counting(given: Callable[[int], None] | bool | None, title: str, rows: objec
         yield lambda done: watcher.step()
 
 
-@contextmanager
-def _shown(title: str, *, always: bool) -> Iterator[Bar | Logged]:
+def _console(*, always: bool) -> Console | None:
+    """Where a bar can be seen: a terminal, a notebook, or, `always`, standard error."""
     from rich.console import Console
-    from rich.errors import LiveError
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichBar
 
     console = Console(stderr=True)
     if (always and not console.is_jupyter) or (console.is_jupyter and find_spec("ipywidgets") is None):
         console = Console(stderr=True, force_terminal=True, force_jupyter=False)  # a line of text
-    bar = RichBar(
-        TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(), TimeRemainingColumn(),
+    return console if console.is_terminal or console.is_jupyter else None
+
+
+def _bar(console: Console) -> Any:
+    from rich.progress import BarColumn, MofNCompleteColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichBar
+
+    return RichBar(
+        SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=24), MofNCompleteColumn(),
+        TextColumn("left"), TimeRemainingColumn(), TextColumn("{task.fields[note]}"),
         console=console, transient=True,
         # What the caller prints meanwhile goes where it would: rich moves stdout to stderr, even out of a file.
         redirect_stdout=bool(sys.stdout and sys.stdout.isatty()),
     )  # fmt: skip
-    seen = console.is_terminal or console.is_jupyter
-    try:
-        if seen:
-            bar.start()
-    except LiveError:  # another display of rich is on the screen
-        seen = False
-    try:
-        yield Bar(bar, title) if seen else Logged(title)
-    finally:
-        if seen:
-            bar.stop()
+
+
+def _escape(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

@@ -19,13 +19,12 @@ from judgesmith.optimizers.augmentation import (
     KEPT,
     apart,
     augment,
-    people_only,
     refuse_leak,
     try_augmentation,
     with_copies,
 )
 from judgesmith.optimizers.examples import Scored
-from judgesmith.optimizers.search.base import SearchRecord
+from judgesmith.optimizers.search.base import SearchRecord, Trial
 from judgesmith.signatures.values import Verdict
 
 TOWNS = ("Alder", "Birch", "Cedar", "Dogwood", "Elm", "Fir", "Gum", "Hazel", "Ivy", "Juniper", "Kapok", "Larch")
@@ -127,7 +126,8 @@ def test_a_copy_in_the_wrong_place_is_a_leak() -> None:
 def test_only_people_s_rows_remain_in_a_record() -> None:
     verdicts = tuple(Verdict(score=float(k), percent=float(k)) for k in range(5))
     scored = Scored(verdicts, np.arange(5.0))
-    record = people_only(SearchRecord((), None, scored, scored, "why"), 3)  # type: ignore[arg-type]
+    trial = Trial(None, None, scored)  # type: ignore[arg-type]
+    record = SearchRecord((trial,), trial, "why").on_first(3)
     assert record.scored.percents.tolist() == [0, 1, 2] == record.zero_shot.percents.tolist()
     assert len(record.scored.verdicts) == 3 and record.reason == "why"
 

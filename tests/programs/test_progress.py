@@ -15,7 +15,7 @@ from judgesmith.programs import progress
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.progress import Bar, Logged, Silent, counting, watching
+from judgesmith.programs.progress import Silent, Watch, counting, watching
 from judgesmith.testing.judges import obliging
 from judgesmith.testing.scripted import MakeScripted
 
@@ -41,23 +41,23 @@ def test_without_a_terminal_there_is_a_line_now_and_then(
     now = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     with caplog.at_level(logging.INFO, "judgesmith"), watching(None, "compiling") as watcher:
-        assert isinstance(watcher, Logged)
+        assert isinstance(watcher, Watch)
         watcher.stage("zero-shot", 40)
         for k in range(40):
             now[0] = float(k)
             watcher.step()
     # After 10, 20 and 30 s; the first step is at 0 s.
     assert [record.getMessage() for record in caplog.records] == [
-        "compiling: zero-shot, 11 of 40 after 10 s",
-        "compiling: zero-shot, 21 of 40 after 20 s",
-        "compiling: zero-shot, 31 of 40 after 30 s",
+        "[    0 s] zero-shot (40)",
+        "[   10 s] compiling: zero-shot, 11 of 40, 1.1/s, 26 s left",
+        "[   20 s] compiling: zero-shot, 21 of 40, 1.1/s, 18 s left",
+        "[   30 s] compiling: zero-shot, 31 of 40, 1.0/s, 9 s left",
     ]
 
 
 def test_a_terminal_gets_a_bar_and_markup_of_a_title_is_text(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = terminal(monkeypatch)
     with watching(None, "compiling") as watcher:
-        assert isinstance(watcher, Bar)
         watcher.stage("[red]candidate[/red]", 4)
         watcher.step()
         watcher.best("Q [1.2]")
@@ -124,7 +124,7 @@ def test_rows_of_unknown_number_are_counted_in_the_log(
     with caplog.at_level(logging.INFO, "judgesmith"), counting(None, "judging", iter(ROWS)) as finished:
         now[0] = 12.0
         finished(1)
-    assert [record.getMessage() for record in caplog.records] == ["judging: rows, 1 after 12 s"]
+    assert [record.getMessage() for record in caplog.records] == ["[    0 s] rows", "[   12 s] judging: rows, 1, 0.1/s"]
 
 
 def test_a_function_is_given_the_number_of_finished_rows_and_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,10 +149,10 @@ def test_a_server_that_dies_stops_the_run_and_its_rows_are_judged_later(
 def test_a_log_gets_lines_of_progress(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    from judgesmith.running import console
+    from judgesmith.programs import progress
 
     now = 0.0
-    monkeypatch.setattr(console, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now))
     with Watch("scoring", 100) as watch:
         watch.step(there=True)  # by an earlier run
         watch.tell("1 failed, $0.02")

@@ -43,7 +43,7 @@ from ..programs.aspects import OVERALL
 from ..programs.judge import Judge
 from ..programs.models.files import file_sha256
 from ..programs.models.lm import LanguageModel, language_model
-from ..programs.progress import Silent, Telling, watching
+from ..programs.progress import Progress, Silent, watching
 from ..programs.prompting.suspicion import guarded
 from ..signatures.values import Criterion, Item, Scale
 from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
@@ -144,7 +144,7 @@ class Distillation:
     teacher: Judge | None = None
     level: Level = "pooled"
     seed: int = 0
-    progress: Telling = field(default_factory=Silent)
+    progress: Progress = field(default_factory=Silent)
 
     def __post_init__(self) -> None:
         if not self.synthetic and self.options.target != "score":
@@ -414,7 +414,7 @@ def distill(
     judge: DistilledJudge | None = None,
     heldout: float | Labels = 0.25,
     synthetic: str | Path | None = None,
-    progress: Telling | bool | None = None,
+    progress: Progress | bool | None = None,
     **options: Any,
 ) -> DistilledJudge:
     """Train a small model to judge: `js.distill(labels, base="local/qwen2.5-0.5b", folder="judge.student")`.

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import OptionError
-from ..programs.progress import Telling
+from ..programs.progress import Progress
 from ..programs.prompting.layouts import DIGITS
 from .distilled.student import Student, portions, training_modules
 from .options import TrainOptions
@@ -87,7 +87,7 @@ class Training:
         seed: int,
         checkpoint: Path,
         judged: Callable[[Student], float] | None,
-        progress: Telling,
+        progress: Progress,
     ) -> None:
         torch, _ = training_modules()
         self._torch = torch
