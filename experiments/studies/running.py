@@ -162,6 +162,9 @@ class Show:
         if self.err.is_terminal:
             self.watch.best(text)
 
+    def tell(self, text: str) -> None:
+        self.watch.tell(text)
+
     def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
         from ...running.console import duration
         from ...running.plain import clean

@@ -237,8 +237,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         progress: Progress | None = None,
         **options: Any,
     ) -> None:
-        self.options = read_options(self.Options, options, f"optimizer {self.name or type(self).__name__}")
-        vars(self).update(dict(self.options))
+        self.options: Any = read_options(self.Options, options, f"optimizer {self.name or type(self).__name__}")
+        self.__dict__.update(self.options)
         by = objectives.get(objective) if isinstance(objective, str) else Q
         self.objective = objective if isinstance(objective, Objective) else by(level)
         self.seed = seed

@@ -95,8 +95,8 @@ class OptunaSearch(DemonstrationSearch):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        if self.trials is None:
-            self.trials = self.candidates + 2 if self.candidates else 0
+        wanted: int | None = self.options.trials
+        self.trials: int = (self.candidates + 2 if self.candidates else 0) if wanted is None else wanted
         self.study: optuna.Study | None = None
 
     def settings(self) -> dict[str, Any]:
@@ -106,7 +106,7 @@ class OptunaSearch(DemonstrationSearch):
         return made
 
     def evaluations(self) -> int:
-        return int(self.trials) + 1
+        return self.trials + 1
 
     def calls_per_row(self, judge: Judge) -> int:
         return judge.most_calls_per_row(variants=self.variants)
