@@ -142,7 +142,7 @@ def select_once(case: str, rows: int, candidates: int, common: float, per_group:
     contest = Contest([(d, 0) for d in (0, *rng.integers(1, 5, candidates - 1).tolist())], [True] * candidates)
     off = {"any": float(np.mean(values - truth))}
     for how, sure in (("highest Q", 0.0), ("rule", 0.7)):
-        outcome = corrected(percents, values, contest, examples, sure=sure, seed=seed, rounds=ROUNDS)
+        outcome = corrected(list(percents), values, contest, examples, sure=sure, seed=seed, rounds=ROUNDS)
         assert outcome is not None
         chosen, correction = outcome
         off[f"{how}, as it is"] = correction.naive - float(truth[chosen])
