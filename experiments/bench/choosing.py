@@ -32,7 +32,7 @@ from judgesmith.agreement.significance import Difference
 from judgesmith.experiments.bench.figures import add_save, save, show_table
 from judgesmith.optimizers.examples import Scored, Vector, clearly, difference
 from judgesmith.optimizers.search.racing import Racing, race, value_of
-from judgesmith.optimizers.search.selection import ROUNDS, Contest, corrected
+from judgesmith.optimizers.search.selection import ROUNDS, Contest, Entrant, corrected
 from judgesmith.signatures.values import Verdict
 
 #: Pearson's r of the candidates with people, drawn again in each repeat: the first is zero-shot.
@@ -138,11 +138,11 @@ def select_once(case: str, rows: int, candidates: int, common: float, per_group:
     own = np.array([normal() for _ in r])
     percents = scores(r, human, sign * (np.sqrt(common) * alike + np.sqrt(1 - common) * own))
     examples = examples_of(human, per_group)
-    values = [value_of(s, examples, Q()) for s in percents]
+    entrants = [Entrant(s, value_of(s, examples, Q())) for s in percents]
     contest = Contest([(d, 0) for d in (0, *rng.integers(1, 5, candidates - 1).tolist())], [True] * candidates)
-    off = {"any": float(np.mean(values - truth))}
+    off = {"any": float(np.mean([e.value for e in entrants] - truth))}
     for how, sure in (("highest Q", 0.0), ("rule", 0.7)):
-        outcome = corrected(list(percents), values, contest, examples, sure=sure, seed=seed, rounds=ROUNDS)
+        outcome = corrected(entrants, contest, examples, sure=sure, seed=seed, rounds=ROUNDS)
         assert outcome is not None
         chosen, correction = outcome
         off[f"{how}, as it is"] = correction.naive - float(truth[chosen])

@@ -33,7 +33,7 @@ from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
 from ..examples import Agreement, Scored, agreement, clearly, difference, humans, item_of, refuse_overlap, score_rows
 from .racing import Racing, Rows, race
-from .selection import Contest, Correction, corrected
+from .selection import Contest, Correction, Entrant, corrected
 
 Anchor = Literal["auto", "gold", "predicted"]
 DemoKind = Literal["none", "labels", "predicted", "gold"]
@@ -413,17 +413,9 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
 
     def _corrected(self, tried: Sequence[Trial], chosen: Trial, rows: Sequence[dspy.Example]) -> Correction | None:
         """The chosen one's value after correction, by the rule that `choose` goes by; None where another one chose."""
-        reached = [t.candidate.agreement for t in tried]
-        found = corrected(
-            [t.scored.percents for t in tried],
-            [math.nan if a.reason else a.value for a in reached],
-            _contest(tried),
-            rows,
-            judged=[t.judged for t in tried],
-            objective=self.objective,
-            sure=self.sure,
-            seed=self.seed,
-        )
+        values = [math.nan if c.agreement.reason else c.agreement.value for c in (t.candidate for t in tried)]
+        entrants = [Entrant(t.scored.percents, value, t.judged) for t, value in zip(tried, values, strict=True)]
+        found = corrected(entrants, _contest(tried), rows, objective=self.objective, sure=self.sure, seed=self.seed)
         return found[1] if found is not None and tried[found[0]] is chosen else None
 
     def _beats(self, one: Trial, other: Trial, rows: Sequence[dspy.Example]) -> bool:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import NamedTuple
 
 import dspy
 import numpy as np
@@ -85,28 +86,32 @@ class Correction:
     candidates: int
 
 
+class Entrant(NamedTuple):
+    """A candidate's scores (NaN where it failed) and objective (NaN where undefined). judged: the numbers of the rows
+    that they are of, where it was dropped before the last; None for all."""
+
+    percents: Vector
+    value: float
+    judged: NDArray[np.intp] | None = None
+
+
 def corrected(
-    percents: Sequence[Vector],
-    values: Sequence[float],
+    entrants: Sequence[Entrant],
     contest: Contest,
     rows: Sequence[dspy.Example],
     *,
-    judged: Sequence[NDArray[np.intp] | None] | None = None,
     objective: Objective | None = None,
     sure: float = 0.7,
     seed: int = 0,
-    more: float = MORE,
     rounds: int = ROUNDS,
 ) -> tuple[int, Correction] | None:
     """The number of the candidate that the rule chooses, and its agreement after correction for having been chosen.
 
-    percents, values: of each candidate, zero-shot first, on the validation `rows`: its scores (NaN where it failed) and
-    its objective (NaN where undefined). judged: the numbers of the rows that its scores are of, where it was dropped
-    before the last; None for all. sure: as in the searches. None where it cannot be estimated: fewer than 5 groups, or
-    no candidate with a defined value.
+    entrants: zero-shot first, on the validation `rows`. sure: as in the searches. None where it cannot be estimated:
+    fewer than 5 groups, or no candidate with a defined value.
 
     With d the deviation of all candidates' Qs in a resample of the groups, q + sqrt(a) d and q - d / sqrt(a) have
-    independent noise (a = `more`). So the choice is made by the first and measured by the second, whose mean over the
+    independent noise (a = `MORE`). So the choice is made by the first and measured by the second, whose mean over the
     resamples, each taken with both signs of d, is the estimate: that of the Q which the rule reaches with 1 / (1 + a)
     of the rows. On the scale of the arc sine, where the noise of a Q hardly depends on the Q. The estimate varies from
     sample to sample as much as a Q of these rows does or more, and may come out above the naive one.
@@ -119,15 +124,14 @@ def corrected(
     Source: the coupled bootstrap of Oliveira, Lei & Tibshirani 2021, of which this is the use for a choice.
     """
     objective = objective or Q()
-    judged = judged or [None] * len(percents)
-    drawn = _resampled(percents, values, judged, rows, objective, rounds, seed)
+    drawn = _resampled(entrants, rows, objective, rounds, seed)
     if drawn is None:
         return None
     q, samples, units = drawn
     beats_at = _margins(q, samples, units, sure)
-    whole = [value if part is None else -math.inf for value, part in zip(q.tolist(), judged, strict=True)]
+    whole = [value if e.judged is None else -math.inf for value, e in zip(q.tolist(), entrants, strict=True)]
     first = contest.chosen(whole, beats_at(whole))
-    if math.isnan(values[first]):
+    if math.isnan(entrants[first].value):
         return None
     middle, reach = objective.chance, objective.reach
     position, deviation = (_stable(x, middle, reach) for x in (q, samples))
@@ -144,8 +148,8 @@ def corrected(
         return total / (2 * len(deviation))
 
     # What the choice loses by more noise grows about evenly with it: from two shares follows what it is without any.
-    value = float(_unstable(np.array(2 * measured(more) - measured(2 * more)), middle, reach))
-    return first, Correction(value, float(q[first]), len(percents))
+    value = float(_unstable(np.array(2 * measured(MORE) - measured(2 * MORE)), middle, reach))
+    return first, Correction(value, float(q[first]), len(entrants))
 
 
 def _stable(q: Vector, middle: float, reach: float) -> Vector:
@@ -157,13 +161,7 @@ def _unstable(x: Vector, middle: float, reach: float) -> Vector:
 
 
 def _resampled(
-    percents: Sequence[Vector],
-    values: Sequence[float],
-    judged: Sequence[NDArray[np.intp] | None],
-    rows: Sequence[dspy.Example],
-    objective: Objective,
-    rounds: int,
-    seed: int,
+    entrants: Sequence[Entrant], rows: Sequence[dspy.Example], objective: Objective, rounds: int, seed: int
 ) -> tuple[Vector, Vector, int] | None:
     """The objective (here called q) of each candidate, the same in each resample (rounds × candidates), and how many
     groups were resampled. A candidate without a defined one has that of chance, and NaN in the resamples."""
@@ -184,14 +182,14 @@ def _resampled(
         return found.values[0], found.collapsed(np.concatenate(chunks))
 
     worst, best = objective.worst, objective.chance + objective.reach
-    q, samples = np.full(len(percents), objective.chance), np.full((rounds, len(percents)), np.nan)
-    for i, part in enumerate(judged):
+    q, samples = np.full(len(entrants), objective.chance), np.full((rounds, len(entrants)), np.nan)
+    for i, (percents, value, part) in enumerate(entrants):
         some = np.arange(len(rows)) if part is None else part
-        found = None if math.isnan(values[i]) else measured(percents[i], some)
+        found = None if math.isnan(value) else measured(percents, some)
         if found is None:
             continue
         q[i], samples[:, i] = found
-        plain = None if part is None or math.isnan(values[0]) else measured(percents[0][some], some)
+        plain = None if part is None or math.isnan(entrants[0].value) else measured(entrants[0].percents[some], some)
         if plain is not None:
             # What is known of a candidate that was dropped is its distance from zero-shot on the rows it was judged
             # on; on all rows it would have varied less.

@@ -26,7 +26,7 @@ from judgesmith.optimizers.examples import Scored, agreement, difference
 from judgesmith.optimizers.search.base import Candidate, Trial, unfit
 from judgesmith.optimizers.search.racing import race
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
-from judgesmith.optimizers.search.selection import Contest, corrected
+from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
 from judgesmith.signatures.values import Verdict
 
 ALL = [part() for part in objectives.parts().values()]
@@ -180,6 +180,6 @@ def test_differences_races_and_corrections_are_of_the_objective() -> None:
     runners, _ = race(["a", "b", "c"], score, examples, objective=AUC(), seed=0)
     assert [r.dropped is None for r in runners] == [False, False, True]
     contest = Contest([(0, 0), (1, 0), (2, 0)], [True] * 3)
-    made = corrected(table, values, contest, examples, objective=AUC(), seed=0, rounds=200)
+    made = corrected(list(map(Entrant, table, values)), contest, examples, objective=AUC(), seed=0, rounds=200)
     assert made is not None and made[0] == 2
     assert made[1].naive == values[2] and 0.9 < made[1].value <= 1

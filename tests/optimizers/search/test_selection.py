@@ -15,7 +15,7 @@ from judgesmith.optimizers.examples import Scored, agreement
 from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
 from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
-from judgesmith.optimizers.search.selection import Contest, corrected
+from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
 from judgesmith.signatures.values import Verdict
 
 Table = np.ndarray[Any, Any]
@@ -35,7 +35,7 @@ def values(table: Sequence[Table], examples: list[dspy.Example], level: Any = "p
 
 def correction_of(table: Sequence[Table], rule: Contest, examples: list[dspy.Example], **more: Any) -> Any:
     level = more["objective"].level if "objective" in more else "pooled"
-    return corrected(list(table), values(table, examples, level), rule, examples, **more)
+    return corrected(list(map(Entrant, table, values(table, examples, level))), rule, examples, **more)
 
 
 def contest(candidates: int) -> Contest:
@@ -212,19 +212,13 @@ def test_one_that_was_dropped_on_the_way_is_never_chosen_but_counts() -> None:
     plain = correction_of(table, free, examples, sure=0.0)
     assert plain is not None
     # Judged on all rows it is as if it had not been dropped, but for being chosen.
-    judged = [np.arange(40) if i == last else None for i in range(4)]
+    whole = list(map(Entrant, table, q))
+    dropped = [e._replace(judged=np.arange(40)) if i == last else e for i, e in enumerate(whole)]
     if last != 0:
-        assert corrected(list(table), q, free, examples, judged=judged, sure=0.0) == plain
+        assert corrected(dropped, free, examples, sure=0.0) == plain
     some = np.arange(0, 40, 2)
-    dropped = [bool(i == first and first) for i in range(4)]
-    found = corrected(
-        [said[some] if out else said for said, out in zip(table, dropped, strict=True)],
-        [2.9 if out else value for value, out in zip(q, dropped, strict=True)],
-        free,
-        examples,
-        judged=[some if out else None for out in dropped],
-        sure=0.0,
-    )
+    ahead = [Entrant(e.percents[some], 2.9, some) if i == first and first else e for i, e in enumerate(whole)]
+    found = corrected(ahead, free, examples, sure=0.0)
     assert found is not None
     assert found[0] == (int(order[-2]) if first else first)
     assert found[1].candidates == 4
