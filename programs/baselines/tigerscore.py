@@ -22,7 +22,7 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
 from ..openlgauge.grounding import ground_errors
-from ..openlgauge.text import FoundError
+from ..openlgauge.reading import FoundError
 from ..prompting.layouts import SENTENCE, Layout, Read
 from ..prompting.predict import Answer, JudgePredict
 from ..registry import judges

@@ -22,7 +22,7 @@ from ..prompting.evaluator import Evaluator
 from ..prompting.layouts import SENTENCE, Layout, Read, Reading, disarm
 from ..prompting.predict import Answer, JudgePredict, answer_of
 from ..prompting.structured import read_structured
-from .text import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
+from .reading import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
 
 #: Errors that a grammar allows unless told otherwise: the small models that need one go on and on where they may.
 FORCED_MOST = 4

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Literal
 from rapidfuzz import fuzz
 
 from ...signatures.values import ErrorSpan
-from .words import ELLIPSIS, QUOTED, inside, ordinal, read_places
+from .places import ELLIPSIS, QUOTED, in_quotes, ordinal, read_places
 
 if TYPE_CHECKING:
-    from .text import FoundError
+    from .reading import FoundError
 
 #: The similarity (0–100, share of common characters in order) from which changed words of 12 letters or more count as
 #: found: the lowest at which 98.5 % of what is found is right (on spans of people: results/openlgauge.md).
@@ -241,7 +241,7 @@ def _find(words: str, text: str, threshold: float) -> list[Grounded]:
         return [place]
     # He said "no way" about it: words around a quotation, which is what is meant if the whole is not there.
     for match in QUOTED.finditer(words):
-        quoted = inside(match)
+        quoted = in_quotes(match)
         if len(quoted) >= LEAST and (found := _exact(quoted, text) or _normalised(quoted, text)):
             return found
     return []
@@ -348,11 +348,7 @@ def _edges(text: str, place: int, *, begin: bool) -> list[int]:
 # --- which of several occurrences -------------------------------------------------------------------------------------
 
 _SENTENCE = re.compile(r"""[^\s](?:[^.!?。！？\n]|[.!?](?![\s"'”’)]))*[.!?。！？"'”’)]*""")
-_UNIT = re.compile(
-    r"\b(?:(?P<sentence>sentence|satz|oración|frase|предложени\w+)|(?P<line>line|zeile|ligne|línea|riga|linha|строк\w+)"
-    r"|(?P<paragraph>paragraph|absatz|paragraphe|párrafo|paragrafo|parágrafo|абзац\w*))\b",
-    re.IGNORECASE,
-)
+_UNIT = re.compile(r"\b(?:(?P<sentence>sentence)|(?P<line>line)|(?P<paragraph>paragraph))\b", re.IGNORECASE)
 
 
 def _ordered(found: list[Grounded], text: str, near: int | None, comment: str) -> list[Grounded]:
@@ -372,7 +368,7 @@ def _ordered(found: list[Grounded], text: str, near: int | None, comment: str) -
 def _by_context(found: list[Grounded], text: str, comment: str) -> Grounded | None:
     """The occurrence inside words that the comment quotes: `"the" (in "by the river")`."""
     for match in QUOTED.finditer(comment[:2000]):
-        words = inside(match)
+        words = in_quotes(match)
         for around in _exact(words, text) or _normalised(words, text):
             for g in found:
                 if around.start <= g.start and g.end <= around.end:

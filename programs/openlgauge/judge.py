@@ -42,7 +42,7 @@ from .annotation import (
 )
 from .grounding import ground_errors
 from .merging import MOST, check_merged, lost_reports, merge_errors, outliers
-from .text import Annotation
+from .reading import Annotation
 
 
 @dataclass(frozen=True, slots=True)

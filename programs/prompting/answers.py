@@ -231,7 +231,7 @@ def read_criteria_list(text: str, *, most: int = 10) -> list[Criterion]:
     body = unfenced(text)
     start = min((i for i in (body.find("{"), body.find("[")) if i >= 0), default=-1)
     if start >= 0:
-        data = _repaired(body[start:])
+        data = lenient_json(body[start:])
         if isinstance(data, dict) and isinstance(data.get("criteria"), list | dict):
             data = data["criteria"]
         if isinstance(data, dict) and isinstance(data.get("name"), str) and "definition" in data:
@@ -272,7 +272,7 @@ def unfenced(text: str) -> str:
     return text.removesuffix("```").rstrip()
 
 
-def _repaired(text: str) -> Any:
+def lenient_json(text: str) -> Any:
     """JSON as far as it can be made out, None where it cannot. Repair takes time that grows faster than its input, most
     of all with the depth of what is left open: answers that are far longer or deeper than any list are not repaired."""
     try:

@@ -12,7 +12,7 @@ from judgesmith.programs import rewriting
 from judgesmith.programs.comparing import comparison, synthesis
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge import grounding
-from judgesmith.programs.openlgauge import text as annotation_text
+from judgesmith.programs.openlgauge import reading as annotation_text
 from judgesmith.programs.pointwise import geval
 from judgesmith.programs.prompting import structured as structured_input
 from judgesmith.programs.prompting.layouts import (

@@ -201,9 +201,9 @@ def test_an_outlier_is_not_heard_by_the_supervisor_but_counts(ensemble: Any) -> 
     assert any("openai/e is an outlier" in note for note in verdict.notes)
 
 
-def test_a_slow_and_a_foreign_annotator_are_heard(ensemble: Any, scripted: MakeScripted) -> None:
-    german = "Fehler 1\nStelle: „in 1899“\nErklärung: Die Quelle sagt 1898.\nSchweregrad: 3\n\nOverall: Fair\nReason: x"
-    judge, transports = ensemble([said("Good", TWICE), german])
+def test_a_slow_annotator_and_one_with_other_words_are_heard(ensemble: Any, scripted: MakeScripted) -> None:
+    other = "Issue 1\nPlace: „in 1899“\nDescription: The source says 1898.\nSeverity: 3\n\nOverall: Fair\nReason: x"
+    judge, transports = ensemble([said("Good", TWICE), other])
     slow = transports["openai/a"]
     first = slow.send
 

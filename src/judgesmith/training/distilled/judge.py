@@ -28,7 +28,7 @@ from ...programs.models.transport import Message
 from ...programs.one_aspect import OneAspectJudge
 from ...programs.openlgauge.annotation import Annotator, Focus, error_list
 from ...programs.openlgauge.grounding import ground_errors
-from ...programs.openlgauge.text import Annotation, read_annotation
+from ...programs.openlgauge.reading import Annotation, read_annotation
 from ...programs.registry import judges
 from ...signatures.values import ErrorSpan, Item, Verdict
 from .gguf_adapter import GGUF_ADAPTER

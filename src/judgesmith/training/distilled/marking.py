@@ -13,7 +13,7 @@ from typing import Any
 
 from ...programs.models.transport import Reply
 from ...programs.openlgauge.annotation import AnnotationLayout
-from ...programs.openlgauge.text import Annotation, FoundError, annotation_form
+from ...programs.openlgauge.reading import Annotation, FoundError, annotation_form
 from ...programs.prompting.layouts import DIGITS, SCORE_LINE, Read, disarm, number_rule, whole
 from ...signatures.values import Scale
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgesmith.programs.openlgauge.text import LABELS, Annotation, FoundError, annotation_form, read_annotation
-from judgesmith.programs.openlgauge.words import ordinal, read_places
+from judgesmith.programs.openlgauge.places import ordinal, read_places
+from judgesmith.programs.openlgauge.reading import LABELS, Annotation, FoundError, annotation_form, read_annotation
 
 CASES: list[dict[str, Any]] = tomllib.loads(
     (Path(__file__).parent / "annotation_answers.toml").read_text(encoding="utf-8")
@@ -81,16 +81,14 @@ def test_the_asked_form_is_read_back() -> None:
 
 
 def test_other_labels_and_severities_are_a_callers() -> None:
-    labels = ("sehr schlecht", "schlecht", "gut", "sehr gut")
-    answer = "Fehler 1\nStelle: zwölf\nErklärung: Elf.\nSchweregrad: leicht\n\nGesamt: sehr gut"
-    found = read_annotation(answer, labels=labels, severities={"leicht": 1.0, "schwer": 5.0})
-    assert found.label == "sehr gut"
+    labels = ("very bad", "bad", "good", "very good")
+    answer = "Error 1\nLocation: twelve\nExplanation: Eleven.\nSeverity: light\n\nOverall: very good"
+    found = read_annotation(answer, labels=labels, severities={"light": 1.0, "heavy": 5.0})
+    assert found.label == "very good"
     assert [e.severity for e in found.errors] == [1.0]
-    assert found.problems == ("sehr gut with 1 error",)
-    assert read_annotation("No Error\n\n总体评价：优秀", labels=("差", "良好", "优秀")).label == "优秀"
+    assert found.problems == ("very good with 1 error",)
     assert read_annotation("No Error\n\nOverall: Good", labels=("bad", "fine")).label is None
     assert read_annotation("No Error\n\nOverall: Good", labels=()).label is None
-    assert read_annotation("No Error\n\nOverall: very_good", labels=("good", "very good")).label == "very good"
 
 
 def test_the_label_is_where_its_probabilities_are_read() -> None:
@@ -98,7 +96,6 @@ def test_the_label_is_where_its_probabilities_are_read() -> None:
         ("No Error\n\nOverall: Good\nReason: Good.", 19),
         ("<think>Overall: Good</think>No Error\nOverall: **good**", 48),
         ('{"errors": [], "overall": "Good"}', 27),
-        ("Good", 0),
         ("Overall: Poor\n\nOverall: Good", 24),
     ):
         found = read_annotation(answer)
@@ -110,7 +107,7 @@ def test_the_label_is_where_its_probabilities_are_read() -> None:
     [
         ("4", 4), ("4.0", 4), ("4,5", 4.5), ("４", 4), ("[4]", 4), ("**4**", 4), ("4.", 4), ("4/5", 4), ("4 of 5", 4),
         ("80%", 4), ("2/10", 1), ("6/10", 3), ("Level 4", 4), ("Major: 4", 4), ("high (4 out of 5)", 4), ("four", 4),
-        ("Critical", 5), ("very high", 5), ("Very low.", 1), ("mild", 2), ("mittel", 3), ("élevée", 4), ("严重", 4),
+        ("Critical", 5), ("very high", 5), ("Very low.", 1), ("mild", 2),
         ("Minor, hardly visible", 2), ("4 - a wrong year", 4),
         ("", None), ("-", None), ("N/A", None), ("0", None), ("6", None), ("7/5", None), ("3-4", None),
         ("3 to 4", None), ("3 or 4", None), ("Minor to Major", None), ("Minor/Major", None), ("42", None),
@@ -130,9 +127,9 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
         ("“the barn”", "", [("the barn", "")]),
         ("'the barn's door'", "", [("the barn's door", "")]),
         ("‘the barn’s door’", "", [("the barn’s door", "")]),
-        ("„the barn“ und „der Hof“", "", [("the barn", ""), ("der Hof", "")]),
-        ("« la grange », « la cour » et « le pré »", "", [("la grange", ""), ("la cour", ""), ("le pré", "")]),
-        ("「納屋」と「庭」", "", [("納屋", ""), ("庭", "")]),
+        ("„the barn“ and „the yard“", "", [("the barn", ""), ("the yard", "")]),
+        ("« la grange », « la cour » and « le pré »", "", [("la grange", ""), ("la cour", ""), ("le pré", "")]),
+        ("「納屋」、「庭」", "", [("納屋", ""), ("庭", "")]),
         ('"a"; "b" (twice); "c"', "", [("a", ""), ("b", "twice"), ("c", "")]),
         ('"a" to "b"', "", [("a … b", "")]),
         ('She said "no" to him', "", [('She said "no" to him', "")]),
@@ -145,8 +142,7 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
         ("omission", "an omission here", [(None, "")]),
         ("missing", "the missing boy", [("missing", "")]),
         ("missing", "the lost boy", [(None, "")]),
-        ("fehlt: das Jahr", "", [(None, "das Jahr")]),
-        ("缺失", "", [(None, "")]),
+        ("missing: the year", "", [(None, "the year")]),
         ("N/A", "", [("", "")]),
         ("-", "", [("", "")]),
         ('"-"', "", [("-", "")]),
@@ -162,7 +158,6 @@ def test_the_places_of_a_line(line: str, output: str, places: list[tuple[str | N
     [
         ("second", 2), ("the 2nd one", 2), ("sentence 12", 12), ("3rd line", 3), ("last", -1),
         ("in the final sentence", -1),
-        ("zweiter Absatz", 2), ("deuxième phrase", 2), ("2. Satz", 2), ("第二句", 2), ("第12行", 12), ("последнее", -1),
         ("second-hand", 2), ("", None), ("old", None), ("seconds", None), ("sentence 0", None), ("blast", None),
     ],
 )  # fmt: skip
