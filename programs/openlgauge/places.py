@@ -21,7 +21,7 @@ _NOWHERE = re.compile(r"[\W_]*+(?:n/?a|none|null|nil|unknown|not applicable)?[\W
 _ORDINALS = ("first|1st", "second|2nd", "third|3rd", "fourth|4th", "fifth|5th", "last|final")
 _UNITS = r"sentences?|lines?|paragraphs?|occurrences?|instances?|mentions?|words?"
 _ORDINAL = re.compile(
-    rf"\b(?:{_UNITS}|no\.|#)\s*(?P<after>\d{{1,3}})\b|\b(?P<before>\d{{1,3}})(?:st|nd|rd|th)\s|"
+    rf"\b(?:{_UNITS}|no\.|#)\s*(?P<after>\d{{1,3}})\b|\b(?P<before>\d{{1,3}})[a-z]{2}\s|"
     + "|".join(rf"(?<!\w)(?P<n{number}>{words})(?!\w)" for number, words in enumerate(_ORDINALS, 1)),
     re.IGNORECASE,
 )

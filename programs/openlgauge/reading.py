@@ -247,7 +247,7 @@ _OMITTED = re.compile(r"[\W_]*omission[\W_]*", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"\s*[*_\"]*[<\[{][^<>\n]{3,200}[>\]}][*_\"]*\s*")
 #: An explanation of something that the output lacks.
 _ABSENT = re.compile(
-    r"\b(?:omit\w*|omission|missing|miss(?:es)?|lacks?|left out|leaves out|(?:not|n't|never) (?:mention|includ)\w*)\b",
+    r"\b(?:omit\w*|omission|missing|miss(?:es)?|lacks?|left out|leaves out|(?:not|n't|never) (?:mention|include)\w*)\b",
     re.IGNORECASE,
 )
 

@@ -1,7 +1,5 @@
-"""Data in seven notations are recognised and lose nothing; prose, conversations and program code are left alone."""
+"""Data in four notations are recognised and lose nothing; prose, conversations and program code are left alone."""
 
-import csv
-import io
 import json
 import string
 
@@ -10,14 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judgesmith.programs.prompting.structured import read_structured
-
-BOX_SCORE = """date: 03_02_17
-home: Alpha Town | wins 3 losses 1 | PTS 90
-visitor: Beta City | wins 2 losses 2 | PTS 81
-player | team | start | MIN PTS REB (OREB DREB) FGM-FGA
-Ann Archer | Alpha | F | 30 12 6 (1 5) 5-9
-Bea Brook | Beta | - | 18 4 2 (0 2) 2-2
-"""
 
 DATA = [
     (
@@ -37,42 +27,12 @@ DATA = [
     ('[{"a": "5"}]', "json", '- 1:\n  - a: "5"'),  # the text "5" is not the number 5
     ('{"a": 1}\n{"a": 2}', "json", "- 1:\n  - a: 1\n- 2:\n  - a: 2"),
     ('{"eatType": "pub", "eat type": "bar"}', "json", "- eatType: pub\n- eat type: bar"),
-    ("name: The Fig\neatType: pub\nfood: Thai", "attribute-value", "- name: The Fig\n- eat type: pub\n- food: Thai"),
-    ("name: The Fig | food: Thai", "attribute-value", "- name: The Fig\n- food: Thai"),
     ("name[The Fig], priceRange[£20-25]", "attribute-value", "- name: The Fig\n- price range: £20-25"),
     ("name[The Fig],\narea[]", "attribute-value", '- name: The Fig\n- area: ""'),
-    (
-        '(The_Fig, area, "Ely, North") (The_Fig, openSince, 1999)',
-        "rdf",
-        "- The Fig\n  - area: Ely, North\n  - open since: 1999",
-    ),
-    ("[(The_Fig, area, Ely)]", "rdf", "- The Fig\n  - area: Ely"),
     (
         "The_Fig_(pub) | nearTo | Ely\nEly | country | England\nThe_Fig_(pub) | food | Thai",
         "rdf",
         "- The Fig (pub)\n  - near to: Ely\n  - food: Thai\n- Ely\n  - country: England",
-    ),
-    ("The Fig | area | Ely", "rdf", "- The Fig\n  - area: Ely"),
-    ('"The_Fig area Ely"', "rdf", "- The Fig\n  - area: Ely"),
-    ("fiji,3,4,0\nsamoa,1,0,2", "csv", "- row 1: fiji | 3 | 4 | 0\n- row 2: samoa | 1 | 0 | 2"),
-    ("nation, gold\nfiji, 3\nsamoa, 1", "csv", "- row 1: nation: fiji; gold: 3\n- row 2: nation: samoa; gold: 1"),
-    ("nation|gold\nfiji|3\nsamoa|1", "csv", "- row 1: nation: fiji; gold: 3\n- row 2: nation: samoa; gold: 1"),
-    ("| a | b |\n|---|:-:|\n| x | y;z |", "csv", '- row 1: a: x; b: "y;z"'),
-    ("a\tb\t5\nc\td\t6\n", "csv", "- row 1: a | b | 5\n- row 2: c | d | 6"),
-    (
-        "<page_title> Lakes </page_title> <table> <cell> 38 <col_header> Depth </col_header> </cell> </table>",
-        "linearised table",
-        "- page title: Lakes\n- table:\n  - cell: 38\n    - col header: Depth",
-    ),
-    ("<PLAYER> Ann Archer <PTS> 12", "linearised table", "- PLAYER: Ann Archer\n- PTS: 12"),
-    (
-        BOX_SCORE,
-        "linearised table",
-        """- date: 03_02_17
-- home: Alpha Town; wins 3 losses 1; PTS 90
-- visitor: Beta City; wins 2 losses 2; PTS 81
-- row 1: player: Ann Archer; team: Alpha; start: F; MIN: 30; PTS: 12; REB: 6; OREB: 1; DREB: 5; FGM-FGA: 5-9
-- row 2: player: Bea Brook; team: Beta; start: -; MIN: 18; PTS: 4; REB: 2; OREB: 0; DREB: 2; FGM-FGA: 2-2""",
     ),
     (
         "inform(name='joe's fig',price_range=cheap,near=\"a, b\"); request(area)",
@@ -91,6 +51,8 @@ def test_data_are_laid_out(text: str, form: str, listing: str) -> None:
 
 
 PROSE = [
+    "nation|gold\nfiji|3\nsamoa|1",
+    "name: The Fig\neatType: pub\nfood: Thai",
     "",
     "A short sentence.",
     "The summit (3,000 m, they say) was closed | and so was the road.",
@@ -203,8 +165,6 @@ def kept(text: str, form: str, values: list[str]) -> None:
 @given(VALUES)
 def test_attributes_keep_their_values(values: list[str]) -> None:
     pairs = list(zip(NAMES, values, strict=False))
-    kept("\n".join(f"{n}: {v}" for n, v in pairs), "attribute-value", values)
-    kept(" | ".join(f"{n}: {v}" for n, v in pairs), "attribute-value", values)
     kept(", ".join(f"{n}[{v}]" for n, v in pairs), "attribute-value", values)
     kept("inform(" + ",".join(f"{n}='{v}'" for n, v in pairs) + ")", "dialogue act", values)
 
@@ -214,21 +174,6 @@ def test_attributes_keep_their_values(values: list[str]) -> None:
 def test_triples_keep_their_things(values: list[str]) -> None:
     triples = [("The_Fig", "hasPart", value) for value in values]
     kept("\n".join(" | ".join(t) for t in triples), "rdf", values)
-    kept(" ".join(f"({', '.join(t)})" for t in triples), "rdf", values)
-    kept("\n".join(f'"{" ".join(t)}"' for t in triples), "rdf", values)
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.lists(st.tuples(VALUE, VALUE, st.integers(0, 999)), min_size=3, max_size=5), st.booleans())
-def test_tables_keep_their_cells(rows: list[tuple[str, str, int]], header: bool) -> None:
-    table = ([("team", "city", "points")] if header else []) + rows
-    values = [value for row in rows for value in row[:2]]
-    buffer = io.StringIO()
-    csv.writer(buffer).writerows(table)
-    kept(buffer.getvalue(), "csv", values)
-    kept("\n".join(" | ".join(map(str, row)) for row in table), "csv", values)
-    tagged = " ".join(f"<cell> {a} <col_header> {b} </col_header> </cell>" for a, b, _ in rows)
-    kept(f"<table> {tagged} </table>", "linearised table", values)
 
 
 LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12)
@@ -260,4 +205,3 @@ def test_json_keeps_every_leaf(data: dict[str, object]) -> None:
 def test_very_deep_data_are_left_as_they_are() -> None:
     for depth in (40, 5_000):
         assert read_structured('{"a": ' * depth + "1" + "}" * depth) is None
-        assert read_structured("<x><y>" * depth + "</y></x>" * depth) is None
