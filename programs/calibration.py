@@ -5,14 +5,15 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike
+from pydantic import ConfigDict, Field
 
 from ..errors import ArtifactError
-from ..signatures.values import Scale
+from ..signatures.values import CLOSED, Scale
 
 #: Share of the plain linear map that is mixed in; it makes the isotonic steps strictly increasing.
 SLOPE = 0.05
@@ -23,8 +24,10 @@ class Calibration:
     """A piecewise linear map through knots, raw percent → score. Both sequences strictly increase; outside the first
     and last knot (0 and 100) values are clipped."""
 
-    percent: tuple[float, ...]
-    score: tuple[float, ...]
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    percent: Annotated[tuple[float, ...], Field(max_length=64)]
+    score: Annotated[tuple[float, ...], Field(max_length=64)]
 
     def __post_init__(self) -> None:
         if len(self.percent) != len(self.score) or len(self.percent) < 2:

@@ -6,8 +6,12 @@ import itertools
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+from pydantic import ConfigDict, Field
 
 from ..errors import ArtifactError
+from ..signatures.values import CLOSED
 
 MOST = 20
 
@@ -18,7 +22,9 @@ class Decision:
     strictly: a category whose cut is that of the next one is never chosen. binary: the two categories are fail and
     pass, whatever they are called."""
 
-    names: tuple[str, ...]
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    names: tuple[Annotated[str, Field(max_length=200)], ...]
     cuts: tuple[float, ...]
     binary: bool = False
 

@@ -8,17 +8,20 @@ mean) makes their scores comparable. It costs as many times the calls as it has 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
-from ..errors import OptionError
-from ..signatures.values import Item, Opinion, Scale, Usage, Verdict
+from ..errors import ArtifactError, OptionError
+from ..signatures.values import CLOSED, Item, Opinion, Scale, Usage, Verdict
+from .artifact import Method, Whole, method, whole
 from .judge import Judge
 from .members import OfMembers
 from .models.lm import LanguageModel
+from .prompting.saved import Part
 from .registry import ensembles
 
 FEWEST, MOST = 2, 8
@@ -29,6 +32,8 @@ LEAST_SD = 1e-3
 @dataclass(frozen=True, slots=True)
 class Norm:
     """Mean and standard deviation of a member's percents, over the rows that the ensemble was made from."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     mean: float
     sd: float
@@ -48,6 +53,32 @@ class Norm:
         return min(100.0, max(0.0, self.mean + self.sd * z))
 
 
+class SavedMember(Method):
+    norm: Norm
+
+
+class SavedMembers(Part):
+    norm: Norm
+    others: Annotated[list[SavedMember], Field(min_length=1, max_length=63)]
+
+
+class SavedEnsemble(Whole):
+    """The file itself is the first member."""
+
+    committee: SavedMembers
+
+    def made(self) -> Judge:
+        members = [self.built(self.scale), *(member.built(self.scale) for member in self.committee.others)]
+        norms = [self.committee.norm, *(member.norm for member in self.committee.others)]
+        try:
+            judge = Ensemble(members, norms, scale=self.scale)
+        except OptionError as error:
+            raise ArtifactError(f"the file's committee does not fit: {error}") from None
+        self.give(judge)
+        judge.provenance = self.provenance
+        return judge
+
+
 @ensembles.register
 class Ensemble(OfMembers):
     """Judges of one kind that differ in what their prompts show, and the mean of their z-scores.
@@ -63,6 +94,7 @@ class Ensemble(OfMembers):
 
     kind: ClassVar[str] = "committee"  # its key in saved judges
     about: ClassVar[str] = "the mean of the z-scores of several prompts of one judge"
+    Saved = SavedEnsemble
 
     def __init__(
         self,
@@ -98,15 +130,11 @@ class Ensemble(OfMembers):
         """The first member's. The members themselves, with their norms, are in the artifact."""
         return self.members[0].options()
 
-    @classmethod
-    def of(cls, members: Sequence[Judge], norms: Sequence[tuple[float, float]], scale: Scale) -> Self:
-        """From members and the mean and standard deviation of each, as a saved judge holds them."""
-        return cls(members, [Norm(mean, sd) for mean, sd in norms], scale=scale)
-
-    def saved_as(self) -> list[tuple[Judge, dict[str, Any]]]:
-        """Its members, each with its norm."""
-        norms = ({"mean": round(float(n.mean), 6), "sd": round(float(n.sd), 6)} for n in self.norms)
-        return [(member, {"norm": norm}) for member, norm in zip(self.members, norms, strict=True)]
+    def saved(self, lm: Mapping[str, Any]) -> dict[str, Any]:
+        """The first member, as a judge's file has it, and the others beside it, each with its norm."""
+        norms = [{"norm": {"mean": round(float(n.mean), 6), "sd": round(float(n.sd), 6)}} for n in self.norms]
+        others = [norm | method(member) for norm, member in zip(norms[1:], self.members[1:], strict=True)]
+        return whole(self, lm, self.members[0], **{self.kind: norms[0] | {"others": others}})
 
     def facts(self) -> dict[str, str]:
         return {"ensemble": f"the mean of {len(self.members)} prompts; {self.calls_per_row()} calls a row"}
@@ -166,7 +194,4 @@ class Ensemble(OfMembers):
         )
 
 
-#: Its first name.
-Committee = Ensemble
-
-__all__ = ["Committee", "Ensemble", "Norm"]
+__all__ = ["Ensemble", "Norm"]

@@ -679,9 +679,9 @@ class Judge(Quiet):
         told = told or self.options().get("aspect")
         return told if isinstance(told, str) and told not in OVERALL else ""
 
-    def saved_as(self) -> list[tuple[Judge, dict[str, Any]]]:
-        """The judges that such a file holds, each with the keys beside it there: itself."""
-        return [(self, {})]
+    def saved(self, lm: Mapping[str, Any]) -> dict[str, Any]:
+        """What a file holds of it. lm: its model's entry, {} without one."""
+        return artifact.whole(self, lm)
 
     def copy_for(self, **changes: Any) -> Self:
         """A deep copy with some attributes changed; the model's connection is shared."""

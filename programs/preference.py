@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
+
+from pydantic import ConfigDict
 
 from ..errors import ArtifactError
-from ..signatures.values import Verdict
+from ..signatures.values import CLOSED, Verdict
 
 __all__ = ["BradleyTerry", "Preference"]
 
@@ -17,6 +19,8 @@ class BradleyTerry:
     """Chances of a preference by the lead of one output over the other: in raw percent over `width`, the log-odds that
     people who prefer one prefer the one that leads. tie: how likely a tie is beside either, where neither leads; 0
     where people gave none. Source: Bradley & Terry 1952; ties as in Davidson 1970."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
 
     width: float
     tie: float = 0.0

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+from pydantic import BeforeValidator, Field, StringConstraints
 
-from ..errors import OptionError
+from ..errors import ArtifactError, OptionError
 from ..signatures.values import Item, Scale, Usage, Verdict
+from .artifact import History, Whole
 from .judge import Judge
 from .members import OfMembers
 from .models.lm import LanguageModel
+from .prompting.saved import Part
 from .registry import ensembles
 from .sharing import one_output
 
@@ -20,6 +23,26 @@ FEWEST_ASPECTS, MOST_ASPECTS = 2, 16
 LONGEST_NAME = 80
 #: What `score` is.
 MEAN = "the mean of the aspects' scores, none where one has none"
+
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME)]
+SavedPart = Annotated[Any, BeforeValidator(Whole.of)]
+
+
+class SavedAspects(Part):
+    """The file of a judge of several aspects: a judge for each, all with one model."""
+
+    aspects: Annotated[dict[Name, SavedPart], Field(min_length=FEWEST_ASPECTS, max_length=MOST_ASPECTS)]
+    provenance: History
+
+    def made(self) -> Judge:
+        members = {name: saved.made() for name, saved in self.aspects.items()}
+        try:
+            judge = AspectsJudge(members)
+        except OptionError as error:
+            raise ArtifactError(f"the file's aspects do not fit: {error}") from None
+        judge.provenance = self.provenance
+        return judge
 
 
 @ensembles.register
@@ -39,6 +62,7 @@ class AspectsJudge(OfMembers):
 
     kind: ClassVar[str] = "aspects"  # its key in saved judges
     about: ClassVar[str] = "a judge for each of several aspects, and the mean of their scores"
+    Saved = SavedAspects
 
     def __init__(self, by_aspect: Mapping[str, Judge], *, lm: str | LanguageModel | Any | None = None) -> None:
         if not FEWEST_ASPECTS <= len(by_aspect) <= MOST_ASPECTS:
@@ -64,6 +88,10 @@ class AspectsJudge(OfMembers):
     def options(self) -> dict[str, Any]:
         """None of its own: the judges of the aspects are in the artifact whole."""
         return {}
+
+    def saved(self, lm: Mapping[str, Any]) -> dict[str, Any]:
+        aspects = {name: member.saved({}) for name, member in self.by_aspect.items()}
+        return {self.kind: aspects, **lm, "provenance": self.provenance}
 
     @property
     def by_aspect(self) -> dict[str, Judge]:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
+from pydantic import ConfigDict, Field
 
 from ..errors import ArtifactError
-from ..signatures.values import Scale, ScoreInterval
+from ..signatures.values import CLOSED, Scale, ScoreInterval
 
 __all__ = ["COVERAGE", "Sureness"]
 
@@ -30,12 +30,14 @@ class Sureness:
     times that distance the interval reaches to either side; None: there are too few documents to promise so much, and
     the interval is the whole scale. rows, documents: what this rests on."""
 
-    percent: tuple[float, ...]
-    error: tuple[float, ...]
-    coverage: tuple[float, ...]
-    times: tuple[float | None, ...]
-    rows: int
-    documents: int
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    percent: Annotated[tuple[Annotated[float, Field(ge=0, le=100)], ...], Field(min_length=1, max_length=64)]
+    error: Annotated[tuple[float, ...], Field(max_length=64)]
+    coverage: Annotated[tuple[float, ...], Field(min_length=1, max_length=64)]
+    times: Annotated[tuple[float | None, ...], Field(max_length=64)]
+    rows: Annotated[int, Field(ge=1)]
+    documents: Annotated[int, Field(ge=1)]
 
     def __post_init__(self) -> None:
         if len(self.percent) != len(self.error) or len(self.coverage) != len(self.times):
@@ -48,14 +50,6 @@ class Sureness:
             raise ArtifactError("the sureness needs coverages between 0 and 1")
         if any(b <= a for knots in (self.percent, self.coverage) for a, b in itertools.pairwise(knots)):
             raise ArtifactError("the sureness's percents and coverages must strictly increase")
-
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Self:
-        held: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in data.items()}
-        return cls(**held)
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     def expected_error(self, percent: float) -> float:
         return float(np.interp(percent, self.percent, self.error))

@@ -6,10 +6,11 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
+from pydantic_core import to_jsonable_python
 
 from ..conversation import judged, passages, rendered
 from ..errors import OptionError
@@ -27,6 +28,8 @@ Number = Annotated[
     PlainSerializer(_number, return_type=float | None),
 ]
 
+#: How a value is read from JSON: no key that it does not have.
+CLOSED = ConfigDict(extra="forbid")
 #: The ends of a scale lie within ± this.
 FARTHEST = 1e12
 
@@ -43,10 +46,14 @@ class Scale:
     (75.0, 3.0)
     """
 
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
     low: float
     high: float
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "low", float(self.low))
+        object.__setattr__(self, "high", float(self.high))
         if not -FARTHEST <= self.low < self.high <= FARTHEST:  # NaN is refused, too
             raise OptionError(f"a scale needs low < high, both within ±{FARTHEST:g}; got {self.low:g}..{self.high:g}")
 
@@ -82,8 +89,10 @@ class Criterion:
     'Grammar'
     """
 
-    name: str
-    definition: str
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    name: Annotated[str, StringConstraints(min_length=1, max_length=80)]
+    definition: Annotated[str, StringConstraints(max_length=2000)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,26 +172,18 @@ class Details:
     tuples of them."""
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        data: dict[str, Any] = to_jsonable_python(self, inf_nan_mode="null")
+        return data
 
 
 @dataclass(frozen=True, slots=True)
 class ReadDetails(Details):
     """What a method said, read from JSON: its own type is not known there."""
 
-    said: Mapping[str, Any]
+    values: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(self.said)
-
-
-def _finite(value: Any) -> Any:
-    """JSON values with None for numbers that JSON does not have."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {name: _finite(one) for name, one in value.items()}
-    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+        return dict(self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,52 +191,56 @@ class ScoreInterval:
     """Where the human rating of an output lies, in a share `coverage` of the outputs of new documents, on the user's
     scale. error: how far from the human rating the judge is expected to be here."""
 
-    low: float
-    high: float
-    coverage: float
-    error: float
+    low: Number
+    high: Number
+    coverage: Number
+    error: Number
 
 
 class Verdict(BaseModel):
     """What a judge says of one output: a pydantic model, whose JSON has null for an absent number. Return it from
-    FastAPI; read it again with `Verdict.model_validate_json`; a copy with changes is `verdict.model_copy(update=…)`.
-
-    score: on the user's scale, NaN where there is none (then `failure` says why); a failure is never a low score.
-    percent: the judge's raw score in [0, 100] before calibration. criteria: by name, where the method gives them.
-    errors: error spans, where the method gives them. opinions: by annotator, where several judged. spread: the standard
-    deviation of their scores on the user's scale, NaN for fewer than two. interval: how sure the score is, where the
-    judge was compiled from labels. repaired: the answer was not in the form asked for but was unambiguous. notes: what
-    else a reader should know (a fallback taken, explanation missing). suspicious: what in the output, or in what was
-    shown with it, addresses a judge and could have moved the score; None where nothing does. category, passed: what
-    was decided, by a judge compiled from categories or from pass and fail; None for others. details: what only this
-    method gives, typed by method; None for most. raw: the model's texts. aspects: by aspect, the whole verdict of a
-    judge of several (`AspectsJudge`), each on its own scale, with its own failure; empty for others.
-    """
+    FastAPI; read it again with `Verdict.model_validate_json`; a copy with changes is `verdict.model_copy(update=…)`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     score: Number
+    """On the user's scale; NaN where there is none, then `failure` says why. A failure is never a low score."""
     explanation: str = ""
     percent: Number = math.nan
+    """The judge's raw score in [0, 100], before calibration."""
     criteria: Mapping[str, CriterionScore] = {}
+    """By name, where the method scores criteria."""
     errors: tuple[ErrorSpan, ...] = ()
-    opinions: Mapping[str, Opinion] = {}
-    spread: Number = math.nan
-    interval: ScoreInterval | None = None
+    """Error spans, where the method marks errors."""
     failure: str | None = None
     repaired: bool = False
+    """The answer was not in the form asked for but was unambiguous."""
     notes: tuple[str, ...] = ()
+    """What else a reader should know: a fallback taken, a missing explanation."""
     suspicious: str | None = None
+    """What in the output, or in what was shown with it, addresses a judge and could have moved the score."""
+    interval: ScoreInterval | None = None
+    """How sure the score is, where the judge was compiled from labels."""
+    spread: Number = math.nan
+    """The standard deviation of the opinions' scores on the user's scale, NaN for fewer than two."""
+    opinions: Mapping[str, Opinion] = {}
+    """By annotator, where several judged."""
+    category: str | None = None
+    """What was decided, by a judge compiled from categories."""
+    passed: bool | None = None
+    """What was decided, by a judge compiled from pass and fail."""
     details: Annotated[
         Details | None,
         BeforeValidator(lambda value: ReadDetails(value) if isinstance(value, Mapping) else value),
-        PlainSerializer(lambda value: value and _finite(value.to_dict()), return_type=dict[str, Any] | None),
+        PlainSerializer(lambda value: value and value.to_dict(), return_type=dict[str, Any] | None),
     ] = None
-    usage: Usage = Usage()
-    raw: tuple[str, ...] = ()
-    category: str | None = None
-    passed: bool | None = None
+    """What only this method gives, typed by method."""
     aspects: Mapping[str, Verdict] = {}
+    """By aspect, the whole verdict of a judge of several (`AspectsJudge`), each on its own scale, with its own
+    failure."""
+    raw: tuple[str, ...] = ()
+    """The model's texts."""
+    usage: Usage = Usage()
 
     if not TYPE_CHECKING:  # values may stand without their names, in the order of the fields
 
@@ -257,50 +262,25 @@ class Verdict(BaseModel):
         >>> Verdict(4.5, "Clear.").to_dict()["score"]
         4.5
         """
-        data: dict[str, Any] = {
-            "score": _number(self.score),
-            "explanation": self.explanation,
-            "percent": _number(self.percent),
-            "criteria": {
-                name: {"score": _number(c.score), "explanation": c.explanation} for name, c in self.criteria.items()
-            },
-            "errors": [_error(e) for e in self.errors],
-            "failure": self.failure,
-            "repaired": self.repaired,
-            "notes": list(self.notes),
-            "suspicious": self.suspicious,
-        }
-        if self.interval is not None:
-            data["interval"] = {name: _number(value) for name, value in asdict(self.interval).items()}
-        if self.opinions:
-            data["spread"] = _number(self.spread)
-            data["opinions"] = {
-                name: asdict(o) | {"percent": _number(o.percent), "errors": [_error(e) for e in o.errors]}
-                for name, o in self.opinions.items()
-            }
-        if self.category is not None:
-            data["category"] = self.category
-        if self.passed is not None:
-            data["passed"] = self.passed
-        if self.details is not None:
-            data["details"] = self.details.to_dict()
-        if self.aspects:
+        several = {"aspects"} if self.aspects else set()
+        absent = {name for name in _ABSENT if not getattr(self, name) and getattr(self, name) is not False}
+        absent |= {"spread"} if not self.opinions else set()
+        data = self.model_dump(mode="json", exclude={"usage", *([] if raw else ["raw"]), *absent, *several})
+        if several:
             data["aspects"] = {name: verdict.to_dict(raw=raw) for name, verdict in self.aspects.items()}
-        if raw:
-            data["raw"] = list(self.raw)
         return data
 
-    def _told(self) -> str:
+    def _outcome(self) -> str:
         """The score, or why there is none."""
         score = "no score" if math.isnan(self.score) else f"{self.score:g}"
         return score if self.failure is None else f"{score}: {self.failure}"
 
     def _repr_html_(self) -> str:
         """For notebooks: score, explanation, criteria and errors. Nothing that a model or a row says is markup."""
-        rows = [("score", self._told())]
+        rows = [("score", self._outcome())]
         if self.interval is not None:
             rows.append((f"{self.interval.coverage:.0%} interval", f"[{self.interval.low:g}, {self.interval.high:g}]"))
-        rows += [(name, verdict._told()) for name, verdict in self.aspects.items()]
+        rows += [(name, verdict._outcome()) for name, verdict in self.aspects.items()]
         rows += [(name, f"{_shown(c.score)} {c.explanation}") for name, c in self.criteria.items()]
         rows += [(f"error, severity {_shown(e.severity)}", f"{e.text!r}: {e.explanation}") for e in self.errors]
         rows += [("explanation", self.explanation)] if self.explanation else []
@@ -310,15 +290,15 @@ class Verdict(BaseModel):
 
     def __repr__(self) -> str:
         """On one line; `to_dict()` has everything."""
-        told = f"score={self._told()}"
+        text = f"score={self._outcome()}"
         if self.interval is not None:
-            told += f" [{self.interval.low:g}, {self.interval.high:g}]"
-        told += f", category={self.category!r}" if self.category is not None else ""
-        told += f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}" if self.errors else ""
-        told += f", aspects: {', '.join(self.aspects)}" if self.aspects else ""
-        told += f", suspicious={shortened(self.suspicious)!r}" if self.suspicious else ""
-        told += f", {shortened(self.explanation)!r}" if self.explanation else ""
-        return shortened(f"Verdict({told})", 240)
+            text += f" [{self.interval.low:g}, {self.interval.high:g}]"
+        text += f", category={self.category!r}" if self.category is not None else ""
+        text += f", {len(self.errors)} error{'s'[: len(self.errors) != 1]}" if self.errors else ""
+        text += f", aspects: {', '.join(self.aspects)}" if self.aspects else ""
+        text += f", suspicious={shortened(self.suspicious)!r}" if self.suspicious else ""
+        text += f", {shortened(self.explanation)!r}" if self.explanation else ""
+        return shortened(f"Verdict({text})", 240)
 
     __str__ = __repr__
 
@@ -327,8 +307,8 @@ def _shown(value: float) -> str:
     return f"{value:g}" if math.isfinite(value) else "–"
 
 
-def _error(error: ErrorSpan) -> dict[str, Any]:
-    return asdict(error) | {"severity": _number(error.severity)}
+#: Fields that a verdict's JSON leaves out where they say nothing.
+_ABSENT = ("interval", "opinions", "category", "passed", "details", "aspects")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from judgesmith.programs.active_critic.combination import Combination
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.ensemble import Committee, Norm
+from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.registry import judges
@@ -69,7 +69,7 @@ def made() -> Iterator[Judge]:
     fine.combine_by(Combination({"Fluency": 1.0}, 0.5))
     yield fine
     gauges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"]) for _ in range(2)]
-    yield Committee(gauges, [Norm(50, 10)] * 2)
+    yield Ensemble(gauges, [Norm(50, 10)] * 2)
     yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
 
 

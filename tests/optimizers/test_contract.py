@@ -105,7 +105,7 @@ def test_the_best_candidates_of_every_search_can_judge_together(
     made = js.compile(judge, labels, lm="openai/fake", optimizer=search, connection=connection, ensemble_top=3)
     assert made.provenance["cost"]["calls"] <= plan.calls
     told = made.provenance["committee"]
-    assert isinstance(made, js.Committee) == (told["reason"] is None)
+    assert isinstance(made, js.Ensemble) == (told["reason"] is None)
     assert set(told["members"]) <= {c["candidate"] for c in made.provenance["candidates"]}
     made.save(tmp_path / "judge.json")
     loaded = js.load(tmp_path / "judge.json", connection=connection)

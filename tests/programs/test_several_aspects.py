@@ -15,7 +15,7 @@ from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs import artifact
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.decision import Decision
-from judgesmith.programs.ensemble import Committee, Norm
+from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -172,7 +172,7 @@ def test_it_lives_inside_another_program() -> None:
         (lambda d: d["aspects"].update({f"a{n}": d["aspects"]["kind"] for n in range(16)}), "at most 16"),
         (lambda d: d["aspects"].update({"n" * 81: d["aspects"].pop("kind")}), "at most 80"),
         (lambda d: d["aspects"].update({" ": d["aspects"].pop("kind")}), "1 to 80 characters"),
-        (lambda d: d["aspects"]["kind"].update(aspects={}), "unknown key 'aspects'"),
+        (lambda d: d["aspects"]["kind"].update(aspects={}), "at least 2"),
         (lambda d: d["aspects"]["kind"].update(lm={"model": "openai/x", "sampling": {}}), "unknown key 'lm'"),
         (lambda d: d.update(program=d["aspects"]["kind"]["program"]), "program"),
         (lambda d: d["aspects"]["kind"]["program"].update(kind="aspects"), "unknown kind of judge"),
@@ -204,12 +204,12 @@ def test_judges_that_cannot_stand_together_are_refused() -> None:
         with pytest.raises(OptionError, match=words):
             AspectsJudge(given)
     with pytest.raises(OptionError, match="no ensembles themselves"):
-        Committee([AspectsJudge(pair)] * 2, [Norm(40, 10)] * 2)
+        Ensemble([AspectsJudge(pair)] * 2, [Norm(40, 10)] * 2)
 
 
 def test_an_aspect_may_be_judged_by_a_committee(scripted: MakeScripted, tmp_path: Path) -> None:
     lm, _ = scripted(saying(clear=50, kind=100))
-    committee = Committee([direct("clear"), direct("clear")], [Norm(50, 10), Norm(50, 10)])
+    committee = Ensemble([direct("clear"), direct("clear")], [Norm(50, 10), Norm(50, 10)])
     judge = AspectsJudge({"clear": committee, "kind": direct("kind")}, lm=lm)
     verdict = judge.score("s", "o")
     assert verdict.aspects["clear"].score == 50 and len(verdict.aspects["clear"].opinions) == 2

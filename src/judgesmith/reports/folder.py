@@ -166,7 +166,7 @@ def _take(found: Browsed, path: Path, name: str) -> None:
         return
     if kind == ".json" and "judgesmith.judge" in start:
         read = artifact.read(path)
-        found.judges.append(SavedJudge(name, read, Version.of(read), read.model_dump(mode="json")))
+        found.judges.append(SavedJudge(name, read, Version.of(read), read.to_dict()))
     elif path.name == "results.jsonl" and (path.parent / "config.yaml").exists():
         found.studies.append(_study(path, name))
     elif kind == ".jsonl" and start.startswith(WATCHED):

@@ -16,7 +16,7 @@ from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.ensemble import Committee, Norm
+from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, lm, local
 from judgesmith.programs.models.lm import Connection, language_model
@@ -284,7 +284,7 @@ def made() -> Iterator[Judge]:
     yield fine
     gauges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"]) for _ in range(2)]
     yield gauges[0]
-    yield Committee(gauges, [Norm(50, 10)] * 2)
+    yield Ensemble(gauges, [Norm(50, 10)] * 2)
     yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
 
 
@@ -343,7 +343,7 @@ def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(name: str
         data = artifact.to_dict(gauges[0])
         data["ensemble"][0]["model"] = name
     else:
-        data = artifact.to_dict(Committee(gauges, [Norm(50, 10)] * 2))
+        data = artifact.to_dict(Ensemble(gauges, [Norm(50, 10)] * 2))
         data["committee"]["others"][0]["ensemble"][0]["model"] = name
     if (field, name) == ("writer", ""):
         return  # it has no writer of its own
