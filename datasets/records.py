@@ -13,51 +13,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..conversation import judged, parsed, passages, rendered
 from ..errors import LabelsError, OptionError
+from ..rows import ROLES as TEXT_ROLES
+from ..rows import as_text, folded_name, is_missing, source_key, texts
 from .duplicates import merge
 from .marks import Kind, Marks, unrated
 from .meanings import guessed, likely_scores, named_scale
 
 OVERALL = "overall"
 
-# Role -> names of its column, best first. Within one tier all names are equally good, so two hits are ambiguous.
-# "text" and "history" stand last because what they mean depends on which other columns there are.
-ROLES: dict[str, tuple[frozenset[str], ...]] = {
+#: Role -> names of its column, best first: the texts (`judgesmith.rows`), then what people said of them.
+ROLES: dict[str, tuple[frozenset[str], ...]] = TEXT_ROLES | {
     role: tuple(frozenset(tier.split()) for tier in tiers)
     for role, tiers in {
-        "id": ("id", "row_id uid example_id sample_id"),
-        "output": (
-            "output",
-            "response summary answer candidate hypothesis prediction generation generated generated_text completion"
-            " model_output system_output output_text translation hyp",
-            "reply model_response model_answer assistant_response ai_response bot_response generated_answer"
-            " generated_response",
-            "text",
-        ),
-        "source": (
-            "source",
-            "input document article prompt question src instruction query source_text input_text",
-            "user_input user_query user_message",
-            "text history dialogue",
-        ),
-        "context": (
-            "context",
-            "knowledge fact facts background evidence",
-            "history dialogue_history",
-            "contexts retrieved_contexts retrieved_context retrieved_documents retrieved_passages passages documents"
-            " chunks",
-        ),
-        "reference": (
-            "reference",
-            "ref gold_summary gold_answer gold_output reference_summary reference_text reference_output ground_truth",
-        ),
-        "system": ("system", "model system_id system_name model_id model_name"),
-        "doc_id": ("doc_id", "document_id input_id docid source_id prompt_id"),
-        "group": ("group", "group_id"),
         "scores": ("scores",),
         "score": ("score", "rating human human_score human_rating label overall gold gold_score mos grade"),
-        "messages": ("messages", "conversation conversations chat chat_history message_history"),
         "rater": (
             "rater annotator reviewer",
             "rater_id annotator_id reviewer_id worker worker_id labeler labeller grader assessor rated_by annotated_by"
@@ -70,8 +40,6 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
     }.items()
 }
 _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
-#: Names of a context that is a list of passages.
-_PASSAGES = ROLES["context"][-1]
 _RATER_COLUMN = re.compile(r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+", re.IGNORECASE)
 _RATER_KEY = re.compile(rf"\d+|{_RATER_COLUMN.pattern}", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -334,25 +302,19 @@ class Columns:
                 ratings[aspect] = tuple(value for _, value in kept)
                 if all(name for name, _ in kept):
                     raters[aspect] = tuple(name for name, _ in kept)
-        source, output, context = self._texts(record)
-        cells = {role: as_text(record.get(column)) for role, column in self.texts.items() if role not in _SHOWN}
-        row_id = cells.get("id") or str(line)
-        # Without a source the text itself is the document: a line number would join rows of unrelated files.
-        doc_id = cells.get("doc_id") or source_key(source if source.strip() else output or row_id)
-        row = Row(
-            id=row_id,
-            output=output,
-            source=source,
-            context=context,
-            reference=cells.get("reference"),
-            system=cells.get("system"),
-            doc_id=doc_id,
-            group=cells.get("group") or doc_id,
-            scores=scores,
-            ratings=ratings,
-            line=line,
-            raters=raters,
+        read = texts(record, self.texts)
+        output = read.output or ""
+        row_id, doc_id, group, system = (
+            as_text(record.get(self.texts[role])) if role in self.texts else None
+            for role in ("id", "doc_id", "group", "system")
         )
+        row_id = row_id or str(line)
+        # Without a source the text itself is the document: a line number would join rows of unrelated files.
+        doc_id = doc_id or source_key(read.source or output or row_id)
+        row = Row(
+            row_id, output, read.source, read.context, read.reference, system, doc_id, group or doc_id, scores, ratings,
+            line, raters,
+        )  # fmt: skip
         return row, problems
 
     def _ratings(self, aspect: str, cells: Sequence[tuple[str, Any]]) -> list[tuple[str, float]]:
@@ -365,23 +327,6 @@ class Columns:
                     value = marks.number(part)
                     found.append((rater or column, _number(part, self.decimal_comma) if value is None else value))
         return found
-
-    def _texts(self, record: Mapping[str, Any]) -> tuple[str, str, str | None]:
-        """Source, output and context, those of a conversation among them."""
-        source, output = (as_text(record.get(self.texts[role])) if role in self.texts else None for role in _SHOWN[:2])
-        column = self.texts.get("context")
-        context = None if column is None else _context(column, record.get(column))
-        column = self.texts.get("messages")
-        if column is not None:
-            found = judged(record.get(column), answer=output)
-            before = found.before if found is not None else as_text(record.get(column)) if output is not None else ""
-            if output is None:
-                output = found.output if found is not None else as_text(record.get(column))
-            if source is None:
-                source = before
-            elif before:
-                context = before if context is None else f"{before}\n\n{context}"
-        return source or "", output or "", context
 
     def column_of(self, aspect: str) -> str | None:
         """The column that a message about this aspect names."""
@@ -407,25 +352,13 @@ class Columns:
         return cells
 
 
-#: Roles whose cells are the texts that a judge is shown, and the one that holds several of them.
-_SHOWN = ("source", "output", "context", "messages")
-
-
 def _plain(name: str) -> str:
-    return re.sub(r"[\s-]+", "_", named_scale(name)[0].strip().casefold())
+    return folded_name(named_scale(name)[0])
 
 
 def _is_score(name: str) -> bool:
     """Whether a column's name says no more than that it is a score."""
     return any(_plain(name) in tier for tier in ROLES["score"])
-
-
-def _context(column: str, cell: Any) -> str | None:
-    """Retrieved passages are numbered; other contexts stay as they are."""
-    cell = parsed(cell) if _plain(column) in _PASSAGES else cell
-    objects = isinstance(cell, (list, np.ndarray)) and len(cell) > 0 and isinstance(cell[0], Mapping)
-    shown = passages(cell) if rendered(cell) is None and (objects or _plain(column) in _PASSAGES) else None
-    return shown or as_text(cell)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -483,38 +416,6 @@ def _score_columns(
     if overall is not None or raters:
         aspects.setdefault(OVERALL, (overall, raters))
     return aspects, objects
-
-
-def source_key(source: str) -> str:
-    """A document id made from the input's text: the same text gives the same id on every machine."""
-    return "doc:" + hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def is_missing(value: Any) -> bool:
-    """None, NaN (also pandas' NA and NaT) and blank text."""
-    if isinstance(value, str):
-        return not value.strip()
-    if isinstance(value, float):
-        return math.isnan(value)
-    return value is None or type(value).__name__ in ("NAType", "NaTType")
-
-
-def as_text(value: Any) -> str | None:
-    """A cell as text: None where missing, conversations as their turns (`judgesmith.conversation`), a list of strings
-    one a line, other objects as JSON."""
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
-    if is_missing(value):
-        return None
-    if (shown := rendered(value)) is not None:
-        return shown
-    if isinstance(value, str):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))  # pandas turns a column of whole ids with one gap into floats
-    if isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
-        return "\n".join(value)
-    return json.dumps(value, ensure_ascii=False, default=str) if isinstance(value, (list, tuple, dict)) else str(value)
 
 
 def from_json(value: Any) -> Any:

@@ -8,12 +8,13 @@ from typing import Any
 
 from ..conversation import judged
 from ..errors import LabelsError
+from ..rows import as_text
 from .exports import Export, recognised
 from .marks import unrated
 from .meanings import text_like
 from .preferences import Pairs
 from .raters import merged_raters
-from .records import Account, Columns, Row, as_text
+from .records import Account, Columns, Row
 
 Record = dict[str, Any]
 

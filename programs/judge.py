@@ -17,6 +17,7 @@ from dspy.utils.exceptions import AdapterParseError
 
 from .. import parts
 from ..errors import ArtifactError, CallError, OptionError
+from ..rows import roles_of
 from ..signatures.notebook import facts, shortened
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from . import artifact
@@ -480,7 +481,7 @@ class Judge(Quiet):
         progress: bool | Callable[[int], None] | None = None,
     ) -> Iterator[Verdict]:
         """Judge rows (mappings or objects with source, output, context, reference, or with messages; a DataFrame with
-        such columns) as an iterator in their order.
+        such columns; `judgesmith.rows` knows the names) as an iterator in their order.
 
         concurrency: rows under way at once; default what the model takes. Memory does not grow with the rows.
         progress: a bar (True), nothing (False), or a function that is called with the number of finished rows. None: a
@@ -703,11 +704,11 @@ def rows_of(rows: Any) -> Iterable[Any]:
             "is scored by `judgesmith score`, one row by judge.score(source, output)"
         )
     if hasattr(rows, "to_dict") and hasattr(rows, "columns"):
-        named = [str(name) for name in rows.columns]
-        if not {"output", "messages"} & set(named):
+        names = tuple(map(str, rows.columns))
+        if not {"output", "messages"} & set(roles_of(names)):
             raise OptionError(
-                f"the table's columns are {', '.join(named)}; the judged text belongs in 'output' (rename it: "
-                'df.rename(columns={"response": "output", "prompt": "source"}))'
+                f"the table's columns are {', '.join(names)}; the judged text belongs in 'output' (rename it: "
+                'df.rename(columns={"what they wrote": "output"}))'
             )
         made: Iterable[Any] = rows.to_dict("records")
         return made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Mapping
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, StringConstraints
 from pydantic_core import to_jsonable_python
 
-from ..conversation import judged, passages, rendered
 from ..errors import OptionError
+from ..rows import read_texts
 from .notebook import facts, shortened
 
 
@@ -324,52 +323,18 @@ class Item:
 
     @classmethod
     def of(cls, row: Any) -> Item:
-        """From a mapping or from any object with these attributes (a `datasets.Row`, a `dspy.Example`). Raises
-        OptionError for a row without a text `output`.
+        """From any record that `judgesmith.rows` can read: a mapping, a `dspy.Example`, a `datasets.Row`. Raises
+        OptionError for a record without an output, and for columns that fit a role equally well.
 
         >>> Item.of({"source": "A long report.", "output": "A summary."})
         Item(output='A summary.', source='A long report.', context=None, reference=None, group=None)
         """
         if isinstance(row, cls):
             return row
-        get = row.get if isinstance(row, Mapping) else lambda name, default=None: getattr(row, name, default)
-        names = ("output", "source", "context", "reference")
-        output, source, context, reference = (_text(name, get(name, None)) for name in names)
-        chat = judged(get("messages", None), answer=output)
-        if chat is not None:
-            output = chat.output
-            if source is None:
-                source = chat.before
-            elif chat.before:
-                context = "\n\n".join(filter(None, (chat.before, context)))
-        if output is None:
-            there = f"; the row has {', '.join(map(str, row))}" if isinstance(row, Mapping) else ""
+        texts = read_texts(row)
+        if texts.output is None:
+            columns = f"; the row has {', '.join(map(str, row))}" if isinstance(row, Mapping) else ""
             raise OptionError(
-                f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{there}"
+                f"a row to be judged needs a text 'output', or 'messages'; got {type(row).__name__}{columns}"
             )
-        group = get("group", None)
-        # Labels read groups as text: 7 and "7" are one document.
-        group = None if _is_missing(group) else str(group)
-        return cls(output, source or "", context, reference, group)
-
-
-def _is_missing(value: Any) -> bool:
-    """None, or the NaN that a table has in an empty cell."""
-    return value is None or (isinstance(value, float) and math.isnan(value))
-
-
-def _text(name: str, value: Any) -> str | None:
-    if _is_missing(value):
-        return None
-    if isinstance(value, str):
-        return value
-    shown = rendered(value)
-    if shown is None and name == "context":
-        shown = passages(value)
-    if shown is None and isinstance(value, (list, tuple)) and all(isinstance(part, str) for part in value):
-        shown = "\n".join(value)
-    if shown is None and isinstance(value, (list, tuple, dict)):
-        shown = json.dumps(value, ensure_ascii=False, default=str)
-    if shown is None:
-        raise OptionError(f"a row's {name!r} must be a text, turns or JSON; got {type(value).__name__}")
-    return shown
+        return cls(texts.output, texts.source, texts.context, texts.reference, texts.group)

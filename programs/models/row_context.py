@@ -14,6 +14,7 @@ from typing import Any
 
 from ...errors import LeakError
 from ...likeness import same_output, same_row, same_source
+from ...rows import source_key
 from ...signatures.values import Item, Usage
 from .transport import Message, Reply
 
@@ -50,7 +51,8 @@ def judging(item: Item, demos: Sequence[Mapping[str, Any]] = ()) -> Iterator[Cal
     one of the row's own document is a LeakError. Yields the calls, as they are answered."""
     calls = Calls()
     own = "\n".join(filter(None, (item.output, item.source, item.context, item.reference)))
-    outputs = (str(demo.get("output") or "") for demo in demos if same_document(demo, item))
+    document = document_of(item)
+    outputs = (str(demo.get("output") or "") for demo in demos if demo.get("group") == document)
     forbidden = tuple({text for text in outputs if len(text) >= RECOGNISED and text not in own})
     token = _current.set(_Under(item, forbidden, (*_current.get().calls, calls)))
     try:
@@ -103,16 +105,17 @@ def count(reply: Reply, usage: Usage) -> None:
         calls.usages.append(usage)
 
 
-def same_document(demo: Mapping[str, Any], item: Item) -> bool:
-    """Whether a demonstration has the row's group."""
-    return item.group is not None and demo.get("group") == item.group
+def document_of(item: Item) -> str:
+    """The group of a row as labels have it: its own, or the one made from its source."""
+    return item.group or source_key(item.source or item.output)
 
 
 def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
     """The places of the demonstrations that a row may see: none of its group, none with its output or its source or
     nearly these."""
     source, output = item.source or "", item.output or ""
-    apart = [n for n, demo in enumerate(demos) if not same_document(demo, item)]
+    document = document_of(item)
+    apart = [n for n, demo in enumerate(demos) if demo.get("group") != document]
     twins = {n for n in apart if same_source(demos[n].get("source") or "", source)}
     if len({demos[n].get("group") for n in twins}) > 1:
         twins = set()  # a source that several groups share is an instruction, not a document

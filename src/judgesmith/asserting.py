@@ -155,7 +155,7 @@ def _items(outputs: Any) -> Iterator[Item]:
 
     if isinstance(outputs, str | Path):
         for row, _ in iter_rows(Path(outputs)):
-            yield Item(row.output, row.source, row.context, row.reference, row.group or None)
+            yield Item.of(row)
         return
     for row in rows_of(outputs):
         yield Item(row) if isinstance(row, str) else Item.of(row)

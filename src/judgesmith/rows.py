@@ -12,7 +12,9 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time
 from functools import lru_cache
+from numbers import Number
 from typing import Any
 
 from .conversation import judged, parsed, passages, rendered
@@ -61,14 +63,15 @@ PASSAGES = ROLES["context"][-1]
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What a record says of one output. `output` is None where it has none."""
+    """What a record says of one output."""
 
     output: str | None
+    """None where no column holds it, "" where its cell is empty."""
     source: str = ""
     context: str | None = None
     reference: str | None = None
     group: str | None = None
-    """The document, where the record names one."""
+    """The document, where the record names another than its source."""
 
 
 def folded_name(name: str) -> str:
@@ -76,9 +79,9 @@ def folded_name(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().casefold())
 
 
-def hits(role: str, names: Sequence[str], tiers: Sequence[frozenset[str]] | None = None) -> list[str]:
+def fitting_columns(role: str, names: Sequence[str]) -> list[str]:
     """The columns that fit a role best; several where they fit equally well."""
-    for tier in ROLES[role] if tiers is None else tiers:
+    for tier in ROLES[role]:
         if fitting := [name for name in names if folded_name(name) in tier]:
             return fitting
     return []
@@ -89,10 +92,10 @@ def roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
     """Role -> column, by the columns' names alone. Raises OptionError where two fit equally well."""
     roles: dict[str, str] = {}
     for role in ROLES:
-        fitting = hits(role, [name for name in names if name not in roles.values()])
+        fitting = fitting_columns(role, [name for name in names if name not in roles.values()])
         if len(fitting) > 1:
-            names_of = " and ".join(map(repr, fitting))
-            raise OptionError(f"{names_of} could each be the {role} of a row; rename one of them")
+            columns = " and ".join(map(repr, fitting))
+            raise OptionError(f"{columns} could each be the {role} of a row; rename one of them")
         roles |= {role: fitting[0]} if fitting else {}
     return roles
 
@@ -102,16 +105,22 @@ def read_texts(record: Any) -> Texts:
 
     Raises OptionError for columns that fit a role equally well.
     """
-    if not isinstance(record, Mapping):
-        keys = getattr(record, "keys", None)  # a dspy.Example, a pandas row
-        names = [str(name) for name in keys()] if callable(keys) else [n for n in ROLES if hasattr(record, n)]
-        record = {name: record[name] if callable(keys) else getattr(record, name) for name in names}
-    return texts(record, roles_of(tuple(str(name) for name in record)))
+    if isinstance(record, Mapping):
+        return texts(record, roles_of(tuple(map(str, record))))
+    keys = getattr(record, "keys", None)  # a dspy.Example, a pandas row
+    if callable(keys):
+        return read_texts({str(name): record[name] for name in keys()})
+    return read_texts({role: getattr(record, role) for role in ROLES if hasattr(record, role)})
 
 
 def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
     """The texts of a record whose columns have these roles (role -> column)."""
     cells = {role: record.get(column) for role, column in roles.items()}
+    for role in ("source", "output", "context", "reference", "messages"):
+        if role in cells and not _has_text(cells[role]):
+            raise OptionError(
+                f"a row's {roles[role]!r} must be a text, a number, turns or JSON; got {type(cells[role]).__name__}"
+            )
     source, output, reference = (as_text(cells.get(role)) for role in ("source", "output", "reference"))
     context = None if "context" not in roles else context_of(roles["context"], cells["context"])
     if "messages" in roles and not is_missing(cells["messages"]):
@@ -123,10 +132,16 @@ def texts(record: Mapping[str, Any], roles: Mapping[str, str]) -> Texts:
             source = before
         elif before:
             context = before if context is None else f"{before}\n\n{context}"
+    if output is None and ("output" in roles or "messages" in roles):
+        output = ""
     group = as_text(cells.get("group")) or as_text(cells.get("doc_id"))
     # A group that was made from the source says no more than the source does.
-    derived = group is not None and group == source_key(source if source and source.strip() else output or "")
+    derived = group is not None and group == source_key(source or output or "")
     return Texts(output, source or "", context, reference, None if derived else group)
+
+
+def _has_text(cell: Any) -> bool:
+    return is_missing(cell) or isinstance(cell, (str, Number, Mapping, Sequence, date, time)) or hasattr(cell, "tolist")
 
 
 def context_of(column: str, cell: Any) -> str | None:

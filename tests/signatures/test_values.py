@@ -125,29 +125,6 @@ def test_an_item_is_made_from_a_mapping_an_example_or_itself() -> None:
     assert Item.of({"output": "out", "source": None}) == Item("out")
 
 
-@pytest.mark.parametrize("row", [{}, {"output": None}, {"output": 3}, {"output": math.nan}, "text", None])
-def test_a_row_without_an_output_text_is_refused(row: object) -> None:
-    with pytest.raises(OptionError, match="output"):
-        Item.of(row)
-
-
-def test_what_a_table_leaves_empty_is_missing_and_not_a_number() -> None:
-    # pandas writes NaN into empty cells of text columns.
-    row = {"output": "out", "source": math.nan, "context": math.nan, "reference": math.nan, "group": math.nan}
-    assert Item.of(row) == Item("out")
-
-
-def test_a_source_that_is_no_text_is_refused_by_name() -> None:
-    with pytest.raises(OptionError, match="context"):
-        Item.of({"output": "out", "context": 7})
-    assert Item.of({"output": "out", "context": ["a", "list"]}).context == "[1] a\n[2] list"  # retrieved passages
-
-
-def test_a_group_given_as_a_number_is_the_group_of_that_name() -> None:
-    # Labels read groups as text: 7 and "7" must not look like different documents.
-    assert Item.of({"output": "out", "group": 7}).group == "7"
-
-
 def test_values_are_immutable() -> None:
     with pytest.raises(AttributeError):
         Criterion("Fluency", "reads well").name = "Style"  # type: ignore[misc]

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from ..datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of, sentences
-from ..datasets.records import Row, as_text
+from ..datasets.records import Row
 from ..errors import LabelsError, OptionError
 from ..evaluating.sources import json_lines, read_file, references_beside, some
 from ..programs.atomic import write_whole
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
 from ..programs.prompting.suspicion import guarded
+from ..rows import as_text
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..signatures.values import Item, Verdict
 from .options import DiscernOptions

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..agreement.correlation import Vector
-from ..datasets.records import Row, as_text
+from ..datasets.records import Row
 from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact
 from ..programs.metrics import PREFIX, reference_metric
+from ..rows import as_text
 from .sources import (
     File,
     Judged,

@@ -16,8 +16,9 @@ from ..agreement.correlation import Vector
 from ..datasets.loading import iter_rows, open_table, read_labels
 from ..datasets.marks import Marks, folded
 from ..datasets.preferences import Pairs
-from ..datasets.records import OVERALL, Columns, Row, from_json, infer_scale, is_missing, parts_of, read_ratings
+from ..datasets.records import OVERALL, Columns, Row, from_json, infer_scale, parts_of, read_ratings
 from ..errors import LabelsError, OptionError
+from ..rows import is_missing
 from ..running.opening import rows_file
 
 _SHOWN = 12  # names in one message

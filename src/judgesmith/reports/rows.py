@@ -16,10 +16,11 @@ import scipy
 
 from ..agreement.correlation import Vector
 from ..datasets.loading import iter_rows
-from ..datasets.records import OVERALL, Row, as_text, from_json
+from ..datasets.records import OVERALL, Row, from_json
 from ..errors import LabelsError
 from ..evaluating.sources import read_cell
 from ..evaluating.verdicts import plain_name, verdict_of
+from ..rows import as_text
 
 GROUNDED = ("exact", "normalised", "fuzzy")
 _LABELS = 20  # errors that one piece of text names; more are counted

@@ -577,7 +577,7 @@ def _judged(judge: Judge, rows: Rows) -> Iterator[tuple[Row, dict[str, Any], Ver
 
 def item_of(row: Row) -> Item:
     """A row as a judge takes it."""
-    return Item(row.output, row.source, row.context, row.reference, row.group or None)
+    return Item.of(row)
 
 
 def _same(output: Path, old: Mapping[str, Any], new: tuple[Row, dict[str, Any]] | None, mark: str) -> None:

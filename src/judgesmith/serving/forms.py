@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ..errors import OptionError
+from ..rows import roles_of, texts
 from ..signatures.values import Item
 from .service import Refused
 
@@ -14,7 +17,8 @@ NDJSON = "application/x-ndjson"
 
 
 class RowIn(BaseModel):
-    """An output to be judged, with what belongs to it."""
+    """An output to be judged, with what belongs to it. `judgesmith.rows` knows other names of these fields, such as
+    `prompt`, `response` and `messages`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -24,6 +28,23 @@ class RowIn(BaseModel):
     reference: str | None = None
     group: str | None = Field(None, description="The document: demonstrations of the same one are left out.")
     id: str | int | None = Field(None, description="Comes back with the verdict.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, record: Any) -> Any:
+        """A record by whatever names as these fields; what plays no role is left for pydantic to refuse."""
+        if not isinstance(record, Mapping):
+            return record
+        own = {name: record[name] for name in ("id", "judge") if name in record}
+        rest = {str(name): value for name, value in record.items() if name not in own}
+        try:
+            roles = roles_of(tuple(rest))
+            read = texts(rest, roles)
+        except OptionError as error:
+            raise ValueError(str(error)) from None
+        given = {} if read.output is None else {"output": read.output, "source": read.source}
+        more = {"context": read.context, "reference": read.reference, "group": read.group}
+        return {name: value for name, value in rest.items() if name not in roles.values()} | given | more | own
 
     def item(self) -> Item:
         return Item(self.output, self.source, self.context, self.reference, self.group)

@@ -1,0 +1,111 @@
+"""A record is the same row through every door: `judgesmith.rows` is the only reader of its texts."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import dspy
+import pandas as pd
+import pytest
+
+from judgesmith.datasets import iter_rows
+from judgesmith.errors import OptionError
+from judgesmith.programs.judge import Judge
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.rows import read_texts, source_key
+from judgesmith.serving.forms import RowIn
+from judgesmith.signatures.values import Item, Verdict
+
+CHAT = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "In Rome."}]
+RECORDS: list[tuple[dict[str, Any], Item]] = [
+    ({"output": "x", "source": "s"}, Item("x", "s")),
+    ({"output": "x", "prompt": "write a poem"}, Item("x", "write a poem")),
+    ({"response": "x", "prompt": "p"}, Item("x", "p")),
+    ({"Model Answer": "x", "User-Query": "q"}, Item("x", "q")),
+    (
+        {"output": "x", "source": "s", "retrieved_contexts": ["a", "b"], "ground_truth": "g"},
+        Item("x", "s", "[1] a\n[2] b", "g"),
+    ),
+    ({"output": "x", "contexts": '["a", "b"]'}, Item("x", "", "[1] a\n[2] b")),
+    ({"output": "x", "context": ["a", "b"]}, Item("x", "", "[1] a\n[2] b")),
+    ({"output": "x", "source": "s", "doc_id": "d7"}, Item("x", "s", group="d7")),
+    ({"output": "x", "source": "s", "doc_id": "d7", "group": 7}, Item("x", "s", group="7")),
+    ({"output": "x", "source": "s", "group": source_key("s")}, Item("x", "s")),
+    ({"output": 3, "source": 3.0}, Item("3", "3")),
+    ({"output": "x", "source": {"a": 1}, "reference": ["one", "two"]}, Item("x", '{"a": 1}', None, "one\ntwo")),
+    ({"output": "x", "source": float("nan"), "context": None}, Item("x")),
+    ({"output": None, "source": "s"}, Item("", "s")),
+    ({"messages": CHAT}, Item("In Rome.", "User: Where?")),
+    (
+        {"output": "In Paris.", "source": "s", "messages": CHAT},
+        Item("In Paris.", "s", "User: Where?\nAssistant: In Rome."),
+    ),
+    ({"source": CHAT, "output": "x"}, Item("x", "User: Where?\nAssistant: In Rome.")),
+]  # fmt: skip
+NAMES = [", ".join(record) for record, _ in RECORDS]
+
+
+@pytest.fixture
+def judge(monkeypatch: pytest.MonkeyPatch) -> Judge:
+    """A judge whose verdicts carry the row that it was given."""
+
+    async def averdict(self: Judge, item: Item, lm: Any = None) -> Verdict:
+        return Verdict(score=1.0, percent=0.0, raw=(repr(item),))
+
+    async def prepare(self: Judge, lm: Any) -> None: ...
+
+    monkeypatch.setattr(DirectScorer, "averdict", averdict)
+    monkeypatch.setattr(DirectScorer, "prepare", prepare)
+    return DirectScorer(lm="openai/none")
+
+
+def items(judge: Judge, rows: Any) -> list[str]:
+    return [verdict.raw[0] for verdict in judge.score_many(rows, progress=False)]
+
+
+async def aitems(judge: Judge, rows: Any) -> list[str]:
+    return [verdict.raw[0] async for verdict in judge.ascore_many(rows, progress=False)]
+
+
+@pytest.mark.parametrize(("record", "row"), RECORDS, ids=NAMES)
+def test_a_record_is_the_same_row_through_every_door(
+    record: dict[str, Any], row: Item, judge: Judge, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(record) + "\n")
+    expected = [repr(row)]
+
+    assert items(judge, [record]) == expected
+    assert items(judge, [dspy.Example(**record)]) == expected
+    assert items(judge, pd.DataFrame([record])) == expected
+    assert asyncio.run(aitems(judge, [record])) == expected
+    assert RowIn.model_validate(record).item() == row
+    assert RowIn.model_validate_json(json.dumps(record)).item() == row
+    assert [Item.of(read) for read, _ in iter_rows(file)] == [row]
+    assert items(judge, [read for read, _ in iter_rows([record])]) == expected
+    assert judge.score(row.source, row.output, context=row.context, reference=row.reference).raw == (
+        repr(Item(row.output, row.source, row.context, row.reference)),
+    )
+
+
+@pytest.mark.parametrize("record", [{}, {"source": "s"}, "text", None, 3, [1]])
+def test_what_has_no_output_is_refused(record: Any) -> None:
+    with pytest.raises(OptionError, match="output"):
+        Item.of(record)
+
+
+def test_columns_that_fit_a_role_equally_well_are_refused_by_name() -> None:
+    with pytest.raises(OptionError, match="'question' and 'article' could each be the source"):
+        Item.of({"output": "x", "question": "q", "article": "a"})
+
+
+def test_a_cell_that_holds_no_text_is_refused_by_its_column() -> None:
+    with pytest.raises(OptionError, match="'prompt' must be a text"):
+        Item.of({"output": "x", "prompt": object()})
+
+
+def test_a_row_keeps_the_group_that_near_duplicates_gave_it() -> None:
+    ((row, _),) = iter_rows([{"output": "x", "source": "s", "doc_id": "d"}])
+    assert Item.of(row).group == "d"
+    assert read_texts(row).group == "d"
