@@ -4,6 +4,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import pytest
 from command_line import cli, compile_, fake, judge_file, labels_of, own_cache, rows_file, server, spawn, started, until
 from hypothesis import HealthCheck, settings
 
@@ -18,3 +19,17 @@ os.environ["JUDGESMITH_REFERENCES"] = str(Path(tempfile.mkdtemp(prefix="judgesmi
 # Timings are measured in benchmarks, never asserted in tests: a busy machine is no failure.
 settings.register_profile("judgesmith", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("judgesmith")
+
+#: Fixtures that start processes, and modules all of whose tests do, install, train or wait.
+PROCESSES = {"spawn", "browser"}
+WHOLE = {
+    "test_contributing", "test_packaging", "test_promptfoo", "test_pytest_plugin", "test_shadowing", "test_training",
+    "test_tutorials",
+}  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`make test` leaves out what is marked slow."""
+    for item in items:
+        if PROCESSES & set(getattr(item, "fixturenames", ())) or item.path.stem in WHOLE:
+            item.add_marker(pytest.mark.slow)
