@@ -26,14 +26,11 @@ from ...errors import OptionError
 from ...optimizers.examples import examples_of, groups, humans, item_of
 from ...programs.models.files import file_sha256
 from ...programs.readings.bindings.torch_reader import TorchReader
-from ...programs.readings.forms import DIGITS, FORMS
 from ...programs.readings.head import Readings, Vector
 from ...programs.readings.judge import ReadingsJudge, table_of
 from ...programs.readings.kinds import expected_digit
-from ...programs.readings.panel import Panel
-from ...programs.readings.passages import Message, Question, rendered
-from ...programs.readings.reader import Reader
-from ...programs.readings.store import KeptReader, default_store_path
+from ...programs.readings.passages import DIGITS, FORMS, Message, Question, rendered
+from ...programs.readings.reader import KeptReader, Reader, default_store_path
 from ...signatures.values import Item
 from ..studies.readings import Draws, Found, Known, SetFound, gather, study_table
 
@@ -78,7 +75,7 @@ def _read(options: argparse.Namespace) -> None:
     for name, labels in sets:
         given = {"reading": "expected", "instruction": options.instruction, "read_forms": options.form}
         judge = ReadingsJudge.from_options({k: v for k, v in given.items() if v}, labels_aspect=labels.aspect)
-        panel = Panel(judge.readings(reader.ability.layers), reader)
+        panel = judge.panel(reader)
         examples, started = examples_of(labels), time.monotonic()
         rows, direct, there = [], [], []
         for number, example in enumerate(examples):

@@ -23,8 +23,8 @@ from ...datasets.loading import iter_rows
 from ...datasets.spans import read_spans
 from ...errors import OptionError
 from ...programs.models.lm import language_model
-from ...programs.readings.forms import INSTRUCTIONS, Text, passage
 from ...programs.readings.opening import open_reader
+from ...programs.readings.passages import INSTRUCTIONS, Text, passage
 
 SHIFTS = 200
 

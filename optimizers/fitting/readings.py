@@ -12,8 +12,7 @@ import numpy as np
 from ...errors import OptionError
 from ...programs.readings.head import Readings
 from ...programs.readings.judge import DIRECT
-from ...programs.readings.panel import RowReadings
-from ...programs.readings.surface import surface
+from ...programs.readings.kinds import RowReadings, surface
 from ...programs.refining import HeadFit
 from ...signatures.values import Item
 from ..examples import Vector, groups, humans, item_of

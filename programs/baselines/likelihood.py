@@ -21,8 +21,8 @@ from ..aspects import known_aspect
 from ..metrics import PREFIX
 from ..models.lm import is_local, language_model
 from ..models.ollama import is_ollama
-from ..readings.forms import Text, instruction, passage
 from ..readings.opening import open_reader
+from ..readings.passages import Text, instruction, passage
 from ..readings.reader import Reader
 from ..registry import metrics
 from .compared import Against, ComparedMetric

@@ -24,7 +24,7 @@ from ...errors import ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
 from ..metrics import PREFIX, output_of, sendable
-from ..readings.forms import Text, passage
+from ..readings.passages import Text, passage
 from ..readings.reader import StateReader
 from ..registry import metrics
 from .compared import Against, ComparedMetric, against, others_of

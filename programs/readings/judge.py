@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
@@ -25,26 +26,25 @@ from ..judge import Judge, Words
 from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
-from ..registry import judges
+from ..registry import judges, readings
 from ..sharing import once
-from .forms import INSTRUCTIONS, Text
 from .head import HeadData, LinearHead, Readings
-from .kinds import Form, Likelihood, Questions, Reading, States, Surface
+from .kinds import Form, Panel, Reading, RowReadings, group_of
 from .opening import Opened, open_reader
-from .panel import Panel, RowReadings
+from .passages import INSTRUCTIONS, Text
+from .reader import Reader
 
 __all__ = ["DIRECT", "Contributions", "ReadingsJudge", "table_of"]
 
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
-#: What a reading's name begins with, and what people call it.
-_SAID = {DIRECT: "direct score", "surface": "surface", "bare": "likelihood", "check": "checks"}
 Check = Annotated[str, Field(min_length=3, max_length=300)]
+Kind = Annotated[str, Field(min_length=1, max_length=400)]
 _WORDS_SHOWN = 3
 #: With fewer rows, or fewer groups, no head is fitted.
 FEWEST_ROWS, FEWEST_GROUPS = 8, 3
 #: The options that decide what is read, beside the instruction.
-READ_BY = ("reader", "read_forms", "checks", "layers", "surface")
+READ_BY = ("reader", "kinds", "read_forms", "checks", "layers", "surface")
 GENERAL = INSTRUCTIONS["general"]
 
 
@@ -87,6 +87,11 @@ class ReadingsJudge(DirectScorer):
             "aspect library.",
             max_length=2000,
         )
+        kinds: Annotated[tuple[Kind, ...], Field(max_length=40)] = option(
+            (),
+            "Kinds of readings that are taken, with options as KIND:NAME=VALUE; empty: every kind that is installed, "
+            "other packages' included. Compiling writes down which these were.",
+        )
         read_forms: Annotated[tuple[Form, ...], Field(min_length=1)] = option(
             ("assistant",),
             "Forms in which likelihoods are read, a pass for each: assistant, tags, plain, bare, reverse.",
@@ -118,15 +123,15 @@ class ReadingsJudge(DirectScorer):
 
     # -- reading
 
-    def readings(self, ability_layers: int) -> list[Reading]:
-        """The readings that its options ask for. ability_layers: layers whose states the reader gives."""
-        found: list[Reading] = [Likelihood(forms=self.read_forms)]
-        if self.layers and ability_layers:
-            found.append(States(form=self.read_forms[0], layers=self.layers))
-        if self.checks:
-            checks = {str(number): said for number, said in enumerate(self.checks, start=1)}
-            found.append(Questions(on="assistant", checks=checks))
-        return [*found, Surface()] if self.surface else found
+    def panel(self, reader: Reader) -> Panel:
+        """The readings that its options ask for, of the kinds that are registered. Raises OptionError for another kind,
+        or an option that it does not have."""
+        chosen = []
+        for written in self.kinds or readings.names():
+            kind, _, text = written.partition(":")
+            part = readings.get(kind.strip())
+            chosen.append(part.chosen(self.options(), reader.ability, _own_options(part, text)))
+        return Panel([reading for reading in chosen if reading is not None], reader)
 
     def calls_per_row(self) -> int:
         return 0 if self.head is not None and DIRECT not in self.head.weights else super().calls_per_row()
@@ -183,7 +188,7 @@ class ReadingsJudge(DirectScorer):
         ModelError for a model that cannot."""
         opened = self.opened(lm)
         reader = opened.kept if self.keeps and lm.connection.cache else opened.reader
-        panel = Panel(self.readings(reader.ability.layers), reader)
+        panel = self.panel(reader)
         try:
             return panel.read(self.text_of(item))
         except OptionError as error:
@@ -225,7 +230,7 @@ class ReadingsJudge(DirectScorer):
         points = (self.scale.high - self.scale.low) / 100
         groups: dict[str, float] = {}
         for name, percent in added.items():
-            group = group_of(name)
+            group = _label(name)
             groups[group] = groups.get(group, 0.0) + percent * points
         words = sorted(row.surprise(item.output), key=lambda pair: -pair[1])[:_WORDS_SHOWN]
         return Contributions(
@@ -260,10 +265,11 @@ class ReadingsJudge(DirectScorer):
         fit = rows.fit_head(table, rows.human[known])
         percents = np.full(len(read), np.nan)
         percents[known] = fit.percents
+        self.choose(kinds=self.kinds or readings.names())
         self.take(fit.head, self.opened(self.lm).model)
         added: dict[str, Any] = {}
         for name, values in fit.head.contributions(table).items():
-            added[group_of(name)] = added.get(group_of(name), np.zeros(len(table))) + values
+            added[_label(name)] = added.get(_label(name), np.zeros(len(table))) + values
         moved = {name: round(float(np.std(values)), 4) for name, values in added.items()}
         moved = dict(sorted(moved.items(), key=lambda pair: -pair[1]))
         changed = (
@@ -291,16 +297,17 @@ class ReadingsJudge(DirectScorer):
         """Its readings: what each group's weights move a score by is in the verdicts (`details`)."""
         if self.head is None:
             return super().facts()
-        groups = dict.fromkeys(group_of(name) for name in (*self.head.weights, *self.head.states))
+        groups = dict.fromkeys(_label(name) for name in (*self.head.weights, *self.head.states))
         return {**super().facts(), "readings": ", ".join(groups)}
 
 
-def group_of(name: str) -> str:
-    """What people call a reading: "likelihood", "hidden states", "surface", "direct score"."""
-    first, _, rest = name.partition(".")
-    if rest.startswith(("mean", "last")) and rest[4:].isdigit():
-        return "hidden states"
-    return _SAID.get(first, "likelihood")
+def _own_options(part: type[Reading], text: str) -> dict[str, Any]:
+    """NAME=VALUE,NAME=VALUE as options of a kind of readings; unknown names are left to it to refuse."""
+    fields, own = part.Options.model_fields, dict[str, Any]()
+    for piece in filter(None, re.split(r",(?=\s*[a-z_]+\s*=)", text)):
+        name, _, value = (side.strip() for side in piece.partition("="))
+        own[name] = parts.from_text(fields[name], value) if name in fields else value
+    return own
 
 
 def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Sequence[Any]) -> Readings:
@@ -309,6 +316,10 @@ def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Seque
     values = np.array([[said, *(row.numbers[name] for name in names)] for row, said in zip(rows, direct, strict=True)])
     states = {block: np.stack([row.states[block] for row in rows]) for block in rows[0].states}
     return Readings((DIRECT, *names), values, tuple(groups), states)
+
+
+def _label(name: str) -> str:
+    return "direct score" if name == DIRECT else group_of(name)
 
 
 def _explained(details: Contributions) -> str:

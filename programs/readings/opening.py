@@ -19,8 +19,7 @@ from .bindings.embedded_reader import EmbeddedReader
 from .bindings.served_reader import ServedReader
 from .bindings.torch_reader import TorchReader
 from .passages import Passage, Piece
-from .reader import Reader
-from .store import KeptReader, default_store_path
+from .reader import KeptReader, Reader, default_store_path
 
 __all__ = ["Opened", "open_reader", "readable"]
 

@@ -32,6 +32,7 @@ OTHERS: dict[str, Any] = {
     "annotators": ["openai/a@0.5"],
     "read_forms": ["tags", "bare"],
     "checks": ["It is short."],
+    "kinds": ["likelihood"],
 }
 #: Options that go only with others.
 WITH = {"combine": {"variant": "fine"}}

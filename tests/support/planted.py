@@ -8,9 +8,8 @@ import numpy as np
 
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.programs.models.transport import Request
-from judgesmith.programs.readings.passages import Passage, Question
+from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage, Question
 from judgesmith.programs.readings.reader import Ability, Floats, TokenReading
-from judgesmith.programs.readings.templates import PLAIN_TURNS, JinjaChat
 
 WORDS = 10  # in every output
 

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from judgesmith.programs.readings.passages import Passage
+from judgesmith.programs.readings.passages import PLAIN_TURNS, JinjaChat, Passage
 from judgesmith.programs.readings.reader import Ability, TokenReading
-from judgesmith.programs.readings.templates import PLAIN_TURNS, JinjaChat
 
 
 class Copyist:

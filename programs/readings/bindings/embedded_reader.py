@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 
 from ....errors import ModelError, OptionError
-from ..passages import Chat, Passage, Piece, Question
+from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
 from ..reader import Ability, Floats, TokenReading, normalised, token_numbers
-from ..templates import PLAIN_TURNS, JinjaChat
 from .llama import Batch, library
 
 __all__ = ["EmbeddedReader"]

@@ -17,9 +17,8 @@ import httpx
 import numpy as np
 
 from ....errors import CallError, ModelError, OptionError
-from ..passages import Chat, Passage, Piece, Question
+from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
 from ..reader import Ability, Floats, TokenReading
-from ..templates import PLAIN_TURNS, JinjaChat
 
 __all__ = ["ServedReader"]
 

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from ....errors import MissingExtraError, OptionError
-from ..passages import Chat, Passage, Piece, Question
+from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
 from ..reader import Ability, Floats, TokenReading, token_numbers
-from ..templates import PLAIN_TURNS, JinjaChat
 
 __all__ = ["TorchReader", "Weights", "open_weights"]
 

@@ -10,7 +10,7 @@ from ..agreement.correlation import Vector
 from ..datasets.records import merge_groups
 from ..errors import LabelsError
 from ..likeness import folded
-from ..programs.readings.surface import surface
+from ..programs.readings.kinds import surface
 from .estimation import Known, read_known
 from .sources import read_file
 

@@ -11,8 +11,16 @@ from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs.models.files import installed, model_path
 from judgesmith.programs.readings.bindings import llama
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
-from judgesmith.programs.readings.forms import FORMS, Text, about, after_reply, digit_question, passage
-from judgesmith.programs.readings.passages import Passage, Piece
+from judgesmith.programs.readings.passages import (
+    FORMS,
+    Passage,
+    Piece,
+    Text,
+    about,
+    after_reply,
+    digit_question,
+    passage,
+)
 
 NAME = "smollm2-135m"
 TEXT = Text("The committee decided to postpone the vote.", "The committee put off the vote.", instruction="Rewrite it.")

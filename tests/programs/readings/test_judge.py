@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import PlantedReader, guessing
+from planted import PlantedReader, guessing, planted_labels
 
+import judgesmith as js
+from judgesmith import parts
 from judgesmith.compiling.run import Setup
 from judgesmith.errors import ArtifactError, ModelError, OptionError
 from judgesmith.programs import artifact
@@ -17,8 +19,11 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings import opening
 from judgesmith.programs.readings.head import LinearHead
-from judgesmith.programs.readings.judge import Contributions, ReadingsJudge, group_of
+from judgesmith.programs.readings.judge import Contributions, ReadingsJudge
+from judgesmith.programs.readings.kinds import Read, Reading, Wants, group_of
 from judgesmith.programs.readings.opening import Opened
+from judgesmith.programs.readings.reader import Ability
+from judgesmith.programs.registry import readings
 from judgesmith.running.opening import open_others
 from judgesmith.signatures.values import Scale
 from judgesmith.testing import JudgeContract
@@ -96,7 +101,6 @@ def test_a_score_outside_the_scale_is_held_to_it(scripted: MakeScripted) -> None
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("direct", "direct score"),
         ("surface.words", "surface"),
         ("assistant.mean", "likelihood"),
         ("assistant.lift", "likelihood"),
@@ -107,6 +111,63 @@ def test_a_score_outside_the_scale_is_held_to_it(scripted: MakeScripted) -> None
 )
 def test_what_a_reading_is_called(name: str, said: str) -> None:
     assert group_of(name) == said
+
+
+class Vowels(Reading):
+    """A reading of another package."""
+
+    kind = "vowels"
+    about = "vowels and other letters of a kind"
+    label = "letters"
+
+    class Options(parts.Options):
+        letters: str = parts.option("aeiou", "Letters that count.")
+        times: float = parts.option(1.0, "Factor.")
+
+    def wants(self, ability: Ability) -> Wants:
+        return Wants()
+
+    def numbers(self, read: Read) -> dict[str, float]:
+        count = sum(letter in self.options.letters for letter in read.text.output)
+        return {"vowels.count": self.options.times * count}
+
+
+@pytest.fixture
+def vowels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(readings, "_parts", readings.parts() | {"vowels": Vowels})
+
+
+@pytest.mark.parametrize(
+    ("kinds", "count"), [((), 3.0), (["vowels"], 3.0), (["likelihood", "vowels:letters=bc,times=2"], 4.0)]
+)
+def test_a_reading_of_another_package_is_read_and_weighed(
+    scripted: MakeScripted, vowels: None, kinds: Any, count: float
+) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    judge = fitted(LinearHead(50.0, {"vowels.count": (0.0, 10.0)}), lm=lm, kinds=kinds)
+    (found,) = judge.score_many([{"source": "s", "output": "a bee cab"[:7]}])
+    assert found.percent == pytest.approx(50 + 10 * count)
+    assert found.details.readings == {"letters": round(count / 10 * 100, 4)}
+    assert judge.facts()["readings"] == "letters"
+
+
+def test_compiling_learns_the_weight_of_a_reading_of_another_package_and_writes_its_kind_down(
+    scripted: MakeScripted, vowels: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    judge = js.compile(ReadingsJudge("fluency"), planted_labels(), lm=lm, heldout=0.4)
+    assert judge.options()["kinds"] == list(readings.names()) and "vowels" in readings.names()
+    assert "vowels.count" in judge.head.weights and "assistant.mean" in judge.head.weights
+    monkeypatch.setattr(readings, "_parts", {k: v for k, v in readings.parts().items() if k != "vowels"})
+    with pytest.raises(OptionError, match="reading 'vowels' is unknown"):
+        judge.score("s", "o")
+
+
+def test_a_kind_that_does_not_exist_is_refused(scripted: MakeScripted) -> None:
+    lm, _ = scripted(lambda _: "Score: 60")
+    for kinds, problem in (["vibes"], "reading 'vibes' is unknown"), (["states:depth=x"], "reading states.*depth"):
+        with pytest.raises(OptionError, match=problem):
+            fitted(lm=lm, kinds=kinds).score("s", "o")
 
 
 def test_a_row_that_cannot_be_read_is_a_failed_verdict(

@@ -8,9 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from judgesmith.programs.readings.likelihood import lift, likelihoods
+from judgesmith.programs.readings.kinds import SURFACE, lift, likelihoods, surface
 from judgesmith.programs.readings.reader import TokenReading, normalised, token_numbers
-from judgesmith.programs.readings.surface import SURFACE, surface
 
 
 def reading(logp: list[float], entropy: float = 1.0, top: float = -0.5) -> TokenReading:

@@ -5,19 +5,23 @@ import sqlite3
 import stat
 from collections.abc import Sequence
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
 
 from judgesmith.errors import OptionError
-from judgesmith.programs.readings.forms import FORMS, Text
-from judgesmith.programs.readings.kinds import Asked, Form, Likelihood, Questions, Reading, States, Surface, middle
-from judgesmith.programs.readings.panel import Panel
-from judgesmith.programs.readings.passages import Passage, Question
-from judgesmith.programs.readings.reader import Ability, Floats, TokenReading
-from judgesmith.programs.readings.store import KeptReader
-from judgesmith.programs.readings.templates import PLAIN_TURNS, JinjaChat
+from judgesmith.programs.readings.kinds import (
+    Asked,
+    Likelihood,
+    Panel,
+    Questions,
+    Reading,
+    States,
+    Surface,
+    middle,
+)
+from judgesmith.programs.readings.passages import FORMS, PLAIN_TURNS, JinjaChat, Passage, Question, Text
+from judgesmith.programs.readings.reader import Ability, Floats, KeptReader, TokenReading
 from judgesmith.programs.registry import readings
 
 TEXT = Text("The cat sat on the mat.", "A cat sat there.", instruction="Rewrite it.")
@@ -75,12 +79,6 @@ def test_surprise_covers_the_text() -> None:
     assert np.mean([bits for _, bits in words]) == pytest.approx(-row.numbers["assistant.mean"], abs=1e-6)
 
 
-def test_a_table_has_a_row_for_each_text() -> None:
-    seen: list[int] = []
-    rows = panel(WordReader()).table([TEXT, Text("s", "o")], progress=seen.append)
-    assert (len(rows), seen) == (2, [1, 2])
-
-
 def test_what_a_panel_cannot_be() -> None:
     with pytest.raises(OptionError, match="at least one"):
         Panel([], WordReader())
@@ -99,8 +97,10 @@ def test_options_are_checked(kind: str) -> None:
     assert part().options == part.Options()
 
 
-def test_every_form_can_be_named() -> None:
-    assert set(get_args(Form)) == set(FORMS)
+def test_a_form_is_one_of_those_that_exist() -> None:
+    assert Likelihood(forms=tuple(FORMS)).options.forms == tuple(FORMS)
+    with pytest.raises(OptionError, match="'essay' is no form to read a row in; there are assistant, tags"):
+        Likelihood(forms=("essay",))
 
 
 @pytest.mark.parametrize(

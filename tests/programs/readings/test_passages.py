@@ -5,9 +5,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.errors import ModelError, OptionError
-from judgesmith.programs.readings.forms import FORMS, Text, about, after_reply, digit_question, passage
-from judgesmith.programs.readings.passages import Message, Passage, Piece, Question, rendered
-from judgesmith.programs.readings.templates import PLAIN_TURNS, JinjaChat
+from judgesmith.programs.readings.passages import (
+    FORMS,
+    PLAIN_TURNS,
+    JinjaChat,
+    Message,
+    Passage,
+    Piece,
+    Question,
+    Text,
+    about,
+    after_reply,
+    digit_question,
+    passage,
+    rendered,
+)
 
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"

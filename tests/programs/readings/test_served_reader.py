@@ -11,8 +11,7 @@ from misbehaving_server import Say, Server
 
 from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
 from judgesmith.programs.readings.bindings.served_reader import ServedReader
-from judgesmith.programs.readings.forms import Text, about, passage
-from judgesmith.programs.readings.passages import Passage, Piece
+from judgesmith.programs.readings.passages import Passage, Piece, Text, about, passage
 
 MARKED = "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}"
 WORDS = re.compile(r"\s*\S+|\s+$")
