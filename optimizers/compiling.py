@@ -24,7 +24,8 @@ from ..parts import Options, option, read_options
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
 from ..programs.calibration import Calibration
-from ..programs.judge import Form, Judge
+from ..programs.capabilities import Form, HasForms, InfersTask, passages_of
+from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, price
 from ..programs.models.transport import Reply
@@ -232,10 +233,11 @@ class Compiler:
         per_row = self._optimizer.calls_per_row(judge)
         passes = self._optimizer.evaluations()
         # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
-        forms = len(judge.forms(logprobs=True))
-        bare = self.options.refine and judge.infers() and judge.may_leave_out()
+        forms = len(judge.forms(logprobs=True)) if isinstance(judge, HasForms) else 0
+        learns = isinstance(judge, InfersTask) and judge.infers()
+        bare = self.options.refine and learns and judge.may_leave_out()
         extra = forms + bare if forms > 1 or bare else 0
-        infer = sum(self._inference.calls(n) for n in train) if judge.infers() else 0
+        infer = sum(self._inference.calls(n) for n in train) if learns else 0
         # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
         taught = 1 if passes > 1 and (teacher or self.teacher is not None or judge.stops_early()) else 0
         # On as many rows: four on halves, half as many again in two, and the last.
@@ -261,7 +263,7 @@ class Compiler:
         cost = None if name is None else price(name, Reply("", None, prompt, completion))
         why = judge.no_bootstrap() if passes > 1 else None
         notes = [] if why is None else [f"no bootstrapped demonstrations: {why}"]
-        if passages := judge.passages_per_row():
+        if passages := len(passages_of(judge)):
             notes.append(
                 f"passages that are read of each of {sum(train) + heldout:,} rows, beside the calls: {passages}; what "
                 "was read is kept on disk"
@@ -292,7 +294,8 @@ class Compiler:
         )
         student.set_lm(lm)
         student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
-        inferred = self._infer(student, examples, lm) if student.infers() else None
+        learns = isinstance(student, InfersTask) and student.infers()
+        inferred = self._infer(student, examples, lm) if learns else None
         student, forms = self._settled(student, examples, by, inferred=inferred is not None)
         search = self._search(train)
         program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
@@ -316,7 +319,7 @@ class Compiler:
         program.preference = fit_preference(fitted.percents, train)
         return fitted
 
-    def _infer(self, student: Judge, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
+    def _infer(self, student: InfersTask, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
         order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
         shown = [Labelled(examples[i].source or "", examples[i].output, round(examples[i].score, 1)) for i in order]
         self.progress.stage("task inference", self._inference.calls(len(shown)))
@@ -326,24 +329,28 @@ class Compiler:
         self, student: Judge, examples: Sequence[dspy.Example], by: Objective, *, inferred: bool
     ) -> tuple[Judge, tuple[FormTrial, ...]]:
         """The student with the form of answers that agrees best zero-shot, and what was tried."""
+        if not isinstance(student, HasForms):
+            return student, ()
         forms = student.forms(logprobs=engine.run(student.lm.capabilities()).logprobs)
-        bare = self.options.refine and inferred and student.may_leave_out()
-        if len(forms) < 2 and not bare:
+        bare: Any = None
+        if self.options.refine and inferred and isinstance(student, InfersTask) and student.may_leave_out():
+            bare = student.without_inferred()
+        if len(forms) < 2 and bare is None:
             for form in forms:
                 student.settle(**form.values)
             return student, ()
         trials = [self._try_form(student, examples, form, by) for form in forms]
         best = max(trials, key=FormTrial.preference)
-        if bare:
+        if bare is not None:
             # What a weak model infers can mislead it: the same form is tried without.
-            trials.append(self._try_form(student.without_inferred(), examples, best.form, by, knowledge=False))
+            trials.append(self._try_form(bare, examples, best.form, by, knowledge=False))
             best = max(trials, key=FormTrial.preference)
-        chosen = student if best.knowledge else student.without_inferred()
+        chosen = student if best.knowledge else bare
         chosen.settle(**best.form.values)
         return chosen, tuple(trials)
 
     def _try_form(
-        self, student: Judge, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
+        self, student: Any, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
     ) -> FormTrial:
         trial = student.copy_for()
         trial.settle(**form.values)

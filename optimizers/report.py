@@ -9,7 +9,8 @@ from typing import Any
 from ..agreement.objectives import Objective
 from ..errors import OptionError
 from ..programs.active_critic.task import Inference
-from ..programs.judge import Form, Judge
+from ..programs.capabilities import Form
+from ..programs.judge import Judge
 from ..programs.refining import Refinement
 from ..signatures.notebook import facts, table
 from ..signatures.values import Usage

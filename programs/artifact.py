@@ -29,6 +29,7 @@ from ..errors import ArtifactError, JudgesmithError
 from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
 from .calibration import Calibration
+from .capabilities import locate
 from .decision import Decision
 from .models.lm import Connection, LanguageModel, Sampling, language_model
 from .models.names import ShownName, check_chosen, check_listed, recorded
@@ -530,7 +531,7 @@ def load(
     if lm is not None:
         judge.own_lm = language_model(lm, sampling=sampling_of(artifact), connection=connection)
     connect(judge, connection)
-    judge.located(Path(path))
+    locate(judge, Path(path))
     return judge
 
 

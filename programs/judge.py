@@ -7,7 +7,7 @@ import inspect
 import math
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self, cast
 
@@ -21,9 +21,10 @@ from ..rows import roles_of
 from ..signatures.notebook import facts, shortened
 from ..signatures.values import Criterion, Item, Scale, Verdict
 from . import artifact
-from .active_critic.task import Inference, Labelled, TaskInference, TaskKnowledge
+from .active_critic.task import TaskKnowledge
 from .aspects import OVERALL
 from .calibration import Calibration
+from .capabilities import locate
 from .decision import Decision
 from .models import engine, row_context
 from .models.as_dspy import Quiet
@@ -35,30 +36,6 @@ from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.suspicion import guarded
 from .sureness import Sureness
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """A form of answers that compiling tries: the values of some options."""
-
-    values: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a search may choose of a judge beside its demonstrations: a name and its values, the judge's own first.
-
-    when: other choices' names, each with the values under which this one has an effect. It is to be made only where
-    every one of these choices that was made has such a value.
-    """
-
-    name: str
-    values: tuple[Any, ...]
-    when: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-
-    def open(self, made: Mapping[str, Any]) -> bool:
-        """Whether there is something to choose after these choices."""
-        return all(name not in made or made[name] in values for name, values in self.when.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,56 +225,6 @@ class Judge(Quiet):
 
     # -- what compiling asks
 
-    def infers(self) -> bool:
-        """Whether it learns something of its task from labelled rows, which `infer` reads."""
-        return False
-
-    async def infer(
-        self,
-        rows: Sequence[Labelled],
-        lm: LanguageModel,
-        inference: TaskInference,
-        progress: Callable[[str], None] | None = None,
-    ) -> Inference:
-        """Read labelled rows, in their order, and fill `knowledge`; what the user gave stays. Raises OptionError where
-        the model gave nothing that can be read and the method needs it."""
-        raise OptionError(f"{self.kind or type(self).__name__} infers nothing from labels")
-
-    def forms(self, *, logprobs: bool) -> list[Form]:
-        """The forms of answers to be tried, the preferred one first (equal Q keeps it); none for most methods.
-        logprobs: whether the model gives log-probabilities. Raises OptionError for a form that needs them and cannot
-        have them."""
-        return []
-
-    def settle(self, **form: Any) -> None:
-        """Fix the form of answers: `Form.values`."""
-        self.choose(**form)
-
-    def may_leave_out(self) -> bool:
-        """Whether the prompt is to be tried without what was inferred, too."""
-        return False
-
-    def without_inferred(self) -> Self:
-        """A copy whose prompts leave out what was inferred."""
-        return self.copy_for()
-
-    def search_space(self, *, variants: Sequence[str] = ()) -> list[Choice]:
-        """What a search may choose beside demonstrations, in the order in which it is to be asked. variants: those that
-        are to be tried beside the judge's own, where the method has such."""
-        return []
-
-    def with_choices(self, made: Mapping[str, Any]) -> Self:
-        """A copy without demonstrations, with the values that a search took of its `search_space`, by name."""
-        return self.copy_for()
-
-    def with_choice(self, name: str, value: Any) -> Self:
-        """`with_choices` of one choice."""
-        return self.with_choices({name: value})
-
-    def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
-        """`calls_per_row` at most, whatever is chosen."""
-        return self.calls_per_row()
-
     def fitted(self) -> dict[str, Any]:
         """What was fitted, by the keys of `Fitted`, as JSON numbers; nothing where nothing was."""
         return {}
@@ -321,9 +248,6 @@ class Judge(Quiet):
     def connect(self, connection: Connection | None) -> None:
         """How those models are reached; never from an artifact."""
 
-    def located(self, path: Path) -> None:
-        """Called with the file that it was loaded from or saved to, for judges with weights beside it."""
-
     def taught(self) -> list[JudgePredict]:
         """The predictors that demonstrations are for."""
         return [p for p in self.predictors() if isinstance(p, JudgePredict)]
@@ -332,22 +256,9 @@ class Judge(Quiet):
         """Calls that one output costs, retries not counted."""
         return 1
 
-    def passages(self) -> frozenset[Any]:
-        """The passages that a model reads of each row beside the calls, for judges that read: equal ones are the same
-        reading of the same model."""
-        return frozenset()
-
-    def passages_per_row(self) -> int:
-        """How many `passages` there are."""
-        return len(self.passages())
-
     def calls_per_document(self) -> int:
         """Calls that a document costs once, however many outputs it has."""
         return 0
-
-    def beside(self, others: Sequence[Judge]) -> None:
-        """Called, before anything is learnt, with the judges of other aspects of the same rows, to take over what they
-        have in common."""
 
     def meet(self, aspect: str, outputs: Sequence[str]) -> None:
         """Called with the training rows' aspect and outputs before anything is searched. aspect: what their scores are
@@ -640,7 +551,7 @@ class Judge(Quiet):
         DSPy's that hold pickled code."""
         _refuse_pickle(path, save_program)
         artifact.save(self, path)
-        self.located(Path(path))
+        locate(self, Path(path))
 
     def load(self, path: str | Path, allow_pickle: bool = False, allow_unsafe_lm_state: bool = False) -> None:
         """Become the judge that a file holds; `js.load` makes a new one. The judge's own model stays; one that has none
@@ -657,7 +568,7 @@ class Judge(Quiet):
         artifact.connect(made, None)
         self.adopt(made)
         self.own_lm = own
-        self.located(Path(path))
+        locate(self, Path(path))
 
     def adopt(self, other: Self) -> None:
         """Become what another judge of this class is, history and callbacks left aside."""

@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from ..signatures.values import Item, Verdict
+from .capabilities import passages_of
 from .judge import Judge
 from .models.lm import Connection, LanguageModel
 from .models.transport import Message
@@ -44,7 +45,7 @@ class OfMembers(Judge):
         return sum(m.calls_per_row() for m in self.members)
 
     def passages(self) -> frozenset[Any]:
-        return frozenset().union(*(m.passages() for m in self.members))
+        return frozenset().union(*map(passages_of, self.members))
 
     @property
     def brief(self) -> bool:

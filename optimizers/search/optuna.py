@@ -25,7 +25,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from ...errors import OptionError
 from ...parts import option
 from ...programs.active_critic.critic import Variant
-from ...programs.judge import Choice, Judge
+from ...programs.capabilities import Choice, HasChoices
+from ...programs.judge import Judge
 from ..examples import Scored, item_of, row_key, score_together
 from ..fitting.weights import quiet_optuna
 from ..registry import optimizers
@@ -109,7 +110,8 @@ class OptunaSearch(DemonstrationSearch):
         return self.trials + 1
 
     def calls_per_row(self, judge: Judge) -> int:
-        return judge.most_calls_per_row(variants=self.variants)
+        most = judge.most_calls_per_row(variants=self.variants) if isinstance(judge, HasChoices) else 0
+        return most or judge.calls_per_row()
 
     def no_ensemble(self) -> str | None:
         if self.temperatures:
@@ -240,7 +242,7 @@ class OptunaSearch(DemonstrationSearch):
         others = [t for t in self.temperatures if t != own]
         return [
             *([Choice("temperature", (own, *others))] if others else []),
-            *base.search_space(variants=self.variants),
+            *(base.search_space(variants=self.variants) if isinstance(base, HasChoices) else ()),
         ]
 
     def _formed(self, trial: BaseTrial, base: Judge) -> tuple[Judge, dict[str, Any]]:
@@ -254,7 +256,7 @@ class OptunaSearch(DemonstrationSearch):
             if made[choice.name] != choice.values[0]:
                 form[choice.name] = made[choice.name]
         temperature = made.pop("temperature", None)
-        program = base.with_choices(made)
+        program: Judge = base.with_choices(made) if isinstance(base, HasChoices) else base.copy_for()
         if "temperature" in form:
             program.set_lm(base.lm.at(temperature))
         kept = [c.name for c in program.knowledge.criteria]

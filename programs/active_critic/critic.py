@@ -17,7 +17,8 @@ from pydantic import model_validator
 from ...errors import CallError, OptionError
 from ...parts import option
 from ...signatures.values import CriterionScore, Item, Usage, Verdict
-from ..judge import Choice, Form, Judge, Words
+from ..capabilities import Choice, Form
+from ..judge import Judge, Words
 from ..models.lm import LanguageModel
 from ..models.transport import Message
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
@@ -122,7 +123,7 @@ class ActiveCritic(Judge):
     def settle(self, **form: Any) -> None:
         """Fix the form of answers. Demonstrations and instructions stay: they are kept as fields, not as texts. Fitted
         weights go: they were fitted to answers of another form."""
-        super().settle(**form)
+        self.choose(**form)
         self.combination = None
         before = {name: (p.demos, p.signature) for name, p in self.named_predictors()}
         self._build()

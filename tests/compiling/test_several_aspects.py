@@ -74,7 +74,7 @@ def test_both_are_compiled_into_one_judge(cli: Any, server: Any, rows: Path, tmp
         assert words in " ".join(again.out.split())
     shown = cli("show", saved)
     assert shown.code == 0 and "2 aspects" in shown.out and "pooled|n:" in shown.out.replace("\n", "")
-    assert set(artifact.read(saved).made().by_aspect) == set(STEPS)
+    assert set(artifact.build(artifact.read(saved)).by_aspect) == set(STEPS)
 
 
 def test_all_are_those_that_the_columns_tell(cli: Any) -> None:

@@ -14,7 +14,8 @@ from judgesmith.parts import describe, from_text
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.aspects import aspects
-from judgesmith.programs.judge import Choice, Judge
+from judgesmith.programs.capabilities import Choice, HasChoices, HasForms, InfersTask
+from judgesmith.programs.judge import Judge
 from judgesmith.programs.one_aspect import OneAspectJudge
 from judgesmith.programs.openlgauge.judge import Member, OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
@@ -176,10 +177,7 @@ def test_without_labels_the_fine_variant_needs_criteria() -> None:
 
 @pytest.mark.parametrize("part", [p for p in judges.parts().values() if issubclass(p, OneAspectJudge)])
 def test_a_judge_of_one_aspect_leaves_nothing_to_infer_or_to_choose(part: type[Judge]) -> None:
-    judge = part("fluency")
-    assert not judge.infers() and not judge.may_leave_out()
-    assert judge.forms(logprobs=True) == judge.search_space(variants=("fine",)) == []
-    assert judge.most_calls_per_row(variants=("fine",)) == judge.calls_per_row()
+    assert not isinstance(part("fluency"), InfersTask | HasForms | HasChoices)
 
 
 def test_forms_come_in_the_order_of_preference() -> None:

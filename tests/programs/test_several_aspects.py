@@ -105,7 +105,7 @@ def test_what_is_read_alike_is_read_once(scripted: MakeScripted, reader: Planted
     lm, _ = scripted([])
     parts: dict[str, Judge] = {"one": weighed("one", 2.0), "two": weighed("two", 3.0)}
     judge = AspectsJudge(parts, lm=lm)
-    assert (judge.passages_per_row(), judge.calls_per_row()) == (1, 0)
+    assert (len(judge.passages()), judge.calls_per_row()) == (1, 0)
     together = list(judge.score_many(rows, concurrency=3))
     assert reader.reads == 3
     for name, part in parts.items():
@@ -114,7 +114,7 @@ def test_what_is_read_alike_is_read_once(scripted: MakeScripted, reader: Planted
     assert reader.reads == 9
     assert together[0].aspects["one"].score != together[0].aspects["two"].score
     apart = AspectsJudge({"one": weighed("one", 2.0), "two": weighed("two", 3.0, instruction="Say it.")}, lm=lm)
-    assert apart.passages_per_row() == 2
+    assert len(apart.passages()) == 2
     list(apart.score_many(rows))
     assert reader.reads == 15
 

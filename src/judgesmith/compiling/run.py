@@ -19,6 +19,7 @@ from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default
 from ..optimizers.registry import build_optimizer, optimizers
 from ..optimizers.several_aspects import naming
 from ..parts import Options, option
+from ..programs.capabilities import InfersTask, SharesRows
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling
 from ..programs.readings.opening import readable
@@ -113,9 +114,9 @@ class Setup:
     def unused(self, name: str) -> str | None:
         """With what an option of the run does nothing, and why; None where it does something."""
         method = judges.get(self.method)
-        if name in OF_INFERENCE and method.infer is Judge.infer:
+        if name in OF_INFERENCE and not issubclass(method, InfersTask):
             return f"--method {self.method}: it infers no task"
-        if name == "refine" and method.infer is Judge.infer and not issubclass(method, Refinable):
+        if name == "refine" and not issubclass(method, InfersTask) and not issubclass(method, Refinable):
             return f"--method {self.method}: there is nothing to refine in it"
         if name == "refine" and method.fitted_always:
             return f"--method {self.method}: its weights are all that it learns"
@@ -240,7 +241,8 @@ def judge_of_aspects(runs: Mapping[str, CompileRun], labels: Mapping[str, Labels
     """The judges of several aspects as they are before anything is learnt. Raises OptionError, with the aspect."""
     made = {name: naming(name, lambda n: runs[n].judge(labels[n].aspect)) for name in runs}
     for name, judge in made.items():
-        judge.beside([other for its, other in made.items() if its != name])
+        if isinstance(judge, SharesRows):
+            judge.beside([other for its, other in made.items() if its != name])
     return AspectsJudge(made)
 
 

@@ -96,7 +96,7 @@ def _dry_run(
         | {"plan_notes": list(plan.notes), "method": judge.by_aspect[name].settings()}
         for name, plan in plans.items()
     }
-    passages = judge.passages_per_row()
+    passages = len(judge.passages())
     print_json(
         {"dry_run": True, "seconds": round(seconds)} | summed
         | {"cost": cost, "passages_per_row": passages, "aspects": told, "plan_notes": list(notes)}
