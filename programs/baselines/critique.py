@@ -26,11 +26,13 @@ from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
-from ..prompting.layouts import HUNDRED, SENTENCE, Layout, OverallLayout, Read, number_rule
+from ..prompting.forms import Form, Line, choice, number
+from ..prompting.layouts import HUNDRED, Layout, OverallLayout, Read, number_rule
 from ..prompting.predict import Answer, JudgePredict
 from ..registry import judges
 
 _TOKENS = 400  # of an answer
+_SENTENCES = 'sentence (" " sentence){0,3}'
 
 
 class CritiqueLayout(OverallLayout):
@@ -40,20 +42,14 @@ class CritiqueLayout(OverallLayout):
         super().__init__("before", "said")
         self.scale = scale
         self.wanted = wanted
-        self._strict = re.compile(r"Explanation: [^\n]+\n+Score: \d{1,3}")
+
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        return Form(Line("Explanation", f"{self.wanted}, on one line", _SENTENCES), number(self.scale))
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         return (
             f"Judge {inputs.get('aspect') or 'the quality'} of the output. Answer with two lines:\n"
-            f"Explanation: <{self.wanted}, on one line>\nScore: <number>\nwhere {number_rule(self.scale)}."
-        )
-
-    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
-        high = int(self.scale.high)
-        number = '("100" | [0-9] [0-9]?)' if high == 100 else " | ".join(f'"{n}"' for n in range(high, 0, -1))
-        return (
-            'root ::= "Explanation: " sentence (" " sentence){0,3} "\\nScore: " number\n'
-            f"number ::= {number}\nsentence ::= {SENTENCE}"
+            f"{self.form(inputs).shown()}\nwhere {number_rule(self.scale)}."
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
@@ -129,23 +125,18 @@ class ChoiceLayout(Layout):
 
     percents: ClassVar[Mapping[str, float]] = {"output": 100.0, "other": 0.0, "tie": 50.0}
     _choice = re.compile(r"^[\s*_#-]*choice[\s*_]*:[\s*_\"'<]*(output|other|tie)\b", re.IGNORECASE | re.MULTILINE)
-    _strict = re.compile(r"Explanation: [^\n]+\n+Choice: (?:output|other|tie)")
+
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        why = "where they differ and which is stronger there, in two to four sentences, on one line"
+        return Form(
+            Line("Explanation", why, _SENTENCES), choice("Choice", ("output", "other", "tie"), "output, other or tie")
+        )
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         what = inputs.get("aspect") or "quality"
         return (
             f"Compare the two answers in {what}: <output> and <other>. Answer with two lines:\n"
-            "Explanation: <where they differ and which is stronger there, in two to four sentences, on one line>\n"
-            "Choice: <output, other or tie>"
-        )
-
-    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
-        return None  # human ratings of an output say nothing of how it compares with another
-
-    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
-        return (
-            'root ::= "Explanation: " sentence (" " sentence){0,3} "\\nChoice: " ("output" | "other" | "tie")\n'
-            f"sentence ::= {SENTENCE}"
+            f"{self.form(inputs).shown()}"
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
@@ -159,7 +150,7 @@ class ChoiceLayout(Layout):
         explained = re.search(r"explanation[\s*_]*:\s*(.+)", reply.text, re.IGNORECASE)
         return Read(
             {"score": self.percents[said.pop()], "explanation": explained[1].strip() if explained else ""},
-            repaired=self._strict.fullmatch(reply.text.strip()) is None,
+            repaired=not self.form(inputs).fits(reply.text),
         )
 
 

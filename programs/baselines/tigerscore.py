@@ -23,7 +23,8 @@ from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
 from ..openlgauge.grounding import ground_errors
 from ..openlgauge.reading import FoundError
-from ..prompting.layouts import SENTENCE, Layout, Read
+from ..prompting.forms import Blocks, Form, Line
+from ..prompting.layouts import Layout, Read
 from ..prompting.predict import Answer, JudgePredict
 from ..registry import judges
 
@@ -54,26 +55,31 @@ class Penalties(Details):
 class PenaltyLayout(Layout):
     """Errors in lines of Location, Aspect, Explanation and Penalty, or No Error."""
 
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        return Form(
+            Blocks(
+                "Error",
+                (
+                    Line("Location", "the words, copied from the output, or omission if something is missing", "place"),
+                    Line("Aspect", "in what respect they are wrong, in one to three words", "[A-Za-z -]{3,40}"),
+                    Line("Explanation", "one short sentence: what is wrong, and how it should be"),
+                    Line(
+                        "Penalty",
+                        f"points from {LOWEST:g} (hardly matters) to {HIGHEST:g} (makes the output useless)",
+                        '("0.5" | [1-4] ".5" | [1-5])',
+                    ),
+                ),
+                4,
+                "No Error",
+            )
+        )
+
     def rules(self, inputs: Mapping[str, Any]) -> str:
         what = inputs.get("aspect")
         of = f" of {what}" if what and what != "overall" else ""
         return (
             f"List the errors{of}, the worst first, at most {MOST}. Answer in this form, without any other text:\n"
-            "Error 1\n"
-            "Location: <the words, copied from the output, or omission if something is missing>\n"
-            "Aspect: <in what respect they are wrong, in one to three words>\n"
-            "Explanation: <one short sentence: what is wrong, and how it should be>\n"
-            f"Penalty: <points from {LOWEST:g} (hardly matters) to {HIGHEST:g} (makes the output useless)>\n"
-            "(further errors in the same way, or the line No Error in place of all)"
-        )
-
-    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
-        return (
-            'root ::= "No Error" | error ("\\n\\n" error){0,3}\n'
-            'error ::= "Error " [1-9] "\\nLocation: " place "\\nAspect: " [A-Za-z -]{3,40} "\\nExplanation: " why '
-            '"\\nPenalty: " points\n'
-            'place ::= "omission" | "\\"" [^"\\n]{2,160} "\\""\n'
-            f'why ::= {SENTENCE}\npoints ::= "0.5" | [1-4] ".5" | [1-5]'
+            f"{self.form(inputs).shown()}"
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:

@@ -31,6 +31,7 @@ from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Reply, Request
 from ..prompting.answers import token_at
 from ..prompting.evaluator import Call, Evaluator
+from ..prompting.forms import Form, choice
 from ..prompting.layouts import SHARED, Laid, Layout, Read, block
 from ..prompting.predict import Answer, JudgePredict, Unreadable, answer_of, called, carrying
 
@@ -199,21 +200,21 @@ class ComparisonLayout(Layout):
 
     def __init__(self, form: Question = "better-worse", *, sampled: bool = False) -> None:
         super().__init__()
-        self.form: Question = form
+        self.question: Question = form
         self.sampled = sampled
         self.words = WORDS[form]
         self.wants_logprobs = not sampled
 
     @property
-    def _question(self) -> str:
+    def _asked(self) -> str:
         """Asks whether an output is better, without naming the aspect; for forms answered with Yes or No."""
-        asked, other = (1, 2) if self.form == "yes-no-first" else (2, 1)
+        asked, other = (1, 2) if self.question == "yes-no-first" else (2, 1)
         return f"Is output {asked} better than output {other}"
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         name = inputs.get("name") or "quality"
-        if self.form != "better-worse":
-            return f"{self._question} in {name}? Answer with one word: Yes or No."
+        if self.question != "better-worse":
+            return f"{self._asked} in {name}? Answer with one word: Yes or No."
         return f"How does output 2 compare with output 1 in {name}? Answer with one word: Better, Worse or Similar."
 
     def _material(self, fields: Sequence[str], values: Mapping[str, Any]) -> str:
@@ -225,7 +226,7 @@ class ComparisonLayout(Layout):
                 pair.reverse()
             parts += [f"Output {i}:\n{block('output', str(text))}" for i, text in enumerate(pair, start=1)]
             parts.append(
-                "Compared with output 1, output 2 is:" if self.form == "better-worse" else f"{self._question}?"
+                "Compared with output 1, output 2 is:" if self.question == "better-worse" else f"{self._asked}?"
             )
         else:
             parts.append(block("output", str(values.get("output") or "")))
@@ -242,15 +243,15 @@ class ComparisonLayout(Layout):
         if not demo.get("other") or demo.get("other_score") is None or demo.get("score") is None:
             return None
         ahead = float(demo["score"]) - float(demo["other_score"])  # output 2's lead: the other one stands first
-        if self.form != "better-worse":
-            return self.words[0 if (-ahead if self.form == "yes-no-first" else ahead) > 0 else 1]
+        if self.question != "better-worse":
+            return self.words[0 if (-ahead if self.question == "yes-no-first" else ahead) > 0 else 1]
         return self.words[2 if abs(ahead) <= TIE else 0 if ahead > 0 else 1]
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Score: {demo['score']:.0f} of 100"
 
-    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
-        return "root ::= " + " | ".join(f'"{word}"' for word in self.words)
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        return Form(choice("", self.words))
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 24 if self.sampled else 8

@@ -19,7 +19,8 @@ from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting.answers import share_of_words
 from ..prompting.evaluator import Evaluator
-from ..prompting.layouts import SENTENCE, Layout, Read, Reading, disarm
+from ..prompting.forms import Blocks, Form, Line, choice, number
+from ..prompting.layouts import DIGITS, Layout, Read, Reading, disarm
 from ..prompting.predict import Answer, JudgePredict, answer_of
 from ..prompting.structured import read_structured
 from .reading import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
@@ -59,6 +60,8 @@ class AnnotationLayout(Layout):
     the model's probabilities at its place. forced_most: errors at most where a grammar forces the form.
     """
 
+    as_json = True
+
     def __init__(
         self,
         reading: Reading = "said",
@@ -88,16 +91,29 @@ class AnnotationLayout(Layout):
     def label_for(self, percent: float) -> str:
         return self.labels[min(len(self.labels) - 1, math.floor(percent * (len(self.labels) - 1) / 100.0 + 0.5))]
 
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        severity = (
+            number(DIGITS, "Severity", "a whole number from 1 (hardly matters) to 5 (makes the output useless)")
+            if self.severity == "integers"
+            else choice(
+                "Severity",
+                tuple(SEVERITIES),
+                f"{', '.join(SEVERITIES)}: from what hardly matters to what makes the output useless",
+            )
+        )
+        place = Line("Location", "the words, copied from the output, or omission if something is missing", "place")
+        why = Line("Explanation", "one short sentence on what is wrong")
+        return Form(
+            Blocks("Error", (place, why, severity), self.forced_most, "No Error"),
+            choice("Overall", self.labels, f"one of {', '.join(self.labels)}"),
+            Line("Reason", "one short sentence"),
+        )
+
     def rules(self, inputs: Mapping[str, Any]) -> str:
         focus: Focus = inputs["focus"]
         worst, best = self.labels[0], self.labels[-1]
         low = f": {focus.low}" if focus.low else " (as bad as it can be)"
         high = f": {focus.high}" if focus.high else " (nothing is wrong)"
-        severity = (
-            "<a whole number from 1 (hardly matters) to 5 (makes the output useless)>"
-            if self.severity == "integers"
-            else f"<{', '.join(SEVERITIES)}: from what hardly matters to what makes the output useless>"
-        )
         parts = []
         if self.with_rules:
             aside = f" ({focus.leave_aside})" if focus.leave_aside else ""
@@ -117,14 +133,7 @@ class AnnotationLayout(Layout):
             "4. Weigh the errors and choose the overall."
         )
         parts.append(
-            "Answer in this form, without any other text:\n"
-            "Error 1\n"
-            "Location: <the words, copied from the output, or omission if something is missing>\n"
-            "Explanation: <one short sentence on what is wrong>\n"
-            f"Severity: {severity}\n"
-            "(further errors in the same way, or the line No Error in place of all)\n\n"
-            f"Overall: <one of {', '.join(self.labels)}>\n"
-            "Reason: <one short sentence>\n"
+            f"Answer in this form, without any other text:\n{self.form(inputs).shown()}\n"
             f"where {worst} means{low}, and {best} means{high}."
         )
         return "\n\n".join(parts)
@@ -136,20 +145,10 @@ class AnnotationLayout(Layout):
         errors = "No Error" if label == self.labels[-1] else demo.get("annotation")
         if not why or not errors:
             return None
-        return f"{disarm(errors)}\n\nOverall: {label}\nReason: {disarm(why)}"
+        return self.form(inputs).written(disarm(errors), label, disarm(why))
 
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Overall: {self.label_for(demo['score'])}"
-
-    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
-        severity = "[1-5]" if self.severity == "integers" else _choice(SEVERITIES)
-        return (
-            'root ::= errors "\\n\\nOverall: " label "\\nReason: " why\n'
-            f'errors ::= "No Error" | error ("\\n\\n" error){{0,{self.forced_most - 1}}}\n'
-            'error ::= "Error " [1-9] "\\nLocation: " place "\\nExplanation: " why "\\nSeverity: " severity\n'
-            'place ::= "omission" | "\\"" [^"\\n]{2,160} "\\""\n'
-            f"why ::= {SENTENCE}\nlabel ::= {_choice(self.labels)}\nseverity ::= {severity}"
-        )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return OF_AN_ERROR * self.forced_most + OF_THE_REST
@@ -183,16 +182,18 @@ class AnnotationLayout(Layout):
         return 100.0 * (found.number - low) / (high - low) if low <= found.number <= high else math.nan
 
 
-def _choice(words: Sequence[str] | Mapping[str, Any]) -> str:
-    return " | ".join(f'"{word}"' for word in words)
-
-
 class MergeLayout(Layout):
     """One list of errors out of several. forced_most: as in `AnnotationLayout`."""
+
+    as_json = True
 
     def __init__(self, *, forced_most: int = FORCED_MOST) -> None:
         super().__init__()
         self.forced_most = forced_most
+
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        place, why = Line("Location", "words of the output, or omission", "place"), Line("Explanation", "what is wrong")
+        return Form(Blocks("Error", (place, why, number(DIGITS, "Severity", "1 to 5")), self.forced_most))
 
     def rules(self, inputs: Mapping[str, Any]) -> str:
         return (
@@ -205,18 +206,7 @@ class MergeLayout(Layout):
             "- The severity is the highest of those merged.\n"
             "- Add nothing that no annotator reported. Have as few errors as these rules allow, at most "
             f"{MOST}, the worst ones. No markdown.\n\n"
-            "Answer in this form, without any other text:\n"
-            "Error 1\n"
-            "Location: <words of the output, or omission>\n"
-            "Explanation: <what is wrong>\n"
-            "Severity: <1 to 5>"
-        )
-
-    def grammar(self, inputs: Mapping[str, Any]) -> str | None:
-        return (
-            f'root ::= error ("\\n\\n" error){{0,{self.forced_most - 1}}}\n'
-            'error ::= "Error " [1-9] "\\nLocation: " place "\\nExplanation: " why "\\nSeverity: " [1-5]\n'
-            f'place ::= "omission" | "\\"" [^"\\n]{{2,160}} "\\""\nwhy ::= {SENTENCE}'
+            f"Answer in this form, without any other text:\n{self.form(inputs).shown()}"
         )
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:

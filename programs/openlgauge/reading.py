@@ -108,6 +108,8 @@ class _Seen:
     scores: list[tuple[int, int]] = field(default_factory=list)
     reason: str = ""
     nothing: bool = False
+    json: bool = False
+    """The answer is JSON without anything around it."""
 
 
 def read_annotation(
@@ -143,7 +145,7 @@ def read_annotation(
         no_error=seen.nothing and not errors,
         problems=(*problems, *_gaps(errors), *_contradictions(errors, overall.label, labels, seen.nothing)),
     )
-    return replace(made, repaired=_unmarked(annotation_form(made)) != _unmarked(text))
+    return replace(made, repaired=not seen.json and _unmarked(annotation_form(made)) != _unmarked(text))
 
 
 # --- fields -----------------------------------------------------------------------------------------------------------
@@ -225,6 +227,7 @@ def _json_fields(body: str) -> _Seen | None:
     if not isinstance(data, dict) or not isinstance(data.get("errors"), list | None):
         return None
     seen, place = _Seen(reason=_as_text(data.get("reason") or data.get("explanation"))), begin
+    seen.json = begin == 0 and body.rstrip().endswith("}")
     for entry in data.get("errors") or ():
         if isinstance(entry, dict):
             location = _as_text(entry.get("location"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any
@@ -19,9 +19,12 @@ import json_repair
 
 from ...signatures.values import Criterion, CriterionScore, Scale
 from ..models.transport import Reply, TokenChoice
+from .forms import Form
 
 #: Of JSON that has to be repaired: characters and levels of brackets.
 _LONGEST, _DEEPEST = 20_000, 8
+#: The share of probability on a scale's digits below which their expectation is not taken.
+LOWEST_MASS = 0.1
 #: What may stand between a number and what sets it apart.
 _AROUND = "\"'*_`" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 NUMBER = r"(?P<number>[-+]?\d+(?:\.\d+)?)"
@@ -55,7 +58,7 @@ EXPLANATION = re.compile(r"""(?:explanation|reason(?:ing)?|justification)["'*_`]
 class ReadScore:
     """One score in [0, 100] as `said` and, with log-probabilities, as `expected`; NaN and a `problem` otherwise.
 
-    mass: the share of probability that lay on the scale's digits at the score's place.
+    mass: the share of probability on the scale's digits at the score's place.
     """
 
     said: float = math.nan
@@ -64,7 +67,6 @@ class ReadScore:
     explanation: str = ""
     repaired: bool = False
     problem: str | None = None
-    start: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +133,8 @@ def _mean(weights: Mapping[float, float]) -> tuple[float, float]:
     return (sum(v * w for v, w in weights.items()) / mass, min(mass, 1.0)) if mass > 0.0 else (math.nan, 0.0)
 
 
-def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_mass: float = 0.1) -> ReadScore:
-    """The overall score of an answer. `strict` matches an answer that needs no repair."""
+def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:
+    """The overall score of an answer. fits: whether an answer has the asked form and needs no repair."""
     text = _without_thoughts(reply.text)
     if not text.strip():
         return ReadScore(problem="the answer is empty")
@@ -160,23 +162,16 @@ def read_overall(reply: Reply, scale: Scale, strict: re.Pattern[str], *, lowest_
     expected, mass = math.nan, 0.0
     if _on_own_scale(match, scale):
         expected, mass = expectation(reply, match.start("number"), scale)
-    if mass < lowest_mass:
+    if mass < LOWEST_MASS:
         expected = math.nan
-    return ReadScore(
-        said=said,
-        expected=expected,
-        mass=mass,
-        explanation=_explanation(text, match),
-        repaired=strict.fullmatch(text.strip()) is None,
-        start=match.start("number"),
-    )
+    return ReadScore(said, expected, mass, _explanation(text, match), not fits(text))
 
 
 def read_criteria(
-    reply: Reply, scale: Scale, criteria: Sequence[Criterion], *, expected: bool, explained: bool
+    reply: Reply, scale: Scale, criteria: Sequence[Criterion], form: Form, *, expected: bool, explained: bool
 ) -> ReadCriteria:
     """The scores of several criteria from `Name: explanation` and `Score: 4`, on one line or two, or from JSON of the
-    paper's form."""
+    paper's form. form: the asked one."""
     text = reply.text
     if not text.strip():
         return ReadCriteria(problem="the answer is empty")
@@ -194,17 +189,14 @@ def read_criteria(
             continue  # two different scores for one criterion
         if expected and _on_own_scale(match, scale):
             mean, mass = expectation(reply, start + match.start("number"), scale)
-            value = mean if mass >= 0.1 else value
+            value = mean if mass >= LOWEST_MASS else value
         scores[name] = CriterionScore(value, _explanation(segment, match) if explained else "")
     missing = [c.name for c in criteria if c.name not in scores]
     if 2 * len(missing) > len(criteria):
         return ReadCriteria(scores, problem=f"no score for {', '.join(missing)}: {_short(text)}")
     # In the criteria's own order, so that equal answers give equal artifacts.
     ordered = {c.name: scores.get(c.name, CriterionScore(math.nan)) for c in criteria}
-    number = r"\d{1,3}" if scale.high >= 10 else r"\d"
-    why = r"[^\n]+\s" if explained else ""
-    form = r"\n+".join(rf"{re.escape(c.name)}: {why}Score: {number}" for c in criteria)
-    return ReadCriteria(ordered, bool(missing) or re.fullmatch(form, text.strip()) is None)
+    return ReadCriteria(ordered, bool(missing) or not form.fits(text, between=r"\s+"))
 
 
 def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:

@@ -92,6 +92,19 @@ def test_a_local_model_may_list_as_many_errors_as_the_paper(options: dict[str, A
         gauge(forced_most=9)
 
 
+def test_a_model_that_takes_schemas_answers_in_json(scripted: MakeScripted) -> None:
+    error = {"location": "in 1899", "explanation": "the source says 1898", "severity": 3}
+    text = json.dumps({"errors": [error], "overall": "Poor", "reason": "A year is wrong."})
+    lm, transport = scripted(lambda request: text, json_schema=True)
+    verdict = gauge(lm=lm).score(SOURCE, OUTPUT)
+    (request,) = transport.requests
+    assert list(request.schema["properties"]) == ["errors", "overall", "reason"]
+    assert list(request.schema["properties"]["errors"]["items"]["properties"]) == list(error)
+    assert request.schema["properties"]["overall"]["enum"] == ["Unacceptable", "Poor", "Fair", "Good", "Excellent"]
+    assert (verdict.percent, verdict.explanation, verdict.repaired) == (25.0, "A year is wrong.", False)
+    assert [(e.text, e.how, e.severity) for e in verdict.errors] == [("in 1899", "exact", 3.0)]
+
+
 def test_structured_sources_are_laid_out() -> None:
     judge = gauge()
     item = Item("The Eagle serves French food.", "name[The Eagle], food[French]")

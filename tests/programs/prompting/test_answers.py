@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from judgesmith.programs.models.transport import Reply, TokenChoice
 from judgesmith.programs.prompting.answers import expectation, read_criteria, read_criteria_list, read_overall
+from judgesmith.programs.prompting.forms import Form, Line, number
 from judgesmith.programs.prompting.layouts import CriteriaLayout, OverallLayout
 from judgesmith.signatures.values import Criterion, Scale
 
 FIVE, HUNDRED = Scale(1, 5), Scale(0, 100)
-BEFORE = re.compile(r"Explanation: [^\n]+\n+Score: [1-5]")
-BEFORE_HUNDRED = re.compile(r"Explanation: [^\n]+\n+Score: \d{1,3}")
+ONE_LINE = Form(number(FIVE))
+BEFORE = Form(Line("Explanation", ""), number(FIVE)).fits
+BEFORE_HUNDRED = Form(Line("Explanation", ""), number(HUNDRED)).fits
 
 # Percent on 1..5: 1 → 0, 2 → 25, 3 → 50, 4 → 75, 5 → 100.
 ASKED_FORM = [
@@ -389,7 +391,9 @@ CRITERIA = (
 
 
 def scores(text: str, *, scale: Scale = FIVE, criteria: tuple[Criterion, ...] = CRITERIA, explained: bool = True):  # type: ignore[no-untyped-def]
-    read = read_criteria(Reply(text), scale, criteria, expected=False, explained=explained)
+    layout = CriteriaLayout("before" if explained else "none", "expected" if scale == FIVE else "said")
+    form = layout.form({"criteria": criteria})
+    read = read_criteria(Reply(text), scale, criteria, form, expected=False, explained=explained)
     return read, {name: s.score for name, s in read.scores.items()}
 
 
@@ -516,17 +520,17 @@ def test_a_hundred_on_criteria_and_a_cut_number() -> None:
     _, found = scores("Fluency: Well. Score: 80\nFactual accuracy: Ok. Score: 0", scale=HUNDRED, criteria=pair)
     assert found == {"Fluency": 80.0, "Factual accuracy": 0.0}
     cut = Reply("Fluency: Well. Score: 80\nFactual accuracy: Ok. Score: 9", finish="length")
-    read = read_criteria(cut, HUNDRED, pair, expected=False, explained=True)
+    read = read_criteria(cut, HUNDRED, pair, ONE_LINE, expected=False, explained=True)
     assert read.scores["Fluency"].score == 80.0
     assert math.isnan(read.scores["Factual accuracy"].score)  # 9, or the start of 95?
 
 
 def test_criteria_take_the_expectation_at_their_own_place() -> None:
-    text = "Fluency: Score: 4\nCoverage: Score: 2"
+    text, two = "Fluency: Score: 4\nCoverage: Score: 2", (CRITERIA[0], CRITERIA[2])
     tokens = [TokenChoice(c, ((c, 0.0),)) for c in text]
     tokens[16] = TokenChoice("4", (("4", math.log(0.5)), ("5", math.log(0.5))))
     tokens[-1] = TokenChoice("2", (("2", math.log(0.03)), ("x", math.log(0.9))))
-    read = read_criteria(Reply(text, tuple(tokens)), FIVE, (CRITERIA[0], CRITERIA[2]), expected=True, explained=False)
+    read = read_criteria(Reply(text, tuple(tokens)), FIVE, two, ONE_LINE, expected=True, explained=False)
     assert read.scores["Fluency"].score == pytest.approx(87.5)  # 4.5 → 3.5/4
     assert read.scores["Coverage"].score == 25.0  # too little probability on digits: as said
 
@@ -626,8 +630,9 @@ def test_no_answer_raises_and_every_score_is_on_the_scale_or_nan(text: str, scal
         assert math.isnan(read.said) is (read.problem is not None)
         for value in (read.said, read.expected):
             assert math.isnan(value) or 0 <= value <= 100
+        form = CriteriaLayout().form({"criteria": CRITERIA})
         for expected in (True, False):
-            found = read_criteria(reply, scale, CRITERIA, expected=expected, explained=True)
+            found = read_criteria(reply, scale, CRITERIA, form, expected=expected, explained=True)
             assert all(math.isnan(s.score) or 0 <= s.score <= 100 for s in found.scores.values())
             assert found.problem or set(found.scores) == {c.name for c in CRITERIA}
 
@@ -664,8 +669,7 @@ def test_the_asked_lines_are_always_read_and_never_marked(given_scores: list[int
 
 def test_visible_thoughts_of_a_reasoning_model_are_no_scores() -> None:
     text = "<think>Score: 2 at first, or Score: 3.</think>\nExplanation: Fine.\nScore: 4"
-    found = read_overall(Reply(text), Scale(1, 5), re.compile("never"))
+    found = read_overall(Reply(text), FIVE, lambda _: False)
     assert found.problem is None
     assert found.said == pytest.approx(75.0)  # (4 - 1) / (5 - 1)
-    assert text[found.start] == "4"
     assert "first" not in found.explanation

@@ -27,6 +27,8 @@ class MarkedLayout(AnnotationLayout):
     """Errors with place, explanation and severity, then `Score:` and a digit from 1 to 5, of which the expectation is
     taken where the model gives log-probabilities. scale: of the number that a prompt asks for."""
 
+    as_json = False  # a student writes the lines that it learnt
+
     def __init__(self, scale: Scale = DIGITS) -> None:
         super().__init__("expected", overall="integers", rules=False, forced_most=MOST_ERRORS)
         self.scale = scale

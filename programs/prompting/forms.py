@@ -1,0 +1,161 @@
+"""What an answer looks like, declared once: the rules in a prompt, a demonstration's answer, the grammar, the JSON
+schema and the test of whether an answer has the form all follow from one value.
+
+>>> form = Form(Line("Explanation", "one short sentence"), number(Scale(1, 5)))
+>>> print(form.shown())
+Explanation: <one short sentence>
+Score: <number>
+>>> form.written("It reads well.", "4")
+'Explanation: It reads well.\\nScore: 4'
+>>> form.fits("Explanation: It reads well.\\nScore: 4")
+True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...signatures.values import Scale
+
+#: GBNF for one sentence: small models run on and on where a line is all that ends an explanation.
+SENTENCE = r'[A-Z"“‘(] ([^.!?\n] | "." [0-9]){10,200} [.!?]'
+#: GBNF for words of the output, or the word that says that some are missing.
+PLACE = r'"omission" | "\"" [^"\n]{2,160} "\""'
+TEXT: Mapping[str, Any] = {"type": "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`Label: value`, on one line; without a label the value alone."""
+
+    label: str
+    wanted: str
+    """What the rules say of the value, between angle brackets."""
+    grammar: str = "sentence"
+    """GBNF of the value; `sentence` and `place` are known."""
+    pattern: str = r"[^\n]+"
+    schema: Mapping[str, Any] = field(default_factory=lambda: TEXT)
+
+    @property
+    def lead(self) -> str:
+        return f"{self.label}: " if self.label else ""
+
+
+def number(scale: Scale, label: str = "Score", wanted: str = "number") -> Line:
+    """A line with a whole number of a scale."""
+    low, high = int(scale.low), int(scale.high)
+    if high == 100:
+        return Line(label, wanted, '("100" | [0-9] [0-9]?)', r"\d{1,3}", {"type": "integer"})
+    digits = f"[{low}-{high}]" if high < 10 else f"({' | '.join(quoted(str(n)) for n in range(high, low - 1, -1))})"
+    pattern = digits if high < 10 else r"\d{1,3}"
+    return Line(label, wanted, digits, pattern, {"type": "integer", "enum": list(range(low, high + 1))})
+
+
+def choice(label: str, words: Sequence[str], wanted: str = "") -> Line:
+    """A line with one of several words."""
+    listed = " | ".join(map(quoted, words))
+    return Line(
+        label,
+        wanted,
+        f"({listed})",
+        "(?:" + "|".join(map(re.escape, words)) + ")",
+        {"type": "string", "enum": [*words]},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Numbered blocks of lines ("Error 1", "Error 2" …), or one line in place of all."""
+
+    name: str
+    lines: tuple[Line, ...]
+    most: int
+    """Blocks that a grammar allows."""
+    nothing: str = ""
+    """The line in place of all blocks; empty where there must be one."""
+    key: str = "errors"
+    """The name of their list in JSON."""
+
+
+class Form:
+    """The parts of an answer, from its beginning to its end."""
+
+    def __init__(self, *parts: Line | Blocks) -> None:
+        self.parts = parts
+
+    def shown(self) -> str:
+        """The form as a prompt shows it, with what is wanted in angle brackets."""
+        made = ""
+        for part in self.parts:
+            if isinstance(part, Line):
+                made += f"{part.lead}<{part.wanted}>\n"
+                continue
+            made += f"{part.name} 1\n" + "".join(f"{line.lead}<{line.wanted}>\n" for line in part.lines)
+            if part.nothing:
+                again = f"further {part.name.lower()}s in the same way, or the line {part.nothing} in place of all"
+                made += f"({again})\n"
+            made += "\n"
+        return made.rstrip("\n")
+
+    def count(self) -> str:
+        """How many lines an answer has, in words."""
+        return "one line" if len(self.parts) == 1 else f"{len(self.parts)} lines"
+
+    def written(self, *values: str) -> str:
+        """An answer. values: of each part; blocks as they stand."""
+        leads = [(part.lead, "\n") if isinstance(part, Line) else ("", "\n\n") for part in self.parts]
+        return "".join(f"{lead}{value}{end}" for (lead, end), value in zip(leads, values, strict=True)).rstrip("\n")
+
+    def grammar(self) -> str:
+        """GBNF that holds a model to the form."""
+        root: list[str] = []
+        more: dict[str, str] = {}
+        for part in self.parts:
+            end = r'"\n"'
+            if isinstance(part, Line):
+                lead = quoted(part.lead.replace("\n", " "))  # an answer's line is one line
+                root += [f"{lead} {part.grammar}" if part.label else part.grammar, end]
+                continue
+            name, end = part.name.lower(), r'"\n\n"'
+            several = rf'{name} ("\n\n" {name}){{0,{part.most - 1}}}'
+            root += [f"({quoted(part.nothing)} | {several})" if part.nothing else several, end]
+            lines = (f"{quoted(chr(10) + line.lead)} {line.grammar}" for line in part.lines)
+            more[name] = f'"{part.name} " [1-9] ' + " ".join(lines)
+        rules = {"root": " ".join(root[:-1]), **more}
+        for name, rule in (("sentence", SENTENCE), ("place", PLACE)):
+            if any(re.search(rf"\b{name}\b", re.sub(r'"(?:[^"\\]|\\.)*"', "", made)) for made in rules.values()):
+                rules[name] = rule
+        return "\n".join(f"{name} ::= {rule}" for name, rule in rules.items())
+
+    def schema(self) -> dict[str, Any]:
+        """The same answer as a JSON object, by the labels in lower case."""
+        fields: dict[str, Any] = {}
+        for part in self.parts:
+            if isinstance(part, Line):
+                fields[part.label.lower()] = part.schema
+            else:
+                entry = _object({line.label.lower(): line.schema for line in part.lines})
+                fields[part.key] = {"type": "array", "items": entry}
+        return _object(fields)
+
+    def fits(self, text: str, *, between: str = r"\n+") -> bool:
+        """Whether an answer of lines has the form to the letter. between: what parts the lines, as a pattern."""
+        lines = [f"{re.escape(part.lead)}{part.pattern}" for part in self.parts if isinstance(part, Line)]
+        return re.fullmatch(between.join(lines), text.strip()) is not None
+
+
+def quoted(text: str) -> str:
+    """A text as a literal of GBNF."""
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def _object(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(fields),
+        "required": list(fields),
+        "additionalProperties": False,
+    }
