@@ -9,7 +9,8 @@ from typing import Any, Literal
 from ...errors import CallError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
-from ..metrics import Metric, cell, output_of, sendable
+from ..metrics import Metric, cell, output_of
+from .embedding import sendable
 
 __all__ = ["Against", "ComparedMetric", "against", "best_of", "others_of"]
 

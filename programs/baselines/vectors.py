@@ -23,11 +23,12 @@ from ... import parts
 from ...errors import ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
-from ..metrics import PREFIX, output_of, sendable
+from ..metrics import PREFIX, output_of
 from ..readings.passages import Text, passage
 from ..readings.reader import StateReader
 from ..registry import metrics
 from .compared import Against, ComparedMetric, against, others_of
+from .embedding import sendable
 from .likelihood import MODEL, reader_of
 from .weights import load
 

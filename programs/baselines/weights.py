@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import MissingExtraError, ModelError
-from ..metrics import hub_problem
+from .embedding import hub_problem
 
 __all__ = ["Loaded", "load"]
 

@@ -38,13 +38,13 @@ from ..programs.models.transport import Message
 from ..programs.openlgauge.annotation import Annotator, Focus
 from ..programs.prompting.layouts import DIGITS, HUNDRED, whole
 from ..programs.prompting.suspicion import guarded
-from ..programs.writing import OutputWriter
 from ..running.console import Watch
 from ..running.limits import Limits
 from ..running.settings import Catalogue, Owner
 from ..scoring.scoring import Run, item_of, score_rows
 from ..signatures.values import Criterion, Item
 from .distilled.marking import MarkedLayout, error_text
+from .writing import OutputWriter
 
 __all__ = ["Synthesis", "SynthesisOptions", "Synthesized", "catalogue"]
 

@@ -13,7 +13,12 @@ from judgesmith.programs.metrics import Metric
 from judgesmith.programs.registry import metrics
 from judgesmith.testing import MetricContract
 
-NAMES = [name for name, part in metrics.parts().items() if ".baselines." in part.__module__]
+OWN_TESTS = ".baselines.embedding"  # test_embedding.py
+NAMES = [
+    name
+    for name, part in metrics.parts().items()
+    if ".baselines." in part.__module__ and not part.__module__.endswith(OWN_TESTS)
+]
 
 
 def shared(row: dict[str, str]) -> float:

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from typing import cast
 
+import dspy
+
 from ..errors import CallError
-from ..signatures.writing import WriteOutput
-from .models.lm import LanguageModel
-from .prompting.evaluator import Evaluator
-from .prompting.layouts import TextLayout
-from .prompting.predict import JudgePredict
+from ..programs.models.lm import LanguageModel
+from ..programs.prompting.evaluator import Evaluator
+from ..programs.prompting.layouts import TextLayout
+from ..programs.prompting.predict import JudgePredict
 
 __all__ = ["OutputWriter"]
+
+
+class WriteOutput(dspy.Signature):  # type: ignore[misc]
+    """Do what the task says with the source. Answer with the result and nothing else."""
+
+    task: str = dspy.InputField(desc="what is to be done")
+    source: str = dspy.InputField(desc="what to do it with")
+    context: str = dspy.InputField(desc="background to rest on")
+    output: str = dspy.OutputField(desc="the result")
 
 
 class OutputWriter(Evaluator):
