@@ -36,7 +36,7 @@ from ...datasets.records import Labels
 from ...errors import JudgesmithError, OptionError
 from ...optimizers.examples import agreement, examples_of
 from ...programs.models.lm import is_local
-from ...running.alone import alone
+from ...running.journal import alone
 from ...running.settings import read_yaml
 from ..studies.config import Given
 from ..studies.run import PEER, Cell, Journal, Study

@@ -122,8 +122,8 @@ def study(
 
 
 def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:
-    from ...running.alone import alone
     from ...running.console import out, print_json
+    from ...running.journal import alone
     from ...running.opening import quiet
     from ...running.plain import clean
     from . import tables as tables

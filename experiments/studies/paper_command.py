@@ -130,8 +130,8 @@ def _annotate(
 ) -> None:
     """Columns whose rows an ensemble annotates once. given: the fields of `Asked`."""
     from ...programs.models.lm import Connection
-    from ...running.alone import alone
     from ...running.console import out, print_json
+    from ...running.journal import alone
     from . import annotating
 
     asked, where = annotating.Asked(*given), Connection(api_base=api_base)
@@ -174,7 +174,7 @@ def _run(
     as_json: bool,
 ) -> int:
     """Every column's study, then the joined table."""
-    from ...running.alone import alone
+    from ...running.journal import alone
     from . import paper as papers
     from . import running as studies
     from .run import Study

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import random
 import signal
 import sys
@@ -12,7 +13,8 @@ from typing import Any
 import pytest
 from patience import HANG
 
-from judgesmith.running.alone import alone
+from judgesmith.running.journal import alone
+from judgesmith.scoring.scoring import journal_of
 
 Rows = Callable[..., Path]
 
@@ -201,12 +203,12 @@ def test_a_file_that_was_cut_anywhere_is_mended(
     server.answer = fake.judging(lambda ask: int(ask.mark[1:]))
     assert score(rows, "-o", out).code == 0
     whole = out.read_bytes()
-    with out.open("rb+") as file:
-        file.truncate(len(whole) - cut)
+    for file in {out, journal_of(out)}:
+        os.truncate(file, file.stat().st_size - cut)
     server.forget()
     done = score(rows, "-o", out)
     assert (done.code, done.json["rows"], done.json["scored"]) == (0, 12, 12)
-    assert 9 <= done.json["resumed"] <= 11  # up to three rows were hit
+    assert 11 <= done.json["resumed"] <= 12  # without its line break the last row is still whole
     assert out.read_bytes() == whole
     assert server.asks == []
 
@@ -386,11 +388,13 @@ def test_rows_whose_texts_address_a_judge_are_counted(score: Any, tmp_path: Path
         assert "ignore all previous instructions" in out.read_text(encoding="utf-8")
 
 
-def test_a_csv_does_not_drop_a_column_that_comes_late(score: Any, tmp_path: Path) -> None:
+def test_a_csv_keeps_a_column_that_comes_late(score: Any, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     late = [{"id": "a", "output": "one"}, {"id": "b", "output": "two", "colour": "red"}]
     rows.write_text("".join(json.dumps(row) + "\n" for row in late))
-    refused(score(rows, "-o", tmp_path / "out.csv"), "row 'b' has 'colour', which the first row does not have")
+    assert score(rows, "-o", tmp_path / "out.csv").code == 0
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert [row["colour"] for row in csv.DictReader(file)] == ["", "red"]
 
 
 def test_what_a_text_says_stays_inside_its_tags(server: Any, score: Any, tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ from ..programs import artifact
 from ..programs.atomic import write_whole
 from ..programs.models.cache import default_cache_path
 from ..programs.models.lm import Connection
-from ..running.alone import TakenError, alone
 from ..running.console import Watch
+from ..running.journal import TakenError, alone
 from ..running.limits import Limits
 from ..running.opening import open_judge, quiet
 from ..scoring.scoring import Run, ScoreSummary, score_rows

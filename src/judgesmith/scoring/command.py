@@ -61,7 +61,13 @@ PartRows = Annotated[int, typer.Option(help="Rows of a part, which one worker ju
 Rows = Annotated[
     str, typer.Argument(help="Rows to judge: .csv .tsv .json .jsonl .parquet; with --on ray also s3://…, gs://….")
 ]
-Output = Annotated[str | None, typer.Option("-o", "--output", help=".jsonl or .csv; default ROWS.scored.jsonl")]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "-o", "--output",
+        help=".jsonl, or .csv, which is written from OUTPUT.csv.jsonl beside it; default ROWS.scored.jsonl",
+    ),
+]  # fmt: skip
 RetryFailed = Annotated[bool, typer.Option("--retry-failed", help="Judge only the rows that have no score yet.")]
 
 

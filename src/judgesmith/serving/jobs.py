@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from ..datasets.records import Row
 from ..errors import JudgesmithError, OptionError
 from ..programs.atomic import write_whole
-from ..running.alone import TakenError, alone
+from ..running.journal import TakenError, alone
 from ..scoring.scoring import Run, score_rows
 from ..signatures.values import Verdict
 from .forms import RowIn, is_lines, read_many, unreadable

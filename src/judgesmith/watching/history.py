@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,8 +10,8 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..agreement.correlation import Vector
-from ..errors import LabelsError, OptionError
-from ..scoring.scoring import drop_half_line
+from ..errors import LabelsError
+from ..running.journal import Journal
 
 FORMAT: Literal["judgesmith.watch/1"] = "judgesmith.watch/1"
 Short = Annotated[str, Field(max_length=400)]
@@ -87,17 +85,17 @@ class Run(_Part):
 
 
 def read(path: Path) -> list[Run]:
-    """The runs in a history, [] where there is no file; half a last line of a killed run is left out. Raises
-    LabelsError with the line that is none."""
+    """The runs in a history, [] where there is no file; an incomplete last line is ignored. Raises LabelsError with
+    the number of the first malformed line."""
     if not path.exists():
         return []
     runs = []
     try:
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    except (OSError, UnicodeDecodeError) as error:
-        raise LabelsError(f"{path.name}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise LabelsError(f"{path.name}: cannot be read ({error.strerror or error})") from None
     for number, line in enumerate(lines, 1):
-        if not line.endswith("\n"):
+        if not line.endswith(b"\n"):
             break
         try:
             run = Run.model_validate_json(line)
@@ -116,16 +114,8 @@ def read(path: Path) -> list[Run]:
 
 def append(path: Path, run: Run) -> None:
     """Add a run: readers see it whole or not at all. Raises OptionError where the file cannot be written."""
-    line = json.dumps(run.model_dump(mode="json"), ensure_ascii=True, allow_nan=False)
-    try:
-        if path.exists():
-            drop_half_line(path)
-        with path.open("a", encoding="utf-8") as file:
-            file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise OptionError(f"--history {path} cannot be written: {error.strerror or error}") from None
+    with Journal(path, what="a history of `judgesmith watch`", durable=True) as journal:
+        journal.write(run.model_dump(mode="json"))
 
 
 def epoch(runs: Sequence[Run], judge: str, rows: str) -> list[Run]:

@@ -23,8 +23,8 @@ from ..parts import option
 from ..programs.artifact import digest, fingerprint
 from ..programs.judge import Judge
 from ..reports.rows import read_scored
-from ..running.alone import alone
 from ..running.console import Watch
+from ..running.journal import alone
 from ..scoring.scoring import item_of
 from ..signatures.values import Verdict
 from .history import Agreement, Found, Run, Traffic, append, epoch, plain, read

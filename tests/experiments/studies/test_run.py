@@ -29,7 +29,7 @@ from judgesmith.experiments.studies.analysis import resample, training_leads
 from judgesmith.experiments.studies.config import Arm, Given, changes
 from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.optimizers.examples import agreement
-from judgesmith.running.alone import alone
+from judgesmith.running.journal import alone
 
 FAST = ("--candidates", 1, "--explain", "before", "--reading", "said", "--keep", 1, "--demos", 2)
 

@@ -1,0 +1,152 @@
+"""Files of JSON lines that grow while a command runs, and from which the next run resumes.
+
+A line is a record. A killed run may leave an incomplete last line: it is not read, and the next run writes it again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from filelock import FileLock, Timeout
+
+from ..errors import OptionError
+from .plain import finite
+
+
+class TakenError(OptionError):
+    """Another process writes the file or folder."""
+
+
+def read_journal(path: Path, *, what: str = "a file of JSON lines") -> Iterator[tuple[int, dict[str, Any]]]:
+    """(number from 1, record) of each complete line. Raises OptionError, with the line, unless the file is `what`."""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                record = json.loads(line)
+                problem = "no JSON object"
+            except (ValueError, RecursionError) as error:
+                if not line.endswith(b"\n"):
+                    return
+                record, problem = None, f"not JSON ({getattr(error, 'msg', error)})"
+            if not isinstance(record, dict):
+                raise OptionError(
+                    f"{path.name}, line {number}: {problem}; this is not {what}. Give another -o, or --overwrite"
+                )
+            yield number, record
+
+
+class Journal:
+    """A file that records are appended to, each of them whole.
+
+    what: what the file is, for messages. overwrite: start with an empty file. durable: a record is on the disk when
+    `write` returns.
+    Raises OptionError where the file cannot be written, or is not a journal.
+    """
+
+    def __init__(
+        self, path: Path, *, what: str = "a file of JSON lines", overwrite: bool = False, durable: bool = False
+    ) -> None:
+        self.path, self._durable = path, durable
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if not overwrite and path.exists():
+                _mend(path, what)
+            self._file = path.open("wb" if overwrite else "ab", buffering=0)
+            self._end = self._file.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, *records: Mapping[str, Any]) -> None:
+        """Append records. On a full disk nothing of them is kept; raises OptionError."""
+        text = "".join(
+            json.dumps(finite(record), ensure_ascii=False, allow_nan=False, default=str) + "\n" for record in records
+        )
+        data = text.encode("utf-8", "backslashreplace")  # a lone surrogate becomes JSON's own escape for it
+        try:
+            done = 0
+            while done < len(data):
+                done += self._file.write(data[done:])
+            if self._durable:
+                os.fsync(self._file.fileno())
+        except OSError as error:
+            with suppress(OSError):
+                self._file.truncate(self._end)
+            raise OptionError(
+                f"{self.path} cannot be written: {error.strerror or error}; the rows in it are kept, the same command "
+                "resumes from there"
+            ) from None
+        self._end += done
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._file.close()
+
+
+def _mend(path: Path, what: str) -> None:
+    """Make the last line complete, or drop it. Raises OptionError for a file that does not begin as a journal."""
+    with path.open("rb+") as file:
+        start, tail = file.seek(0, os.SEEK_END), b""
+        while start > 0 and b"\n" not in tail:
+            step = min(start, 65536)
+            start -= step
+            file.seek(start)
+            tail = file.read(step) + tail
+        whole = start + tail.rfind(b"\n") + 1
+        if whole == start + len(tail):
+            return
+        file.seek(0, os.SEEK_END)
+        try:
+            json.loads(tail[whole - start :])
+        except ValueError:
+            if whole == 0 and not tail.startswith(b'{"'):
+                raise OptionError(f"{path.name} is not {what}; give another -o, or --overwrite") from None
+            file.truncate(whole)
+        else:
+            file.write(b"\n")
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Journal]:
+    """A journal beside `path` that takes its place when the block ends; where the block fails, `path` stays."""
+    beside = path.with_name(f".{path.stem}.again{path.suffix}")
+    try:
+        with Journal(beside, overwrite=True) as journal:
+            yield journal
+        beside.replace(path)
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(path: Path, *, folder: bool = False) -> Iterator[None]:
+    """One process at a time writes a file or folder. Raises TakenError at once where another process has `path`; a
+    killed one leaves it free. What is neither a file nor a folder (a pipe) has no owner."""
+    if path.exists() and not (path.is_dir() if folder else path.is_file()):
+        yield
+        return
+    try:
+        (path if folder else path.parent).mkdir(parents=True, exist_ok=True)
+        lock = FileLock(path / ".lock" if folder else path.with_name(f".{path.name}.lock"))
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise TakenError(f"{path}: another process is writing there; wait for it, or give another -o") from None
+    except OSError as error:
+        raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # Windows keeps a file that is open
+            Path(lock.lock_file).unlink()  # before it is released, so that no other process's is removed
+        lock.release()

@@ -1,0 +1,87 @@
+"""Scored rows as a table for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ..datasets.spreadsheets import guarded
+from ..errors import OptionError
+from ..running.journal import read_journal
+
+#: Columns of the verdict behind the input's own; criteria and errors are JSON in one cell.
+COLUMNS = (
+    "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge",
+    "judge_suspicious", "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread",
+    "judge_errors", "judge_aspect",
+)  # fmt: skip
+#: Columns of the verdict on one aspect, of a judge of several: judge_score.ASPECT and so on.
+OF_ASPECT = ("judge_score", "judge_explanation", "judge_failure", "judge_category", "judge_low", "judge_high")
+
+
+def write_csv(scored: Path, output: Path) -> None:
+    """Write scored rows (JSON lines) as a table, whole or not at all. Raises OptionError where it cannot be written."""
+    own: dict[str, None] = {}
+    ours = dict.fromkeys(COLUMNS)
+    for _, record in read_journal(scored):
+        own |= dict.fromkeys(map(_cell, _own(record)))
+        ours |= dict.fromkeys(map(_cell, _ours(record)))
+    beside = output.with_name(f".{output.name}.new")
+    try:
+        with beside.open("w", encoding="utf-8", newline="", errors="backslashreplace") as file:
+            table = csv.DictWriter(file, [*(name for name in own if name not in ours), *ours])
+            table.writeheader()
+            for _, record in read_journal(scored):
+                table.writerow({_cell(name): _cell(value) for name, value in (_own(record) | _ours(record)).items()})
+        beside.replace(output)
+    except OSError as error:
+        raise OptionError(
+            f"{output} cannot be written: {error.strerror or error}; the rows are kept in {scored.name}, the same "
+            "command resumes from there"
+        ) from None
+    finally:
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def _own(record: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in record.items() if name not in ("verdict", "judge", "seen")}
+
+
+def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
+    verdict = record["verdict"]
+    cells = _of_verdict(verdict) | {
+        "judge_seen": "yes" if record.get("seen") else "", "judge_id": record["id"], "judge": record["judge"],
+    }  # fmt: skip
+    for name, part in (verdict.get("aspects") or {}).items():
+        of_part = _of_verdict(part)
+        cells |= {f"{column}.{name}": of_part[column] for column in OF_ASPECT}
+    return cells
+
+
+def _of_verdict(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    interval = verdict.get("interval") or {}
+    return {
+        "judge_score": verdict["score"],
+        "judge_explanation": verdict["explanation"],
+        "judge_failure": verdict["failure"],
+        "judge_repaired": "yes" if verdict["repaired"] else "",
+        "judge_suspicious": verdict["suspicious"],
+        "judge_low": interval.get("low"),
+        "judge_high": interval.get("high"),
+        "judge_criteria": verdict["criteria"] or "",
+        "judge_spread": verdict.get("spread"),
+        "judge_errors": verdict["errors"] or "",
+        "judge_category": verdict.get("category"),
+        "judge_aspect": verdict.get("aspect"),
+    }
+
+
+def _cell(value: Any) -> Any:
+    """A value as the cell of a CSV file: objects as JSON, and nothing that a spreadsheet would run."""
+    value = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+    return guarded(value)
