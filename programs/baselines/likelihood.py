@@ -6,15 +6,17 @@ Sources: "GPTScore: Evaluate as You Desire" (Fu et al. 2023), "BARTScore: Evalua
 
 from __future__ import annotations
 
+import importlib
 import math
 import os
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from ... import parts
-from ...errors import OptionError
+from ...errors import MissingExtraError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
 from ..aspects import known_aspect
@@ -26,9 +28,9 @@ from ..readings.passages import Text, instruction, passage
 from ..readings.reader import Reader
 from ..registry import metrics
 from .compared import Against, ComparedMetric
-from .weights import Loaded, load
+from .embedding import hub_problem
 
-__all__ = ["BartScore", "BartScoreLM", "GptScore", "reader_of"]
+__all__ = ["BartScore", "GptScore"]
 
 LM_VARIABLE = "JUDGESMITH_LM"
 MODEL = (
@@ -60,41 +62,9 @@ class LikelihoodMetric(ComparedMetric):
         return Verdict.failed("an empty output has no likelihood")
 
 
-class _Directed(LikelihoodMetric):
-    """Log-probabilities in one of BARTScore's directions."""
-
-    def logp(self, given: str, target: str) -> float:
-        """The mean log-probability of a text's tokens after another."""
-        raise NotImplementedError
-
-    def value(self, output: str, other: str) -> float:
-        direction = self.chosen.direction  # type: ignore[attr-defined]
-        if direction in ("source-output", "reference-output"):
-            return self.logp(other, output)
-        if direction == "output-reference":
-            return self.logp(output, other)
-        return (self.logp(other, output) + self.logp(output, other)) / 2
-
-
-def _direction() -> Any:
-    return option(
-        "source-output",
-        "Whose likelihood after what: the output's after the source (faithfulness) or after a reference (precision), a "
-        "reference's after the output (recall), or f, the mean of the last two.",
-    )
-
-
-class _ByDirection:
-    """Of options: what outputs are compared with follows from the direction."""
-
-    @property
-    def against(self) -> Against:
-        return "source" if getattr(self, "direction") == "source-output" else "reference"  # noqa: B009  a field there
-
-
 @metrics.register
-class BartScore(_Directed):
-    """BARTScore with a sequence-to-sequence model of transformers. See `Options`."""
+class BartScore(LikelihoodMetric):
+    """BARTScore with a sequence-to-sequence model of transformers, in one of the paper's directions. See `Options`."""
 
     name = "bartscore"
     about = (
@@ -103,59 +73,85 @@ class BartScore(_Directed):
     paper = "BARTScore: Evaluating Generated Text as Text Generation (Yuan et al. 2021)"
     extra = "torch"
 
-    class Options(_ByDirection, parts.Options):
+    class Options(parts.Options):
         model: str = option(
             "facebook/bart-large-cnn", "A sequence-to-sequence model: its name on the hub, or its folder.", min_length=1
         )
-        direction: Direction = _direction()
+        direction: Direction = option(
+            "source-output",
+            "Whose likelihood after what: the output's after the source (faithfulness) or after a reference "
+            "(precision), a reference's after the output (recall), or f, the mean of the last two.",
+        )
+
+        @property
+        def against(self) -> Against:
+            return "source" if self.direction == "source-output" else "reference"
 
     def ready(self) -> None:
         self._loaded  # noqa: B018
 
     @cached_property
-    def _loaded(self) -> Loaded:
-        return load(self.chosen.model, "AutoModelForSeq2SeqLM", f"{PREFIX}{self.name}")  # type: ignore[attr-defined]
+    def _loaded(self) -> tuple[Any, Any, Any]:
+        return _seq2seq(self.chosen.model, f"{PREFIX}{self.name}")  # type: ignore[attr-defined]
 
-    def logp(self, given: str, target: str) -> float:
-        """As in the authors' program: over all tokens of the target, its marks of beginning and end included."""
-        torch, longest = self._loaded.torch, self._loaded.longest
-        tokens = {
-            side: self._loaded.tokenizer(text, return_tensors="pt", truncation=True, max_length=longest)
-            for side, text in (("given", given), ("target", target))
-        }
-        labels = tokens["target"].input_ids
+    def value(self, output: str, other: str) -> float:
+        direction = self.chosen.direction  # type: ignore[attr-defined]
+        pairs = [] if direction == "output-reference" else [(other, output)]
+        pairs += [(output, other)] if direction in ("output-reference", "f") else []
+        return float(np.mean([self.logp(*pair) for pair in pairs]))
+
+    def logp(self, before: str, target: str) -> float:
+        """The mean log-probability of a text's tokens after another, as in the authors' program: over all tokens, the
+        marks of beginning and end included."""
+        torch, model, tokenizer = self._loaded
+        limits = (getattr(model.config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
+        longest = min((int(n) for n in limits if n and n < 100_000), default=512)
+        read, labels = (
+            tokenizer(text, return_tensors="pt", truncation=True, max_length=longest) for text in (before, target)
+        )
         with torch.inference_mode():
-            logits = self._loaded.model(
-                input_ids=tokens["given"].input_ids, attention_mask=tokens["given"].attention_mask, labels=labels
+            logits = model(
+                input_ids=read.input_ids, attention_mask=read.attention_mask, labels=labels.input_ids
             ).logits[0]
-        found = torch.log_softmax(logits.float(), -1).gather(1, labels[0].unsqueeze(1))
-        return float(found.mean())
+        return float(torch.log_softmax(logits.float(), -1).gather(1, labels.input_ids[0].unsqueeze(1)).mean())
 
 
-@metrics.register
-class BartScoreLM(_Directed):
-    """BARTScore's directions with a model that continues texts: ours, not the paper's metric. Each text is read up to
-    3,000 characters."""
+@cache
+def _seq2seq(name: str, metric: str) -> tuple[Any, Any, Any]:
+    """torch, a model in full floats and its tokenizer, by the name of a folder or by that under which its hub has it:
+    taken from transformers' own cache, and fetched where it is not there.
 
-    name = "bartscore-lm"
-    about = "BARTScore's directions by a causal language model in BART's place (ours)"
-    paper = "after BARTScore: Evaluating Generated Text as Text Generation (Yuan et al. 2021)"
+    Raises MissingExtraError without torch and transformers, ModelError where the model cannot be fetched or opened.
+    """
+    try:
+        torch, transformers = importlib.import_module("torch"), importlib.import_module("transformers")
+    except ImportError as error:
+        raise MissingExtraError(f"{metric} needs a package ({error}): pip install 'judgesmith[torch]'") from None
+    folder = Path(name).expanduser()
+    place: str | Path = folder if folder.is_dir() else name
 
-    class Options(_ByDirection, parts.Options):
-        model: str | None = option(None, MODEL, min_length=1)
-        direction: Direction = _direction()
+    def opened(**options: Any) -> tuple[Any, Any, Any]:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
+        model = transformers.AutoModelForSeq2SeqLM.from_pretrained(place, dtype=torch.float32, **options)
+        return torch, model.eval(), tokenizer
 
-    def ready(self) -> None:
-        self._reader  # noqa: B018
-
-    @cached_property
-    def _reader(self) -> Reader:
-        return reader_of(self.chosen.model, f"{PREFIX}{self.name}")  # type: ignore[attr-defined]
-
-    def logp(self, given: str, target: str) -> float:
-        # The form `reverse` reads a row's source after its output.
-        read = self._reader.read(passage("reverse", Text(target, given), self._reader.chat))
-        return float(np.mean(read.logp))
+    try:
+        try:
+            return opened(local_files_only=True)
+        except OSError:  # it is not here; a damaged file raises whatever its reader likes
+            if place is folder:
+                raise
+            if (problem := hub_problem(name)) is not None:
+                raise ModelError(
+                    f"{metric}: the model {name} is not on this machine and cannot be fetched ({problem}); fetch it "
+                    "where there is a network, and name its folder"
+                ) from None
+            return opened()
+    except ModelError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ModelError(f"{metric}: the model {name} cannot be opened: {reason}") from None
 
 
 @metrics.register

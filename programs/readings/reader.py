@@ -22,7 +22,6 @@ __all__ = [
     "Floats",
     "KeptReader",
     "Reader",
-    "StateReader",
     "TokenReading",
     "default_store_path",
     "normalised",
@@ -75,14 +74,6 @@ class Reader(Protocol):
 
     def answer(self, question: Question) -> Floats:
         """Log-probability of each answer as the next token, summed over its spellings; not renormalised."""
-        ...
-
-
-class StateReader(Reader, Protocol):
-    """A reader whose `ability` has layers."""
-
-    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
-        """The target's tokens and a layer's state at each of them, of shape (tokens, width)."""
         ...
 
 

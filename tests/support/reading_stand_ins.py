@@ -1,4 +1,4 @@
-"""Readers that need no model: what the metrics that read are tested with."""
+"""A reader that needs no model: what the metrics that read are tested with."""
 
 from typing import Any
 
@@ -24,19 +24,6 @@ class Copyist:
         logp = np.array([-1.0 if word in before.split() else -3.0 for word in words], dtype=np.float32)
         return TokenReading((), logp, logp, logp)
 
-
-class Letters:
-    """A reader of four layers whose tokens are letters, each with a direction of its own as its state."""
-
-    name = "letters"
-
-    def __init__(self) -> None:
-        self.ability = Ability(layers=4)
-        self.chat = JinjaChat(PLAIN_TURNS)
-        self.read: list[tuple[str, int]] = []
-
-    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Any]:
-        text = passage.pieces[passage.target].text
-        self.read.append((text, layer))
-        tokens = tuple(ord(letter) % 200 for letter in text)
-        return tokens, np.eye(200)[list(tokens)]
+    def mean(self, before: str, target: str) -> float:
+        """The mean of log p over a text's words after another."""
+        return sum(-1.0 if word in before.split() else -3.0 for word in target.split()) / len(target.split())

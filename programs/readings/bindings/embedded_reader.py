@@ -79,11 +79,6 @@ class EmbeddedReader:
             last={layer: state[-1] for layer, state in states.items()},
         )
 
-    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
-        """See `StateReader`. Raises what `read` does."""
-        target, _, states = self._passage(passage, (layer,))
-        return tuple(target), states[layer]
-
     def _passage(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Floats, dict[int, Floats]]:
         """The target's tokens, logits from the token before it on, and the states of layers at its tokens."""
         wrong = [layer for layer in layers if not 1 <= layer <= self.ability.layers]

@@ -103,12 +103,6 @@ class TorchReader:
         with self._lock:
             return self._answer(question)
 
-    def states(self, passage: Passage, layer: int) -> tuple[tuple[int, ...], Floats]:
-        """See `StateReader`."""
-        with self._lock:
-            target, found = self._passage_states(passage, (layer,))
-            return tuple(target), found[layer][1:].float().numpy().copy()
-
     def _passage_states(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Any]:
         """The target's tokens, and states from the token before it on."""
         parts = [self.tokens(piece) for piece in passage.pieces]

@@ -1,22 +1,65 @@
-"""The readers of the metrics' tests."""
+"""The models of the metrics' tests: stand-ins that are written here."""
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
-from reading_stand_ins import Copyist, Letters
+from reading_stand_ins import Copyist
 
-from judgesmith.programs.baselines import likelihood, vectors
+from judgesmith.programs.baselines import likelihood
+from judgesmith.programs.baselines.likelihood import BartScore
 
 
 @pytest.fixture
 def copyist(monkeypatch: pytest.MonkeyPatch) -> Copyist:
-    """What likelihoods are read with."""
+    """What likelihoods are read with: GPTScore's model and BART."""
     made = Copyist()
     monkeypatch.setattr(likelihood, "reader_of", lambda model, metric: made)
+    monkeypatch.setattr(BartScore, "ready", lambda self: None)
+    monkeypatch.setattr(BartScore, "logp", lambda self, before, target: made.mean(before, target))
     return made
 
 
 @pytest.fixture
-def letters(monkeypatch: pytest.MonkeyPatch) -> Letters:
-    """What vectors are read with."""
-    made = Letters()
-    monkeypatch.setattr(vectors, "reader_of", lambda model, metric: made)
+def comet(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """unbabel-comet in small: the score is the share of common words, of the reference or else of the source."""
+
+    def predict(rows: list[dict[str, str]], **options: Any) -> dict[str, list[float]]:
+        assert options == {"batch_size": 8, "gpus": 0, "progress_bar": False}
+        made.asked.extend(rows)
+        return {"scores": [_shares(row["mt"], row.get("ref", row["src"]))[1] for row in rows]}
+
+    made: Any = ModuleType("comet")
+    made.asked, made.names = [], []
+    made.download_model = lambda name: made.names.append(name) or f"/{name}.ckpt"
+    made.load_from_checkpoint = lambda path: SimpleNamespace(predict=predict)
+    monkeypatch.setitem(sys.modules, "comet", made)
     return made
+
+
+@pytest.fixture
+def bert_score(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """bert-score in small: precision and recall are shares of words, and the best reference counts."""
+    made: Any = ModuleType("bert_score")
+    made.options = []
+
+    class Scorer:
+        def __init__(self, **options: Any) -> None:
+            if options["model_type"] == "nobody/nothing":
+                raise OSError("no such model")
+            made.options.append(options)
+
+        def score(self, outputs: list[str], others: list[list[str]]) -> list[Any]:
+            rows = [max(_shares(output, other) for other in some) for output, some in zip(outputs, others, strict=True)]
+            return [SimpleNamespace(tolist=lambda column=column: list(column)) for column in zip(*rows, strict=True)]
+
+    made.BERTScorer = Scorer
+    monkeypatch.setitem(sys.modules, "bert_score", made)
+    return made
+
+
+def _shares(output: str, other: str) -> tuple[float, float, float]:
+    both = set(output.split()) & set(other.split())
+    precision, recall = len(both) / max(1, len(output.split())), len(both) / len(other.split())
+    return precision, recall, 2 * precision * recall / (precision + recall) if both else 0.0

@@ -11,7 +11,8 @@ from misbehaving_server import Say
 from reading_stand_ins import Copyist
 
 from judgesmith.errors import ModelError, OptionError
-from judgesmith.programs.baselines.likelihood import BartScore, BartScoreLM, GptScore
+from judgesmith.programs.baselines import likelihood
+from judgesmith.programs.baselines.likelihood import BartScore, GptScore
 from judgesmith.programs.metrics import reference_metric
 
 SOURCE = "the council repairs the bridge"
@@ -21,7 +22,7 @@ def test_the_directions_by_hand(copyist: Copyist) -> None:
     row = {"source": SOURCE, "output": "the council sleeps", "reference": "the council repairs it"}
 
     def value(direction: str) -> float:
-        return next(BartScoreLM(direction=direction).score_many([row])).score
+        return next(BartScore(direction=direction).score_many([row])).score
 
     assert value("source-output") == pytest.approx((-1 - 1 - 3) / 3)  # the, council | sleeps
     assert value("reference-output") == pytest.approx((-1 - 1 - 3) / 3)
@@ -30,7 +31,7 @@ def test_the_directions_by_hand(copyist: Copyist) -> None:
 
 
 def test_percent_is_the_mean_probability(copyist: Copyist) -> None:
-    verdict = next(BartScoreLM().score_many([{"source": SOURCE, "output": SOURCE}]))
+    verdict = next(BartScore().score_many([{"source": SOURCE, "output": SOURCE}]))
     assert verdict.score == -1 and verdict.percent == pytest.approx(100 * math.exp(-1))
 
 
@@ -45,9 +46,9 @@ def test_gptscore_asks_for_the_aspect(copyist: Copyist) -> None:
 
 
 def test_the_best_reference_counts_and_an_empty_output_has_no_likelihood(copyist: Copyist) -> None:
-    best = BartScoreLM(direction="reference-output").score("the council", ["nobody", "the council"])
+    best = BartScore(direction="reference-output").score("the council", ["nobody", "the council"])
     assert best.score == -1
-    (empty, nothing) = BartScoreLM().score_many([{"source": SOURCE, "output": " "}, {"output": "x"}])
+    (empty, nothing) = BartScore().score_many([{"source": SOURCE, "output": " "}, {"output": "x"}])
     assert empty.failure == "an empty output has no likelihood"
     assert nothing.failure == "no source to compare with" and math.isnan(nothing.score)
 
@@ -71,7 +72,7 @@ def test_a_served_model_reads_by_its_prompt_log_probabilities(serve: Any, monkey
 
     server = serve(completion)
     monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.base)
-    verdict = BartScoreLM(model="hosted_vllm/some-model").score("four times", source="Two and two")
+    verdict = GptScore(model="hosted_vllm/some-model").score("four times", source="Two and two")
     assert verdict.score == pytest.approx((-0.4 - 0.5) / 2)  # 4 and 5 letters
 
 
@@ -135,8 +136,6 @@ def test_a_folder_without_a_model_is_named(bart: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_that_cannot_be_fetched_is_named(bart: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from judgesmith.programs.baselines import weights
-
-    monkeypatch.setattr(weights, "hub_problem", lambda name: "no answer in 8 s")
+    monkeypatch.setattr(likelihood, "hub_problem", lambda name: "no answer in 8 s")
     with pytest.raises(ModelError, match=r"the model nobody/nothing is not on this machine .*no answer in 8 s"):
         BartScore(model="nobody/nothing").score("x", source="y")

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.errors import OptionError
-from judgesmith.programs.baselines.meteor import Meteor, aligned, meteor
-from judgesmith.programs.baselines.sari import Sari, sari
+from judgesmith.programs.baselines.words import Meteor, Sari, aligned, meteor, sari
 from judgesmith.programs.metrics import reference_metric
 
 pytest.importorskip("nltk")
