@@ -24,8 +24,8 @@ from ..errors import LeakError
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.progress import Progress
-from ..signatures.notebook import facts
 from ..signatures.values import Item, Scale, Verdict
+from ..tables import facts
 
 Vector = NDArray[np.float64]
 

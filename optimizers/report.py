@@ -12,8 +12,8 @@ from ..programs.active_critic.task import Inference
 from ..programs.capabilities import Form
 from ..programs.judge import Judge
 from ..programs.refining import Refinement
-from ..signatures.notebook import facts, table
 from ..signatures.values import Usage
+from ..tables import Cell, Column, Table, facts
 from .augmentation import AugmentationTrial
 from .examples import Agreement, Vector
 from .search.base import SearchRecord
@@ -146,17 +146,18 @@ class CompileReport:
         value, low, high, p = self.difference
         lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
         how = f"{self.folds}-fold cross-validation" if self.folds else "held out, never seen by the search"
-        rows = [
-            (name, f"{found.value:.2f}", f"[{found.low:.2f}, {found.high:.2f}]", found.reached.n, found.reached.failed)
-            for name, found in lines
-        ]
-        head = ("judge", self.heldout.by.label, "95 % interval", "rows", "failed")
+        table = Table(
+            ("judge", Column(self.heldout.by.label, ".2f"), Column("rows", "d"), Column("failed", "d")),
+            f"Agreement with people on {self.heldout_rows} rows ({how})",
+        )
+        for name, found in lines:
+            table.add(name, Cell(found.value, found.low, found.high), found.reached.n, found.reached.failed)
         beside: list[tuple[str, Any]] = [
             ("compiled less zero-shot", f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}")
         ]
         beside += [("chosen", self.selected.get("candidate")), ("calls", f"{self.usage.calls:,}")]
         beside += [("note", note) for note in self.notes]
-        return table(head, rows, f"Agreement with people on {self.heldout_rows} rows ({how})") + facts(beside)
+        return table.notebook() + facts(beside)
 
     def to_dict(self) -> dict[str, Any]:
         value, low, high, p = self.difference

@@ -18,8 +18,8 @@ from dspy.utils.exceptions import AdapterParseError
 from .. import parts
 from ..errors import ArtifactError, CallError, OptionError
 from ..rows import roles_of
-from ..signatures.notebook import facts, shortened
 from ..signatures.values import Criterion, Item, Scale, Verdict
+from ..tables import facts, shortened
 from . import artifact
 from .active_critic.task import TaskKnowledge
 from .aspects import OVERALL

@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from ..errors import OptionError
 from ..rows import read_texts
-from .notebook import facts, shortened
+from ..tables import facts, shortened
 
 
 def _number(value: float) -> float | None:

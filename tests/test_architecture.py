@@ -16,16 +16,18 @@ TOP = ("signatures", "programs", "optimizers", "datasets", "experiments")
 #: Modules and rooms of src/judgesmith that belong to the library, and what each may import.
 LIBRARY = {
     "errors": set(),
+    "tables": set(),
     "conversation": {"errors"},
     "likeness": {"errors"},
     "rows": {"errors", "conversation", "likeness"},
     "parts": {"errors"},
-    "agreement": {"errors"},
-    "signatures": {"errors", "conversation", "rows"},
+    "agreement": {"errors", "tables"},
+    "signatures": {"errors", "conversation", "rows", "tables"},
     "datasets": {"errors", "conversation", "likeness", "parts", "rows"},
-    "programs": {"errors", "conversation", "likeness", "parts", "rows", "signatures"},
+    "programs": {"errors", "conversation", "likeness", "parts", "rows", "tables", "signatures"},
     "optimizers": {
-        "errors", "conversation", "likeness", "parts", "rows", "agreement", "signatures", "programs", "datasets",
+        "errors", "conversation", "likeness", "parts", "rows", "tables", "agreement", "signatures", "programs",
+        "datasets",
     },
     "testing": {
         "errors", "conversation", "likeness", "parts", "rows", "agreement", "signatures", "programs", "datasets",
@@ -34,13 +36,13 @@ LIBRARY = {
 }  # fmt: skip
 #: The product may import the library, its own shared rooms, and what it is built on. Nothing imports a room that can
 #: stand apart (`APART`): its commands and parts come by entry points.
-SHARED = {"cli", "running", "tables"}
+SHARED = {"cli", "running", "figures", "pages"}
 PRODUCT = {
     "presets": set(),
     "scoring": set(),
     "evaluating": {"scoring"},
-    "discerning": {"evaluating", "reports"},
-    "reports": {"evaluating", "discerning"},
+    "discerning": {"evaluating"},
+    "reports": {"evaluating"},
     "compiling": {"scoring", "evaluating", "reports", "presets"},
 }
 APART = {
@@ -48,7 +50,7 @@ APART = {
     "labelling": {"evaluating", "reports"},
     "mlflow": set(),
     "ray": {"scoring"},
-    "serving": {"scoring", "reports"},
+    "serving": {"scoring"},
     "training": {"scoring", "compiling"},
     "watching": {"scoring", "evaluating", "reports"},
     "experiments": {"scoring", "evaluating", "reports", "compiling", "presets", "discerning"},
@@ -199,7 +201,7 @@ def cycle(edges: Mapping[str, set[str]]) -> list[str]:
 
 def test_every_folder_is_a_room_of_the_table() -> None:
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    modules_of_package = {"errors", "conversation", "likeness", "rows", "parts", "tables"}
+    modules_of_package = {"errors", "conversation", "likeness", "rows", "parts", "tables", "figures"}
     assert folders | set(TOP) == ({*LIBRARY, *SHARED, *PRODUCT, *APART} - modules_of_package) | (
         folders & modules_of_package
     )

@@ -13,7 +13,8 @@ from ...agreement.correlation import Vector
 from ...agreement.resampling import Agreement, Measure
 from ...agreement.significance import Difference, difference_of, holm
 from ...optimizers.report import json_number
-from ...signatures.notebook import facts, table
+from ...tables import Cell as TableCell
+from ...tables import Column, Table, facts
 from .config import Size, StudyConfig
 from .run import PEER, Cell, Journal
 
@@ -141,14 +142,18 @@ class Analysis:
 
     def _repr_html_(self) -> str:
         """For notebooks: Q of every line with its interval, and what it is ahead of the baseline."""
-        rows = []
+        table = Table(
+            (
+                "line", "labels", Column("Q", ".2f"), Column(f"less {self.config.baseline}", "+.2f"),
+                Column("p (Holm)", "p"), Column("calls", ",.0f"),
+            ),
+            f"Study of {self.config.study}",
+        )  # fmt: skip
         for line in self.lines:
-            interval = "" if math.isnan(line.low) else f" [{line.low:.2f}, {line.high:.2f}]"
-            ahead = "–" if line.baseline is None else f"{line.baseline.difference.value:+.2f}"
-            p = "–" if line.baseline is None else f"{line.baseline.p_holm:.3f}"
-            rows.append((line.name, line.train, f"{line.q:.2f}{interval}", ahead, p, f"{line.mean('calls'):,.0f}"))
-        head = ("line", "labels", "Q", f"less {self.config.baseline}", "p (Holm)", "calls")
-        return table(head, rows, f"Study of {self.config.study}") + facts(("note", note) for note in self.notes)
+            ahead = line.baseline
+            lead = (ahead and ahead.difference.value, ahead and ahead.p_holm)
+            table.add(line.name, str(line.train), TableCell(line.q, line.low, line.high), *lead, line.mean("calls"))
+        return table.notebook() + facts(("note", note) for note in self.notes)
 
     def sizes(self) -> list[Size]:
         return list(self.config.train)

@@ -307,15 +307,11 @@ def _short(value: float) -> float | None:
 
 
 def _draw(sets: Sequence[SetFound], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    from ...reports.page import plot_style, write_figure
-    from .tables import literal
+    from ...figures import figure, literal, write_figure
 
     shown = [(one, main) for one in sets if (main := one.at(40) or (one.draws[-1] if one.draws else None))]
-    with plot_style():
-        figure = Figure(figsize=(7, 1.2 + 0.45 * max(1, len(shown))))
-        axes = figure.subplots()
+    with figure(7, 1.2 + 0.45 * max(1, len(shown))) as drawn:
+        axes = drawn.subplots()
         for place, (_, found) in enumerate(shown):
             axes.plot([found.zero_shot.mean(), found.chosen.mean()], [place, place], color="0.7", zorder=1)
             axes.errorbar(found.chosen.mean(), place, xerr=found.chosen.std(), fmt="o")
@@ -325,7 +321,7 @@ def _draw(sets: Sequence[SetFound], path: Path) -> None:
         axes.set_xlabel(
             "Q on rows left over: zero-shot (open), readings weighed by 40 labels (filled, ± sd over draws)"
         )
-        write_figure(path, figure)
+        write_figure(path, drawn)
 
 
 def gather(

@@ -23,7 +23,7 @@ from rich.text import Text
 from judgesmith.cli import main as command_line
 from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import LabelsError
-from judgesmith.reports.page import write_figure
+from judgesmith.figures import write_figure
 from judgesmith.running.console import ShownConsole
 from judgesmith.running.plain import json_text, shown
 

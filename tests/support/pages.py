@@ -16,19 +16,23 @@ from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.agreement.significance import Difference
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.datasets.records import Row
+from judgesmith.discerning import page as discernment
 from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.pairs import Book, Contender, Texts, asks_of, judge, make_pairs, missing
 from judgesmith.discerning.run import analyse
 from judgesmith.discerning.weights import form
+from judgesmith.evaluating import page as evaluation
 from judgesmith.evaluating.options import PAPER_NAMES
 from judgesmith.evaluating.sources import Judged
+from judgesmith.experiments.studies import page as study
 from judgesmith.experiments.studies.analysis import Analysis, Gap, Line
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.reports import browse, discernment, drift, evaluation, folder, spans, study
+from judgesmith.reports import spans
 from judgesmith.reports.rows import read_scored
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale, ScoreInterval, Verdict
-from judgesmith.watching import history
+from judgesmith.watching import browsing, folder, history
+from judgesmith.watching import page as drift
 from judgesmith.watching.watching import Look, WatchOptions, compared
 
 #: A name that no telephone has room for, without a place to break it.
@@ -271,7 +275,7 @@ def browse_page(page: Path, place: Path) -> str:
     done = {"arm": LONG, "model": "openai/gpt-4o-mini", "train": 10, "status": "done", "q": 1.0, "calls": 50}
     cells = [done, done | {"arm": "none", "q": 0.2}, {"status": "failed", "reason": "down"}]
     (place / "study" / "results.jsonl").write_text("".join(json.dumps(cell) + "\n" for cell in cells))
-    return browse.render(folder.browse(place), page)
+    return browsing.render(folder.browse(place), page)
 
 
 def notebook_page(_: Path, __: Path) -> str:

@@ -21,13 +21,13 @@ from ..evaluating import spans_command as spans
 from ..evaluating import suggest_command as suggest
 from ..experiments.studies import command as study
 from ..labelling import command as label
-from ..reports import browse_command as browse
 from ..reports import command as report
 from ..running.plain import one_line, shown_streams
 from ..scoring import command as score
 from ..serving import command as serve
 from ..training import command as distill
 from ..training import synthesize_command as synthesize
+from ..watching import browse_command as browse
 from ..watching import command as watch
 from ..watching import diff_command as diff
 from . import aspects, data, models, parts, show

@@ -9,8 +9,8 @@ from typing import Any
 import optuna
 from optuna.exceptions import ExperimentalWarning
 
+from ..figures import write_figure
 from ..optimizers.fitting.weights import quiet_optuna
-from ..reports.page import write_figure
 
 
 def draw(study: optuna.Study, folder: Path) -> list[Path]:

@@ -211,14 +211,14 @@ class _Files:
 
     def check(self, source: str) -> None:
         """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
-        from ..reports.discernment import check_report
-        from .plots import check_plot
+        from ..figures import check_figure
+        from ..pages import check_page
 
         for name in ("plot", "plot_styles", "plot_judges"):
             if (path := self.plot if name == "plot" else getattr(self.how, name)) is not None:
-                check_plot(path, f"--{name.replace('_', '-')}")
+                check_figure(path, f"--{name.replace('_', '-')}")
         if self.report is not None:
-            check_report(self.report, Path(source), self.output)
+            check_page(self.report, "--report", Path(source), self.output)
         output = self.output
         if output is not None and output.suffix.lower() != ".jsonl":
             raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
@@ -227,8 +227,9 @@ class _Files:
 
     def write(self, contenders: Sequence[Contender], tested: _Tested, book: Book, how: DiscernOptions) -> None:
         """Figures and the report."""
-        from ..reports.discernment import render, write
+        from ..pages import write_page
         from . import plots
+        from .page import render
 
         origin, results = tested.texts.origin, tested.results
         if self.plot is not None:
@@ -239,7 +240,7 @@ class _Files:
             plots.plot_styles(contenders, results, book, how, how.plot_styles)
         if self.report is not None:
             page = render(contenders, results, tested.comparisons, book, how, origin=origin, notes=tested.notes)
-            write(self.report, page)
+            write_page(self.report, page, "--report")
 
     def written(self) -> list[Path]:
         paths = (self.output, self.plot, self.how.plot_judges, self.how.plot_styles, self.report)

@@ -12,31 +12,17 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..errors import OptionError
-from ..reports.page import write_figure
-from ..running.plotting import literal, look, styled
+from ..figures import figure, literal, look, write_figure
 from .options import DiscernOptions
 from .pairs import Book, Contender, ask_key
 from .run import HEADINGS, JudgeResult, Line, metric_values
+from .tables import LEVELS, mark
 
-__all__ = ["check_plot", "plot", "plot_judges", "plot_styles"]
+__all__ = ["plot", "plot_judges", "plot_styles"]
 
-LEVELS = ("character", "word", "sentence")
 #: What response styles are drawn of, the first that there is; the paper's Figure 2 has fictional entities.
 _STYLED = ("entities-lm", "entities-rules")
 _BINS = 20
-
-
-def check_plot(path: Path, option: str = "--plot") -> None:
-    """Raises OptionError for a figure that is neither PNG nor SVG nor PDF."""
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise OptionError(f"{option} {path}: a figure is .png, .svg or .pdf")
-
-
-def _write(path: Path, figure: Any, option: str) -> None:
-    try:
-        write_figure(path, figure)
-    except OSError as error:
-        raise OptionError(f"{option} {path} cannot be written: {error.strerror or error}") from None
 
 
 def ordered(lines: Sequence[Line]) -> list[Line]:
@@ -48,12 +34,11 @@ def ordered(lines: Sequence[Line]) -> list[Line]:
 def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     """Bars of D by perturbation, judges side by side, with the line at 1; the paper's perturbations stand first, then
     stand-ins, then ours. Raises OptionError where the file cannot be written."""
-    check_plot(path)
     every = ordered([line for result in results for line in result.of("degradation") if line.enough])
     there = {line.name: line for line in every}
     names = list(there)
-    with styled(max(6.0, 0.2 * len(names) * max(len(results), 2) + 2.0), 4.4) as figure:
-        axes = figure.subplots()
+    with figure(max(6.0, 0.2 * len(names) * max(len(results), 2) + 2.0), 4.4) as drawn:
+        axes = drawn.subplots()
         width = 0.8 / max(len(results), 1)
         for j, result in enumerate(results):
             found = {line.name: line.test.d for line in result.of("degradation") if line.enough}
@@ -75,25 +60,19 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
         axes.set_ylabel("D = log$_{0.05}$ p")
         axes.set_ylim(0, _top([line.test.d for line in every]))
         axes.set_title(literal(f"Discernment of perturbations, {origin}"))
-        _legend(figure)
-    _write(path, figure, "--plot")
-
-
-def mark(line: Line) -> str:
-    """What stands behind a perturbation's name where it is not the paper's."""
-    return {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin] if line.kind == "degradation" else ""
+        _legend(drawn)
+    write_figure(path, drawn, "--plot")
 
 
 def plot_judges(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     """D_avg and D_min over the paper's perturbations for each judge, without and with expert weights (Figures 4 and 5).
     Raises OptionError where the file cannot be written."""
-    check_plot(path, "--plot-judges")
     panels: list[tuple[str, Callable[[JudgeResult], Any]]] = [
         ("D", lambda result: result.summary),
         ("D with expert weights", lambda result: result.overall["paper"].expert),
     ]
-    with styled(max(6.0, 1.1 * len(results) + 2.5), 4.0) as figure:
-        both = figure.subplots(1, 2, sharey=True)
+    with figure(max(6.0, 1.1 * len(results) + 2.5), 4.0) as drawn:
+        both = drawn.subplots(1, 2, sharey=True)
         values = []
         for axes, (title, of) in zip(both, panels, strict=True):
             summaries = [of(result) for result in results]
@@ -110,9 +89,9 @@ def plot_judges(results: Sequence[JudgeResult], path: Path, *, origin: str) -> N
             axes.set_title(title)
         both[0].set_ylim(0, _top(values))
         both[0].set_ylabel("D = log$_{0.05}$ p")
-        figure.suptitle(literal(f"{origin}: over {_rests_on(results)}"), fontsize=9, x=0.01, ha="left")
-        _legend(figure, both[0])
-    _write(path, figure, "--plot-judges")
+        drawn.suptitle(literal(f"{origin}: over {_rests_on(results)}"), fontsize=9, x=0.01, ha="left")
+        _legend(drawn, both[0])
+    write_figure(path, drawn, "--plot-judges")
 
 
 def _rests_on(results: Sequence[JudgeResult]) -> str:
@@ -127,19 +106,18 @@ def plot_styles(
     """Each judge's scores (mean over its metrics) of the good texts and of the same texts after one perturbation
     (Figure 2). Raises OptionError where there is none, and where the file cannot be written."""
     option = "--plot-styles"
-    check_plot(path, option)
     name = _styled(results)
     if name is None:
         raise OptionError(f"{option}: no perturbation has scores before and after it")
     found = [_means(contender, book, how, name) for contender in contenders]
-    with styled(6.4, 1.1 + 1.3 * len(results)) as figure:
-        panels = figure.subplots(len(results), 1, squeeze=False)[:, 0]
+    with figure(6.4, 1.1 + 1.3 * len(results)) as drawn:
+        panels = drawn.subplots(len(results), 1, squeeze=False)[:, 0]
         for axes, contender, scores in zip(panels, contenders, found, strict=True):
             _style(axes, contender, scores)
         panels[-1].set_xlabel("score, mean over the metrics; lines: means")
-        figure.suptitle(literal(f"Response styles: before and after {name}"), fontsize=10, x=0.01, ha="left")
-        _legend(figure, panels[0])
-    _write(path, figure, option)
+        drawn.suptitle(literal(f"Response styles: before and after {name}"), fontsize=10, x=0.01, ha="left")
+        _legend(drawn, panels[0])
+    write_figure(path, drawn, option)
 
 
 def _styled(results: Sequence[JudgeResult]) -> str | None:

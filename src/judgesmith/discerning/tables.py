@@ -1,109 +1,94 @@
-"""What `judgesmith discern` prints: tables by origin and level, false alarms, attacks."""
+"""What `judgesmith discern` found as tables, for the terminal and for its page."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-
-from rich import box
-from rich.console import Console
-from rich.table import Table
+from collections.abc import Mapping, Sequence
 
 from ..datasets.perturbations.base import Origin
-from ..evaluating.pivot import plain_number
-from ..evaluating.tables import escape, p_value
 from ..running.console import wide
-from ..running.plain import clean
+from ..tables import Cell, Column, Table, clean, number, percent
 from .comparison import Comparison
-from .plots import LEVELS, mark
-from .run import HEADINGS, JudgeResult
+from .run import HEADINGS, JudgeResult, Line
 
+LEVELS = ("character", "word", "sentence")
 SEES = {"yes": "yes", "alone": "doubtful", "no": "NO", "unknown": "too few"}
+REACTS = {"yes": "YES", "alone": "doubtful", "no": "no", "unknown": "too few"}
+_EFFECT = Column("effect", ".2f")
+_P = (Column("p", "p"), Column("p Holm", "p"))
+#: Kind -> its title, what its change and the share of changed texts are called, and what a judge does that reacts.
+OTHERS = {
+    "invariance": ("Changes without harm: a good judge does not react", "mean drop", "dropped", "reacts"),
+    "attack": ("Attacks: wrong texts that address the judge, before and after", "mean rise", "risen", "gives in"),
+}
 
 
-def show(result: JudgeResult, *, rounds: int) -> None:
-    """The tables of one judge."""
-    out = wide()
-    for origin in HEADINGS:
-        _show_origin(result, origin, out, rounds=rounds)
-    floors = [line.test.tests[0].floor for line in result.of("degradation") if line.enough]
-    if floors:
-        out.print(
-            f"The smallest p that these texts can give is {min(floors):.1e} to {max(floors):.1e}: D grows with the "
-            "number of texts, the effect (rank-biserial, 1 = every text lost score) does not.",
-            markup=False, style="dim", soft_wrap=True,
-        )  # fmt: skip
-    _others(result, "invariance", "Changes without harm: a good judge does not react", "mean drop", "dropped", "reacts")
-    if result.of("invariance"):
-        out.print(f"False alarms: {share_text(result.false_alarms)} of these texts lost score.", markup=False)
-    attacks = "Attacks: wrong texts that address the judge, before and after"
-    _others(result, "attack", attacks, "mean rise", "risen", "gives in")
-    for line in result.lines:
-        reasons = dict.fromkeys(test.reason for test in line.test.tests if test.reason)
-        if reasons and line.test.n:
-            out.print(f"note: {line.name}: {', '.join(map(str, reasons))}, so p = 1", style="yellow", markup=False)
-    if result.failed:
-        out.print(f"note: {result.failed} texts have no score; their pairs are left out", style="yellow", markup=False)
-    out.print(clean(result.conclusion()), markup=False, style="bold", soft_wrap=True)
+def mark(line: Line) -> str:
+    """What stands behind a perturbation's name where it is not the paper's."""
+    return {"paper": "", "stand-in": " ~", "ours": " +"}[line.origin] if line.kind == "degradation" else ""
 
 
-def _show_origin(result: JudgeResult, origin: Origin, out: Console, *, rounds: int) -> None:
-    """The perturbations of one origin, and D_avg and D_min over them alone."""
-    harmful = [line for line in result.of("degradation", origin) if line.test.n]
-    if not harmful:
-        if origin == "paper" and result.of("degradation"):
-            out.print(f"D_avg and D_min undefined: {result.coverage()}", markup=False, soft_wrap=True)
-        return
+def origin_table(result: JudgeResult, origin: Origin) -> Table:
+    """The perturbations of one origin by level."""
     several = len(result.metrics) > 1
-    how = "95 % intervals over texts" if rounds else "no intervals"
-    of = f", metrics {escape(', '.join(result.metrics))}" if several else ""
-    title = f"What {escape(result.judge)} discerns: {HEADINGS[origin]} (D >= 1: p <= 0.05; {how}{of})"
-    table = _table(title, "level")
-    table.add_column("perturbation", no_wrap=True)
     other = "D 1/M" if result.form == "paper" else "D paper"
-    titles = ["texts", "left out", "D", "p", "p Holm", "effect", "mean drop", "dropped", "sees it"]
-    for name in [*titles[:3], *([other, "D expert"] if several else []), *titles[3:]]:
-        table.add_column(name, justify="right", no_wrap=True)
-    previous = ""
-    for line in sorted(harmful, key=lambda line: LEVELS.index(line.level)):
-        if previous and previous != line.level:
-            table.add_section()
-        t = line.test
-        second = t.d_normalised if result.form == "paper" else t.d_paper
-        more = [plain_number(second, 2), plain_number(t.d_expert, 2)] if several else []
-        table.add_row(
-            line.level if line.level != previous else "", escape(line.name) + mark(line), str(t.n),
-            str(line.left or ""), _with_limits(t.d, t.low, t.high), *more, p_text(t.p), p_text(line.p_holm),
-            _with_limits(t.effect, t.effect_low, t.effect_high), plain_number(t.drop), share_text(t.dropped),
-            SEES[line.sees],
-        )  # fmt: skip
-        previous = line.level
-    out.print(table)
-    _say_summary(result, origin, out)
-
-
-def show_comparisons(comparisons: Sequence[Comparison]) -> None:
-    """Which judge discerns more, and of what."""
-    if not comparisons:
-        return
-    out = wide()
-    over = "the paper's perturbations" if all(one.of_paper for one in comparisons) else "all perturbations"
-    table = _table(
-        f"Does one judge discern more? Differences of the mean effect over {over} of the same texts (95 % intervals); "
-        "p of swapping the judges text by text, corrected by Holm over their pairs",
-        "judge", "less judge",
+    more = [Column(other, ".2f"), Column("D expert", ".2f")] if several else []
+    made = Table(
+        ["perturbation", Column("texts", "d"), Column("left out", "s"), Column("D", ".2f"), *more, *_P, _EFFECT,
+         Column("mean drop", ".3f"), Column("dropped", ".0%"), "sees it"],
+        HEADINGS[origin][0].upper() + HEADINGS[origin][1:],
     )  # fmt: skip
-    for name in ("texts", "difference", "p", "p Holm", "of D_avg"):
-        table.add_column(name, justify="right", no_wrap=True)
+    for level in LEVELS:
+        lines = [line for line in result.of("degradation", origin) if line.test.n and line.level == level]
+        if lines:
+            made.section(level)
+        for line in lines:
+            t = line.test
+            second = [t.d_normalised if result.form == "paper" else t.d_paper, t.d_expert] if several else []
+            sees = Cell(SEES[line.sees], warn=line.sees == "no")
+            made.add(line.name + mark(line), t.n, str(line.left or ""), Cell(t.d, t.low, t.high), *second, t.p,
+                     line.p_holm, _effect(line), t.drop, t.dropped, sees)  # fmt: skip
+    return made
+
+
+def others_table(result: JudgeResult, kind: str) -> Table:
+    """Changes without harm ("invariance"), or attacks ("attack")."""
+    title, change, share, reacts = OTHERS[kind]
+    made = Table(
+        ["change", Column("texts", "d"), Column("left out", "s"), Column(change, ".3f"), Column(share, ".0%"), _EFFECT,
+         *_P, reacts], title,
+    )  # fmt: skip
+    for line in result.of(kind):
+        if line.test.n:
+            t = line.test
+            made.add(line.name, t.n, str(line.left or ""), t.drop, t.dropped, _effect(line), t.p, line.p_holm,
+                     Cell(REACTS[line.sees], warn=line.sees == "yes"))  # fmt: skip
+    return made
+
+
+def _effect(line: Line) -> Cell:
+    return Cell(line.test.effect, line.test.effect_low, line.test.effect_high)
+
+
+def comparison_table(comparisons: Sequence[Comparison]) -> Table:
+    """Which judge discerns more."""
+    made = Table(
+        ["judge", "less judge", Column("texts", "d"), Column("difference", ".2f"), *_P,
+         Column("difference of D_avg", ".2f")]
+    )  # fmt: skip
     for one in comparisons:
         g = one.gap
-        table.add_row(
-            escape(one.a), escape(one.b), str(g.texts), _with_limits(g.value, g.low, g.high), p_text(g.p),
-            p_text(one.p_holm), plain_number(g.d, 2),
-        )  # fmt: skip
-    out.print(table)
-    for one in comparisons:
-        out.print(clean(difference_in_words(one)), markup=False, soft_wrap=True)
+        made.add(one.a, one.b, g.texts, Cell(g.value, g.low, g.high), g.p, one.p_holm, g.d)
+    return made
+
+
+def about_comparisons(comparisons: Sequence[Comparison]) -> str:
+    over = "the paper's perturbations" if all(one.of_paper for one in comparisons) else "all perturbations"
+    return (
+        f"Differences of the mean effect over {over} of the same texts, levels weighing the same (95 % intervals); p "
+        "of swapping the judges text by text, corrected by Holm over the pairs of judges. The difference of D_avg "
+        "beside it grows with the number of texts."
+    )
 
 
 def difference_in_words(one: Comparison) -> str:
@@ -112,84 +97,95 @@ def difference_in_words(one: Comparison) -> str:
         return f"{one.a} and {one.b}: {one.gap.reason}."
     if one.p_holm <= 0.05:
         better, other = (one.a, one.b) if one.gap.value > 0 else (one.b, one.a)
-        said = f"{better} discerns more than {other}"
+        told = f"{better} discerns more than {other}"
     else:
         over = "the paper's" if one.of_paper else "all"
-        said = f"{one.a} and {one.b} cannot be told apart over {over} perturbations"
-    parts = []
+        told = f"{one.a} and {one.b} cannot be told apart over {over} perturbations"
     for judge, sign in ((one.a, 1), (one.b, -1)):
-        names = [name for name, value, _ in one.differing() if value * sign > 0]
-        if names:
-            parts.append(f"{judge} sees more of {', '.join(names)}")
-    return f"{said}{'; ' if parts else ''}{'; '.join(parts)}."
+        if names := [name for name, value, _ in one.differing() if value * sign > 0]:
+            told += f"; {judge} sees more of {', '.join(names)}"
+    return f"{told}."
 
 
-def _say_summary(result: JudgeResult, origin: Origin, out: Console) -> None:
-    few = [line for line in result.of("degradation", origin) if line.test.n and not line.enough]
-    for how, avg, least, worst, note in summaries(result, origin):
-        start = f"{how}: " if how else ""
-        out.print(
-            f"{start}D_avg {avg} (levels weigh the same), D_min {least} ({worst or 'undefined'}){note}",
-            markup=False, soft_wrap=True,
-        )  # fmt: skip
-    if len(result.metrics) > 1 and result.overall[origin].expert is None:
-        out.print("No expert weight fits these metrics; give --weights", markup=False)
-    if origin == "paper":
-        out.print(f"Both rest on {result.coverage()}.", markup=False, soft_wrap=True)
-    if few:
-        out.print(
-            f"Left out of both, with fewer than {few[0].fewest} texts: {', '.join(x.name for x in few)}.", markup=False
-        )
-
-
-def summaries(result: JudgeResult, origin: Origin) -> list[tuple[str, str, str, str, str]]:
-    """(how metrics are combined, D_avg, D_min, its perturbation, note) of one origin, the form asked for first."""
+def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
+    """D_avg and D_min of one origin in words, the form that was asked for first."""
     overall = result.overall[origin]
     several = len(result.metrics) > 1
-    forms = [("Normalised (1/M)" if several else "", overall.normalised, "")]
+    forms = [("Normalised (1/M): " if several else "", overall.normalised, "")]
     if several:
-        forms.append(("As the paper prints it, without 1/M", overall.paper, ""))
+        forms.append(("As the paper prints it, without 1/M: ", overall.paper, ""))
         if result.form == "paper":
             forms.reverse()
     if overall.expert is not None and (several or origin == "paper"):
         n = overall.expert.undefined
         note = f"; {n} perturbation{'s have' if n > 1 else ' has'} no weight for these metrics" if n else ""
-        forms.append(("With expert weights", overall.expert, note))
-    return [(how, plain_number(s.d_avg, 2), plain_number(s.d_min, 2), s.worst, note) for how, s, note in forms]
+        forms.append(("With expert weights: ", overall.expert, note))
+    lines = [
+        f"{how}D_avg {number(s.d_avg, 2)} (levels weigh the same), D_min {number(s.d_min, 2)} "
+        f"({s.worst or 'undefined'}){note}"
+        for how, s, note in forms
+    ]
+    if several and overall.expert is None:
+        lines.append("No expert weight fits these metrics; give --weights")
+    if origin == "paper":
+        lines.append(f"Both rest on {result.coverage()}.")
+    if few := [line for line in result.of("degradation", origin) if line.test.n and not line.enough]:
+        names = ", ".join(line.name for line in few)
+        lines.append(f"Left out of both, with fewer than {few[0].fewest} texts: {names}.")
+    return lines
 
 
-def _others(result: JudgeResult, kind: str, title: str, change: str, share: str, reacts: str) -> None:
-    lines = [line for line in result.of(kind) if line.test.n]
-    if not lines:
-        return
-    table = _table(f"{title} ({escape(result.judge)})", kind)
-    for name in ("texts", "left out", change, share, "effect", "p", "p Holm", reacts):
-        table.add_column(name, justify="right", no_wrap=True)
-    for line in lines:
-        t = line.test
-        table.add_row(
-            escape(line.name), str(t.n), str(line.left or ""), plain_number(t.drop), share_text(t.dropped),
-            _with_limits(t.effect, t.effect_low, t.effect_high), p_text(t.p), p_text(line.p_holm),
-            {"yes": "YES", "alone": "doubtful", "no": "no", "unknown": "too few"}[line.sees],
-        )  # fmt: skip
-    wide().print(table)
+def notes_of(result: JudgeResult) -> list[str]:
+    """What keeps the numbers of one judge from being what they seem."""
+    notes = []
+    floors = [line.test.tests[0].floor for line in result.of("degradation") if line.enough]
+    if floors:
+        notes.append(
+            f"The smallest p that these texts can give is {min(floors):.1e} to {max(floors):.1e}: D grows with the "
+            "number of texts, the effect (rank-biserial, 1 = every text lost score) does not."
+        )
+    for line in result.lines:
+        reasons: Mapping[str, None] = dict.fromkeys(str(test.reason) for test in line.test.tests if test.reason)
+        if reasons and line.test.n:
+            notes.append(f"{line.name}: {', '.join(reasons)}, so p = 1")
+    if result.failed:
+        notes.append(f"{result.failed} texts have no score; their pairs are left out")
+    return notes
 
 
-def _table(title: str, *names: str) -> Table:
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
-    for name in names:
-        table.add_column(name, overflow="fold")
-    return table
+def false_alarms(result: JudgeResult) -> str:
+    return f"False alarms: {percent(result.false_alarms)} of these texts lost score."
 
 
-def p_text(value: float) -> str:
-    return "–" if math.isnan(value) else p_value(value)
+def show(result: JudgeResult, *, rounds: int) -> None:
+    """Print the tables of one judge."""
+    out = wide()
+    how = "95 % intervals over texts" if rounds else "no intervals"
+    of = f", metrics {', '.join(result.metrics)}" if len(result.metrics) > 1 else ""
+    for origin, heading in HEADINGS.items():
+        if len(table := origin_table(result, origin)):
+            table.title = f"What {result.judge} discerns: {heading} (D >= 1: p <= 0.05; {how}{of})"
+            table.show(out)
+            for line in summary_lines(result, origin):
+                out.print(clean(line), markup=False, soft_wrap=True)
+        elif origin == "paper" and result.of("degradation"):
+            out.print(f"D_avg and D_min undefined: {result.coverage()}", markup=False, soft_wrap=True)
+    for kind in OTHERS:
+        if len(table := others_table(result, kind)):
+            table.title += f" ({result.judge})"
+            table.show(out)
+    if not math.isnan(result.false_alarms):
+        out.print(false_alarms(result), markup=False)
+    for note in notes_of(result):
+        out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
+    out.print(clean(result.conclusion()), markup=False, style="bold", soft_wrap=True)
 
 
-def _with_limits(value: float, low: float, high: float) -> str:
-    found = plain_number(value, 2)
-    return found if math.isnan(low) else escape(f"{found} [{plain_number(low, 2)}, {plain_number(high, 2)}]")
-
-
-def share_text(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.0%}"
+def show_comparisons(comparisons: Sequence[Comparison]) -> None:
+    """Print which judge discerns more, and of what."""
+    if comparisons:
+        out = wide()
+        comparison_table(comparisons).show(out)
+        out.print(about_comparisons(comparisons), markup=False, style="dim", soft_wrap=True)
+        for one in comparisons:
+            out.print(clean(difference_in_words(one)), markup=False, soft_wrap=True)

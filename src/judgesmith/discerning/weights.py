@@ -20,10 +20,10 @@ from markupsafe import Markup
 
 from ..datasets.perturbations.registry import Perturbation
 from ..errors import OptionError
+from ..pages import environment
 from ..parts import nearest
 from ..programs.aspects import aspects
 from ..programs.atomic import write_whole
-from ..reports.page import environment
 
 __all__ = ["Weights", "form", "read_weights", "write_form"]
 
@@ -69,9 +69,10 @@ def form(metrics: Sequence[str], perturbations: Sequence[Perturbation], *, page:
     tasks = dict.fromkeys(library.find(metric).task for metric in metrics)
     digest = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
     return (
-        environment()
+        environment("judgesmith.discerning")
         .get_template("weights.html.j2")
         .render(
+            title=f"Which metric is affected most: {', '.join(tasks)}",
             tasks=", ".join(tasks),
             described=" ".join(library.task(task).description for task in tasks),
             metrics=told,

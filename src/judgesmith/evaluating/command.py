@@ -236,8 +236,8 @@ def _write_all(
     data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, report: Path | None
 ) -> list[Path]:
     """The files that were asked for."""
-    from ..reports.evaluation import render
     from .options import PAPER_NAMES
+    from .page import render
     from .tables import agreement_csv, agreement_latex
 
     levels = PAPER_NAMES[how.names]

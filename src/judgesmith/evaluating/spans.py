@@ -9,9 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from rich import box
-from rich.table import Table
-
 from ..agreement.scale import Estimate
 from ..agreement.spans import Scores, SpanAgreement, human_span_agreement, span_agreement
 from ..datasets.benchmarks.catalog import benchmark, data_dir, resolve
@@ -22,7 +19,7 @@ from ..errors import LabelsError, OptionError
 from ..running.console import wide
 from ..running.plain import clean
 from ..signatures.values import ErrorSpan, How
-from .tables import cell_text, escape
+from ..tables import Cell, Column, Table, with_interval
 
 __all__ = ["SpanReport", "evaluate_spans"]
 
@@ -68,21 +65,16 @@ class SpanReport:
         found = self.agreement
         intervals = f"{found.confidence:.0%} intervals over {_count(found.documents, 'document')}, seed {found.seed}"
         table = Table(
-            title=f"Error spans of {escape(self.scored)} against {escape(self.gold)}"
-            f" ({intervals if found.rounds else 'no intervals'})",
-            box=box.SIMPLE_HEAD,
+            ["characters", *(Column(name, ".3f") for name in ("precision", "recall", "F1"))],
+            f"Error spans of {self.scored} against {self.gold} ({intervals if found.rounds else 'no intervals'})",
         )
-        table.add_column("characters", no_wrap=True)
-        for name in ("precision", "recall", "F1"):
-            table.add_column(name, justify="right")
-        for name, scores in _lines(found):
-            table.add_row(name, *map(_cell, (scores.precision, scores.recall, scores.f1)))
-        if self.human is not None:
-            table.add_section()
-            for name, scores in _lines(self.human):
-                table.add_row(f"people: {name}", *map(_cell, (scores.precision, scores.recall, scores.f1)))
+        for who, several in (("", found), ("people: ", self.human)):
+            table.section()
+            for name, scores in _lines(several) if several is not None else ():
+                cells = (Cell(one.value, one.low, one.high) for one in (scores.precision, scores.recall, scores.f1))
+                table.add(who + name, *cells)
         out = wide()
-        out.print(table)
+        table.show(out)
         out.print(
             f"{_count(found.texts, 'text')}, {_count(found.predicted, 'predicted span')} of which"
             f" {_cell(found.touching)} touch a human one, {_count(found.gold, 'span')} of people of which"
@@ -264,7 +256,7 @@ def _lines(found: SpanAgreement) -> Iterator[tuple[str, Scores]]:
 
 
 def _cell(estimate: Estimate) -> str:
-    return cell_text({"value": estimate.value, "low": estimate.low, "high": estimate.high})
+    return with_interval(estimate.value, estimate.low, estimate.high, 3)
 
 
 def _count(n: int, what: str) -> str:

@@ -18,7 +18,7 @@ from fastapi.responses import JSONResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from ..datasets.spans import SEVERITIES
-from ..reports.page import stylesheet
+from ..pages import stylesheet
 from ..running.plain import clean, finite
 from .agreement import Said, summary
 from .order import sequence

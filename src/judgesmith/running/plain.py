@@ -10,30 +10,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TextIO, cast
 
-#: Control characters, lone surrogates, and what turns the direction of a line.
-_ACTS = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069"
-#: What else a terminal obeys or does not show. The joiners U+200C and U+200D stay: Persian, Hindi and emoji need them.
-_HIDDEN = (
-    r"\r\xad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"
-    r"\U000e0000-\U000e007f"
-)
-_IN_A_PAGE = re.compile(f"[{_ACTS}]")
-_ON_A_TERMINAL = re.compile(f"[{_ACTS}{_HIDDEN}]")
+from ..tables import ON_A_TERMINAL, clean, one_line, shown
 
-
-def clean(words: str) -> str:
-    """A text for a page or a figure, without characters that do something: they become U+FFFD."""
-    return _IN_A_PAGE.sub("\ufffd", words)
-
-
-def shown(words: str) -> str:
-    """A text for a terminal: of control and format characters only line breaks, tabs and joiners stay; the others
-    become U+FFFD."""
-    return _ON_A_TERMINAL.sub("\ufffd", words.replace("\r\n", "\n"))
-
-
-def one_line(words: str) -> str:
-    return " ".join(shown(words).split())
+__all__ = ["ShownStream", "clean", "finite", "json_text", "one_line", "shown", "shown_streams"]
 
 
 class ShownStream:
@@ -82,7 +61,7 @@ def finite(value: Any) -> Any:
 def json_text(value: Any) -> str:
     """JSON in one line, with `\\u` escapes for what a terminal would obey or hide."""
     made = json.dumps(finite(value), ensure_ascii=False, allow_nan=False)
-    return _ON_A_TERMINAL.sub(_escaped, made)
+    return ON_A_TERMINAL.sub(_escaped, made)
 
 
 def _escaped(found: re.Match[str]) -> str:

@@ -21,7 +21,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import ValidationError
 
 from .. import __version__
-from ..reports.page import stylesheet
+from ..pages import stylesheet
 from ..signatures.values import Verdict
 from .forms import NDJSON, JudgeOut, RowIn, ScoreIn, many_body, read_many, unreadable
 from .jobs import Jobs

@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from ..cli.options import LM, ApiBases, Columns, Concurrency, Json, Rpm, Timeout
-from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from .history import Found
     from .watching import Look
 
 __all__ = ["register"]
@@ -61,15 +57,15 @@ def watch(
     an alarm; 2: an error.
     """
     from ..evaluating.sources import read_file
+    from ..pages import check_page, write_page
     from ..programs.artifact import fingerprint
-    from ..programs.atomic import write_whole
-    from ..reports.drift import render
     from ..running.console import Watch, print_json
     from ..running.opening import column_roles, connection, open_judge, quiet
+    from .page import render
     from .watching import Sentinels, WatchOptions, look, read_traffic
 
-    if output is not None and output.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"-o {output}: the page is HTML; name it .html")
+    if output is not None:
+        check_page(output, "-o", rows, judge, history, scored)
     options = WatchOptions(baseline=baseline, alpha=alpha, looks=looks)
     kept = history or rows.with_name(f"{rows.name.split('.')[0]}.watch.jsonl")
     roles = column_roles(columns or [])
@@ -80,10 +76,7 @@ def watch(
         with Watch("watching") as progress:
             found = look(made, sentinels, kept, options, traffic=traffic, restart=rebase, watch=progress)
     if output is not None:
-        try:
-            write_whole(output, render(found, judge.name).encode("utf-8", "backslashreplace"))
-        except OSError as error:
-            raise OptionError(f"{output} cannot be written: {error.strerror or error}") from None
+        write_page(output, render(found, judge.name), "-o")
     if as_json:
         print_json(found.to_dict() | {"history": str(kept), "page": output and str(output)})
     else:
@@ -93,25 +86,11 @@ def watch(
 
 def _tell(found: Look, kept: Path, page: Path | None) -> None:
     from ..running.console import out
-    from .watching import summary
+    from .watching import findings_table, summary
 
     for note in found.notes:
         out.print(f"note: {note}", style="yellow", markup=False, soft_wrap=True)
     if found.run.found:
-        out.print(_findings(found.run.found))
+        findings_table(found.run.found).show(out)
     out.print(summary(found), markup=False, soft_wrap=True, style="red" if found.run.alarms else "green")
     out.print(f"{len(found.runs)} runs in {kept}" + (f"; page: {page}" if page else ""), markup=False, soft_wrap=True)
-
-
-def _findings(findings: list[Found]) -> Table:
-    from ..evaluating.tables import p_value
-    from ..running.console import number
-
-    table = Table()
-    for column in ("", "before", "now", "n", "p", ""):
-        table.add_column(column, justify="right" if column in ("before", "now", "n", "p") else "left")
-    for one in findings:
-        p = "–" if one.p is None else p_value(one.p)
-        alarm = "[red]alarm[/red]" if one.alarm else ""
-        table.add_row(escape(one.name), number(one.before), number(one.now), str(one.n), p, alarm)
-    return table

@@ -27,6 +27,7 @@ from ..running.console import Watch
 from ..running.journal import alone
 from ..scoring.scoring import item_of
 from ..signatures.values import Verdict
+from ..tables import Column, Table
 from .history import Agreement, Found, Run, Traffic, append, epoch, plain, read
 
 #: Last runs that are taken together, too, to find what changes slowly or by little.
@@ -179,6 +180,16 @@ def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
     found = bootstrap_q(scores[both], measure, rounds=1000)
     ends = [plain(value) for value in (found.value, found.low, found.high)]
     return Agreement(aspect=sentinels.aspect, value=ends[0], low=ends[1], high=ends[2], n=int(both.sum()))
+
+
+def findings_table(findings: Sequence[Found]) -> Table:
+    """What the tests of a run found."""
+    numbers = (Column("before", ".3f"), Column("now", ".3f"), Column("n", "d"), Column("p", "p"))
+    made = Table(["what", *numbers, "alarm"])
+    for one in findings:
+        alarm = "alarm" if one.alarm else ""
+        made.add(one.name, one.before, one.now, one.n, one.p, alarm, kind=alarm)
+    return made
 
 
 def summary(found: Look) -> str:

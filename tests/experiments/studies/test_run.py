@@ -531,7 +531,7 @@ def test_flags_win_over_the_file(
     assert (saved["seeds"], saved["demos"]) == ([4], 3)
     assert saved["arms"][1] == {"name": "[red]a|b", "optimizer": "labeled-few-shot", "demos": 1}
     assert server.base not in (folder / "config.yaml").read_text()  # no address is kept
-    assert r"| \[red\]a\|b |" in (folder / "tables.md").read_text()
+    assert "| &#91;red&#93;a&#124;b |" in (folder / "tables.md").read_text()
     shown = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--demos", 3)
     assert "[red]a|b" in shown.out
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from ...errors import OptionError
 from ...parts import read_options
-from ...signatures.notebook import facts, shortened, table
+from ...tables import Cell, Column, Table, facts, shortened
 from .agreement import agreements
 from .comparisons import comparisons
 from .decided import measures
@@ -125,15 +125,11 @@ class MetaEvaluation:
     def _repr_html_(self) -> str:
         """For notebooks: judge, aspect and level against coefficients, with intervals."""
         names = list(dict.fromkeys(self.agreement["coefficient"]))
-        cells: dict[tuple[str, str, str], dict[str, str]] = {}
-        for row in rows_of(self.agreement):
-            interval = "" if math.isnan(row["low"]) else f" [{row['low']:.2f}, {row['high']:.2f}]"
-            value = "–" if math.isnan(row["value"]) else f"{row['value']:.2f}{interval}"
-            cells.setdefault((row["judge"], row["aspect"], row["level"]), {})[row["coefficient"]] = value
-        rows = [(*key, *(found.get(name, "–") for name in names)) for key, found in cells.items()]
-        return table(("judge", "aspect", "level", *names), rows, "Agreement with people") + facts(
-            ("note", note) for note in self.notes
-        )
+        table = Table(("judge", "aspect", "level", *(Column(name, ".2f") for name in names)), "Agreement with people")
+        for key, found in self.agreement.groupby(["judge", "aspect", "level"], sort=False):
+            cells = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows_of(found)}
+            table.add(*key, *(cells.get(name) for name in names))
+        return table.notebook() + facts(("note", note) for note in self.notes)
 
     def cell(self, judge: str, aspect: str, level: str, coefficient: str) -> Mapping[str, Any]:
         """One row of `agreement` as a mapping. Raises OptionError if it was not computed."""

@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from ..cli.options import Json
-from ..errors import OptionError
-from ..programs.atomic import write_whole
 
 __all__ = ["register"]
 
@@ -30,22 +28,18 @@ def browse(
 
     Calls no model and runs nothing that a file says. Files that cannot be read are listed with the reason.
     """
+    from ..pages import check_page, write_page
     from ..running.console import err, out, print_json
     from ..running.opening import quiet
     from ..running.plain import clean
-    from .browse import render
+    from .browsing import render
     from .folder import browse as look
 
     target = output or folder / "browse.html"
-    if target.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"-o {target}: the page is HTML; name it .html")
+    check_page(target, "-o")
     with quiet():
         found = look(folder)
-        page = render(found, target).encode("utf-8", "backslashreplace")
-    try:
-        write_whole(target, page)
-    except OSError as error:
-        raise OptionError(f"{target} cannot be written: {error.strerror or error}") from None
+        write_page(target, render(found, target), "-o")
     counts = {"judges": len(found.judges), "scored": len(found.scored), "studies": len(found.studies)}
     counts |= {"watched": len(found.watched)}
     if as_json:

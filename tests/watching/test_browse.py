@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.reports.browse import render
-from judgesmith.reports.browse_command import register
-from judgesmith.reports.drift import render as drift_page
-from judgesmith.reports.folder import browse
 from judgesmith.signatures.values import Scale
 from judgesmith.watching import history
+from judgesmith.watching.browse_command import register
+from judgesmith.watching.browsing import render
+from judgesmith.watching.folder import browse
+from judgesmith.watching.page import render as drift_page
 from judgesmith.watching.watching import Look, WatchOptions
 
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -85,7 +85,7 @@ def test_the_page_shows_agreement_cost_lineage_and_differences_and_escapes_all(f
     assert "<img" not in page and "<script" not in page and "&lt;img" in page
     assert "[0.50, 1.60]" in page and ">96<" in page and "10 + 2" in page and "random-search" in page
     assert page.count("rows.jsonl") == 2  # as a scored file, and in the lineage of the judge that scored it
-    assert "one.json</bdi> → <bdi>two.json" in page and "Simplify." in page
+    assert "one.json → two.json: " in page and "Simplify." in page
     links = re.findall(r'href="([^"]*)"', page)
     assert links and all(link.startswith("#") for link in links)  # no page of the study was written
     ids = re.findall(r' id="([^"]*)"', page)
@@ -142,8 +142,9 @@ def watched(path: Path, judge: str, *states: str) -> None:
         history.append(path, run)
 
 
-def cells(page: str, anchor: str) -> list[str]:
-    (row,) = re.findall(rf'<tr id="{anchor}">(.*?)</tr>', page)
+def cells(page: str, section: str, name: str) -> list[str]:
+    """The cells of a row by its name."""
+    (row,) = re.findall(rf'<tr>(<th scope="row" dir="auto">{name}<.*?)</tr>', page[page.index(f'id="{section}"') :])[:1]
     return [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row)]
 
 
@@ -158,11 +159,13 @@ def test_watched_judges_stand_beside_the_judges_they_are(folder: Path, tmp_path:
     assert len(found.scored) == 1 and len(found.damaged) == 2
     page = render(found, tmp_path / "page.html")
     assert "<img" not in page
-    first = cells(page, "watched-1")
-    assert first[2:] == ["alarm: sentinels: scores moved", "2026-11-04 06:00 UTC", "3 of 4", "0.60[0.10, 0.90]", "4",
-                         "2"]  # fmt: skip
-    assert 'href="#judge-1"' in page and 'href="#watched-1">watched: alarm, 2026-11-04 06:00 UTC<' in page
-    assert cells(page, "watched-2")[2] == "quiet" and 'href="#watched-2"' not in page  # its judge is not in the folder
+    first = cells(page, "watched-judges", "rows.watch.jsonl")
+    assert first[2:] == ["alarm: sentinels: scores moved", "2026-11-04 06:00 UTC", "", "3 of 4", "0.60[0.10, 0.90]",
+                         "4", "2"]  # fmt: skip
+    assert cells(page, "judges", "one.json")[-1] == "alarm, 2026-11-04 06:00 UTC"
+    assert cells(page, "watched-judges", "study/other.jsonl")[2] == "quiet"
+    # the judge of the second history is not in the folder
+    assert page.count('href="#judges"') == 2 and page.count('href="#watched-judges"') == 2  # one is in the contents
 
 
 def test_the_newest_page_of_a_watched_judge_is_linked(folder: Path, tmp_path: Path) -> None:
@@ -173,7 +176,7 @@ def test_the_newest_page_of_a_watched_judge_is_linked(folder: Path, tmp_path: Pa
         (folder / f"{name}.html").write_text(text, encoding="utf-8")
     (folder / "another.html").write_text("<!doctype html><title>x</title>")
     page = render(browse(folder), tmp_path / "page.html")
-    assert 'href="runs/a%20new%20one.html">page of 2026-11-02 06:00 UTC<' in page and "b%20old" not in page
+    assert 'href="runs/a%20new%20one.html">of 2026-11-02 06:00 UTC<' in page and "b%20old" not in page
 
 
 def test_a_broken_history_is_damaged_and_half_a_line_is_left_out(folder: Path) -> None:

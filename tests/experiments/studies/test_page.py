@@ -9,7 +9,7 @@ from typing import Any
 
 from judgesmith.agreement.significance import Difference
 from judgesmith.experiments.studies.analysis import Analysis, Gap, Line
-from judgesmith.reports.study import lead, render
+from judgesmith.experiments.studies.page import lead, render
 
 HOSTILE = "</title><script>alert(1)</script> \x1b[31m"
 
@@ -28,7 +28,9 @@ def line(name: str, q: float, size: int, calls: float, **more: Any) -> Line:
 
 
 def analysis(*lines: Line, sizes: tuple[int, ...] = (10, 40)) -> Analysis:
-    config: Any = SimpleNamespace(baseline="none", train=sizes, study="labels")
+    config: Any = SimpleNamespace(
+        baseline="none", train=sizes, study="labels", lm=[HOSTILE], seeds=[0, 1], aspect=HOSTILE, labels="l.csv"
+    )  # fmt: skip
     return Analysis(config, list(lines), [], notes=[HOSTILE])
 
 
@@ -49,21 +51,21 @@ def test_the_best_line_comes_first_with_its_lead_and_certainty() -> None:
 
 
 def test_every_line_is_in_the_table_and_in_every_figure() -> None:
-    page = render(analysis(*LINES), "What was compared", "arm")
+    page = render(analysis(*LINES))
     assert page.index('class="lead"') < page.index("<table") < page.index("<svg")
-    figures = dict(re.findall(r'<figure aria-label="([^"]*)">(<svg.*?</svg>)', page, re.DOTALL))
-    assert list(figures) == ["Q against calls", "Q against labels", "Candidates"]
-    assert figures["Q against calls"].count("<circle") == figures["Q against labels"].count("<circle") == 4
-    assert figures["Candidates"].count("<circle") == 8  # one usable candidate a seed and line
+    figures = dict(re.findall(r'<figure role="img" aria-label="([^":]*)[^"]*">(<svg.*?</svg>)', page, re.DOTALL))
+    assert [name.partition(" of ")[0] for name in figures] == ["Q", "Q against calls", "Q against labels", "Candidates"]
+    assert figures["Q against calls"].count("<title>") == figures["Q against labels"].count("<title>") == 4
+    assert figures["Candidates"].count("fill-opacity: 0.6") == 8  # one usable candidate a seed and line
     assert page.count('<th scope="row"') == 4
 
 
 def test_one_number_of_labels_has_no_curve_over_them() -> None:
-    page = render(analysis(*LINES[1::2], sizes=(40,)), "x", "arm")
+    page = render(analysis(*LINES[1::2], sizes=(40,)))
     assert "Q against calls" in page and "Q against labels" not in page
 
 
 def test_every_text_is_escaped() -> None:
     hostile = line(HOSTILE, math.nan, 10, 5)
-    page = render(analysis(hostile, *LINES), HOSTILE, HOSTILE)
+    page = render(analysis(hostile, *LINES))
     assert "<script" not in page and "\x1b" not in page and "&lt;script&gt;" in page

@@ -14,12 +14,13 @@ import pytest
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
+from judgesmith.discerning.page import marked, named_unseen, render
 from judgesmith.discerning.pairs import Book, Contender, asks_of, judge, make_pairs, missing
 from judgesmith.discerning.pairs import Texts as GoodTexts
 from judgesmith.discerning.run import analyse
 from judgesmith.discerning.tables import difference_in_words
 from judgesmith.errors import OptionError
-from judgesmith.reports.discernment import check_report, marked, named_unseen, render
+from judgesmith.pages import check_page
 from judgesmith.signatures.values import Verdict
 
 pytest.importorskip("matplotlib")
@@ -155,7 +156,7 @@ def test_the_heat_map_has_a_cell_for_each_perturbation_and_judge(text: str) -> N
 
 
 def test_what_is_not_seen_is_counted_and_listed_not_run_on(text: str) -> None:
-    summaries = re.findall(r'<details class="counted"><summary><bdi>(.*?)</bdi>: ([^<]*)</summary>', text)
+    summaries = re.findall(r"<summary[^>]*>(.*): (sees [^<]*)</summary>", text)
     assert [html.unescape(name) for name, _ in summaries] == ["knows", HOSTILE, "counts"]
     assert re.fullmatch(r"sees 0 of (\d+) perturbations; not seen \1", summaries[1][1])
     assert "blind to" not in text
@@ -212,7 +213,7 @@ def test_files_that_are_no_page_are_refused(tmp_path: Path) -> None:
     source.write_text("x")
     for path, said in ((tmp_path / "a.pdf", "name it .html"), (source, "another file")):
         with pytest.raises(OptionError, match=said):
-            check_report(path, source, None)
+            check_page(path, "--report", source)
 
 
 def test_judges_are_told_apart_where_they_differ_and_only_there() -> None:

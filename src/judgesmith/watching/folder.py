@@ -20,9 +20,9 @@ import scipy
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
 from ..programs.versions import Version
-from ..watching import history
-from ..watching.judges import JudgeDiff, compare_judges
-from .rows import Scored, read_scored, summarise
+from ..reports.rows import Scored, read_scored, summarise
+from . import history
+from .judges import JudgeDiff, compare_judges
 
 #: Files that are looked at, and characters of one that are read to tell its kind.
 MOST_FILES, PEEKED = 20_000, 65_536
@@ -42,6 +42,11 @@ class SavedJudge:
     read: artifact.Artifact
     version: Version
     data: Mapping[str, Any]
+
+    @property
+    def mark(self) -> str:
+        """Its fingerprint."""
+        return self.version.fingerprint
 
     def said(self, *path: str) -> Any:
         """A value of the file by its keys, None where there is none."""

@@ -1,0 +1,105 @@
+"""A study as one HTML page: what came out in a sentence, the table, Q against calls and against labels, candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+from markupsafe import Markup
+
+from ...evaluating.pivot import ALPHA
+from ...figures import OF_JUDGES, Dot, Dots, Estimate, forest, plot
+from ...pages import Figures, Section
+from ...pages import render as render_page
+from ...tables import interval, number, p_value
+from .analysis import Analysis, Line
+from .tables import colours, heading, results
+
+CANDIDATES = 2_000  # dots of candidates
+
+
+def render(found: Analysis) -> str:
+    """The page."""
+    done = [line for line in found.lines if line.records]
+    keys = colours(found)
+    estimates = [Estimate(line.name, line.q, line.low, line.high, colour=keys[line.name]) for line in done]
+    drawn = [("Q of every line with its 95 % interval; the thin line is 0", forest([("", estimates)]))] if done else []
+    sections = [
+        Section("Results", [results(found)] if done else []),
+        Section("Figures", [Figures([*drawn, *_charts(found, keys)])]),
+        Section("Failed", [[f"{cell}: {reason}" for cell, reason in found.failures]]),
+        Section("Notes", [found.notes]),
+    ]
+    return render_page(heading(found), sections, lead=lead(found))
+
+
+def lead(found: Analysis) -> str:
+    """Which line agrees best with people, by how much more than the baseline, and whether that may be chance."""
+    done = [line for line in found.lines if line.records]
+    if not done:
+        return "No cell is done yet."
+    best = max(
+        [line for line in done if line.whole] or done, key=lambda line: -math.inf if math.isnan(line.q) else line.q
+    )
+    seeds = f"{len(best.records)} seed{'s'[: len(best.records) != 1]}"
+    told = f"{best.name} agrees best with people: Q {number(best.q, 2)} {interval(best.low, best.high)}".rstrip()
+    told += f" on held-out rows with {best.mean('labels'):.0f} labels and {best.mean('calls'):,.0f} calls ({seeds})."
+    gap = best.baseline
+    if gap is None:
+        return told + (
+            f" No line is better than {best.arm}, the baseline." if best.arm == found.config.baseline else ""
+        )
+    d = gap.difference
+    sure = "beyond chance" if gap.p_holm < ALPHA else "which may be chance"
+    return (
+        f"{told} That is {d.value:+.2f} {interval(d.low, d.high)} against {gap.other}, {sure} (p = "
+        f"{p_value(gap.p_holm)}, corrected by Holm; the best was chosen on these rows, which flatters it)."
+    )
+
+
+def _charts(found: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Markup]]:
+    done = [line for line in found.lines if line.records and not math.isnan(line.q)]
+    names = list(dict.fromkeys(line.name for line in done))
+    size = {"width": 460, "height": 300}
+    for title, x, words in (("Q against calls", "calls", "calls of fitting"),
+                            ("Q against labels", "labels", "labels to learn from")):  # fmt: skip
+        if not done or (x == "labels" and len(found.sizes()) < 2):
+            continue
+        series = []
+        for name in names:
+            own = sorted((line for line in done if line.name == name), key=lambda line: line.mean(x))
+            dots = [
+                Dot(max(1.0, line.mean(x)), line.q, line.low, line.high, 4.0, f"{name}: Q {line.q:.2f}, "
+                    f"{line.mean(x):,.0f}")
+                for line in own
+            ]  # fmt: skip
+            series.append(Dots(dots, OF_JUDGES[keys[name] - 1], joined=True))
+        about = f"{title}: means over the seeds with 95 % intervals; the lower axis is logarithmic"
+        yield about, plot(series, words, "Q on held-out rows", line="zero", logarithmic=True, salt=title, **size)
+    candidates = list(_candidates(done))
+    if candidates:
+        series = [
+            Dots([dot for name, dot in candidates if name == line], OF_JUDGES[keys[line] - 1], faint=True)
+            for line in names
+        ]
+        about = (
+            "Candidates: a dot is a candidate of a search, at the height of the one that was chosen. Right of the "
+            "dotted line, training rows promised more than held-out rows kept"
+        )
+        axes = ("Q on training rows, of every candidate", "Q on held-out rows, of the chosen one")
+        yield about, plot(series, *axes, line="diagonal", salt="candidates", **size)
+
+
+def _candidates(lines: Sequence[Line]) -> Iterator[tuple[str, Dot]]:
+    """What each candidate came to on training rows, and the chosen one on held-out rows; from a file, of any shape."""
+    count = 0
+    for line in lines:
+        for record in line.records.values():
+            tried, kept = record.get("candidates"), record.get("q")
+            if not isinstance(tried, list) or not isinstance(kept, float):
+                continue
+            for one in tried:
+                value = one.get("q") if isinstance(one, dict) else None
+                if isinstance(value, float) and count < CANDIDATES:
+                    count += 1
+                    yield line.name, Dot(value, kept, radius=3.0)

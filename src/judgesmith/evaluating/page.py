@@ -1,0 +1,240 @@
+"""The page of `judgesmith evaluate -o report.html`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy
+from markupsafe import Markup
+
+from ..agreement.correlation import Vector
+from ..agreement.meta.evaluation import MetaEvaluation, rows_of
+from ..figures import JUDGE, PEOPLE, Dot, Dots, Estimate, forest, plot
+from ..pages import Figures, Fold, Section, environment
+from ..pages import render as render_page
+from ..tables import Table, plain
+from .pivot import BEHIND_MEANS, Pivot, headline, pivots
+from .sources import Judged
+from .tables import agreement_table, pivot_table, tables_beside, undefined
+
+FIGURES = 24  # of a kind in one page
+CASES = 12
+SYSTEMS = 40  # in one figure
+_STEPS = 20  # distinct values on an axis of a scatter; finer scores share bins, so that ties show
+_BIGGEST = 7.0  # pixels, the radius of the largest dot
+_LONG = 1_200  # characters of a text
+_SHOWN = 6  # figures of a kind that are not folded away
+
+
+def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: Mapping[str, str]) -> str:
+    """The page. `levels`: what to call them."""
+    how, made = result.settings, pivots(result)
+    method = "no intervals were asked for"
+    if how["rounds"]:
+        method = f"{how['confidence']:.0%} intervals ({how['interval']}) over resampled {how['over']}, {how['rounds']} "
+        method += f"rounds, seed {how['seed']}"
+    systems = len(set(data.systems or ()))
+    counted = f"{len(data.ids)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)
+    first, *others = (pivot_table(pivot, levels) for pivot in made)
+    folds = [_fold(table.title, table) for table in others]
+    main = sum(pivot.coefficient == made[0].coefficient for pivot in made) - 1  # those of the headline's coefficient
+    behind = f" {BEHIND_MEANS}." if any(pivot.marked for pivot in made) else ""
+    legend = f"Bold: the best of its column.{behind} Human ceiling: one rater with the mean of the others, where there "
+    legend += "are several."
+    reasons = undefined(result, levels)
+    charts = list(_charts(data, result))
+    sections = [
+        Section("Agreement", [first, *folds[:main], legend, _folded(notes, "notes on these numbers")]),
+        Section("Intervals", _forest(made[0], levels)),
+        *(Section(title, [about, Figures(drawn[:_SHOWN]), _folded(drawn[_SHOWN:], "more figures", Figures)])
+          for title, about, drawn, folded in charts if not folded),
+        Section("Worst disagreements", _cases(data)),
+        Section("Every number", [
+            *folds[main:],
+            _fold("All judges, aspects, levels and coefficients in one table", agreement_table(result, levels)),
+            _folded(reasons, "numbers or intervals are undefined"),
+        ]),
+        *(Section(table.title, [_fold(f"{len(table)} row{'s'[: len(table) != 1]}", table, about)])
+          for about, table in tables_beside(result, levels)),
+        *(Section(title, [Fold(f"{len(drawn)} figure{'s'[: len(drawn) != 1]}", [about, Figures(drawn)])])
+          for title, about, drawn, folded in charts if folded),
+    ]  # fmt: skip
+    return render_page(
+        f"Agreement with the human ratings: {data.origin}", sections, lead=headline(result, levels),
+        about=[f"{counted} · {method}"], style="figcaption { max-width: 19rem; }",
+    )  # fmt: skip
+
+
+def _fold(summary: str, table: Table, about: str = "") -> Fold:
+    table.title = ""  # the summary, or the section, says it
+    return Fold(summary, [*([about] if about else []), table])
+
+
+def _folded(lines: Sequence[Any], what: str, kind: Callable[[Any], Any] = list) -> Any:
+    """Lines or figures behind their number, "" where there are none."""
+    return Fold(f"{len(lines)} {what}", [kind(lines)]) if lines else ""
+
+
+def _forest(pivot: Pivot, levels: Mapping[str, str]) -> list[Any]:
+    """The first pivot as intervals on one axis, a group for each column."""
+    ceilings = next((line.entries for line in pivot.lines if line.human), (None,) * len(pivot.columns))
+    groups = []
+    for k, (column, ceiling) in enumerate(zip(pivot.columns, ceilings, strict=True)):
+        other = math.nan if ceiling is None else ceiling.value
+        entries = ((line.name, line.entries[k]) for line in pivot.lines if not line.human)
+        groups.append((column, [Estimate(name, e.value, e.low, e.high, other) for name, e in entries if e is not None]))
+    known = any(not math.isnan(one.other) for _, estimates in groups for one in estimates)
+    about = f"{pivot.title(levels)}: a line is the interval, a dot the value{', a ring the human ceiling' * known}. "
+    return [f"{about}The thin line is 0; the numbers stand in the table above.",
+            Figures([(f"Intervals: {pivot.title(levels)}", forest(groups))])]  # fmt: skip
+
+
+# Figures -------------------------------------------------------------------------------------------------------------
+
+Figure = tuple[str, Markup]
+
+
+def _charts(data: Judged, result: MetaEvaluation) -> Iterator[tuple[str, str, list[Figure], bool]]:
+    """(title, introduction, figures, whether they are folded away)."""
+    pairs = [(judge, aspect) for judge in data.judges for aspect in data.human if aspect in data.judges[judge]]
+    kinds: list[tuple[str, Callable[[str, str], Figure | None], bool, str]] = [
+        ("Calibration", lambda *pair: _calibration(data, result, *pair), False,
+         "Mean human rating of rows with like scores, in bins of equally many rows where scores allow; vertical lines: "
+         "95 % intervals of that mean. On the dotted line the judge's score is the human mean. A dot's area is its "
+         "number of rows."),
+        ("Judge against people", lambda *pair: _scatter(data, *pair), True,
+         "A dot's area is the number of rows that share the pair of scores; the smallest stand for one or a few. "
+         f"Where a side has more than {_STEPS} different scores, they are put into {_STEPS} bins."),
+        ("Systems", lambda *pair: _systems(data, *pair), True,
+         "Each dot is a system: its mean human rating and its mean score by the judge, both as standard scores. Above "
+         "the dotted line the judge favours the system; below, people do."),
+    ]  # fmt: skip
+    for title, make, folded, about in kinds:
+        if len(pairs) > FIGURES:
+            about += f" The first {FIGURES} of {len(pairs)} pairs of judge and aspect are drawn."
+        drawn = [figure for pair in pairs[:FIGURES] if (figure := make(*pair)) is not None]
+        if drawn:
+            yield title, about, drawn, folded
+
+
+def _both(data: Judged, judge: str, aspect: str) -> tuple[Vector, Vector, Any]:
+    x, y = data.judges[judge][aspect], data.human[aspect]
+    known = ~(np.isnan(x) | np.isnan(y))
+    return x[known], y[known], known
+
+
+def _scatter(data: Judged, judge: str, aspect: str) -> Figure | None:
+    x, y, _ = _both(data, judge, aspect)
+    if not len(x):
+        return None
+    points, counts = np.unique(np.stack([steps(y), steps(x)], axis=1), axis=0, return_counts=True)
+    # Neighbours may touch, not hide each other: about 240 pixels of an axis for its distinct values.
+    room = min(_BIGGEST, max(2.0, 150 / max(len(np.unique(points[:, 1])), len(np.unique(points[:, 0])))))
+    radii = np.maximum(room * np.sqrt(counts / counts.max()), 1.2)
+    dots = [Dot(float(a), float(b), radius=float(r)) for (a, b), r in zip(points, radii, strict=True)]
+    biggest = int(counts.max())
+    caption = f"{judge}, {aspect}: {len(x)} rows, largest dot {biggest} row{'s'[: biggest != 1]}"
+    return caption, plot([Dots(dots, faint=True)], "people", "judge", height=270, salt=f"scatter {judge} {aspect}")
+
+
+def steps(values: Vector) -> Vector:
+    """Scores as they are, or the middles of their bins where there are many different ones."""
+    if len(np.unique(values)) <= _STEPS:
+        return values
+    low, width = values.min(), np.ptp(values) / _STEPS
+    return np.asarray(low + (np.minimum(np.floor((values - low) / width), _STEPS - 1) + 0.5) * width)
+
+
+def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) -> Figure | None:
+    table = result.calibration
+    if not len(table) or not len(table := table[(table["judge"] == judge) & (table["aspect"] == aspect)]):
+        return None
+    x, y, _ = _both(data, judge, aspect)
+    lines, sizes = [], list[int]()
+    most = table["n"].max()
+    for stage, group in table.groupby("stage", sort=False):
+        before = stage == "uncalibrated"
+        dots = []
+        for row in rows_of(group):
+            inside = y[(x >= row["low"] - 1e-9) & (x <= row["high"] + 1e-9)] if not before else y[:0]
+            half = _half(inside) if len(inside) == row["n"] else math.nan
+            radius, mean = max(2.0, 6.0 * math.sqrt(row["n"] / most)), row["human"]
+            dots.append(Dot(row["predicted"], mean, mean - half, mean + half, radius, f"n = {row['n']}"))
+        lines.append(Dots(dots, PEOPLE if before else JUDGE, joined=True, dashed=before))
+        if not before:
+            sizes = [int(row["n"]) for row in rows_of(group)]
+    told = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
+    caption = f"{judge}, {aspect}: {len(sizes)} bin{'s'[: len(sizes) != 1]}, n = {told}"
+    caption += "; dashed: before calibration" if len(lines) > 1 else ""
+    axes = ("judge, mean of the bin", "people, mean of the bin")
+    return caption, plot(lines, *axes, line="diagonal", salt=f"calibration {judge} {aspect}")
+
+
+def _systems(data: Judged, judge: str, aspect: str) -> Figure | None:
+    x, y, known = _both(data, judge, aspect)
+    if len(set(data.systems or ())) < 2 or len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    names = np.array(data.systems, dtype=object)[known]
+    x, y = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
+    dots = []
+    for name in sorted(set(names), key=lambda name: float(y[names == name].mean()))[-SYSTEMS:]:
+        mean, half = float(x[names == name].mean()), _half(x[names == name])
+        dots.append(Dot(float(y[names == name].mean()), mean, mean - half, mean + half, 4.0, str(name)))
+    caption = f"{judge}, {aspect}: {len(dots)} systems"
+    return caption, plot([Dots(dots)], "people", "judge", line="diagonal", salt=f"systems {judge} {aspect}")
+
+
+def _half(values: Vector) -> float:
+    """Half of a 95 % interval of the mean, 0 for a single value."""
+    n = len(values)
+    return float(scipy.stats.t.ppf(0.975, n - 1) * values.std(ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+
+
+# Disagreements -------------------------------------------------------------------------------------------------------
+
+_CASE = """<article class="case">
+<h3><bdi>{{ judge }}</bdi>, <bdi>{{ aspect }}</bdi> · people {{ people }}, judge {{ score }}</h3>
+<p class="small"><bdi>{{ id }}</bdi>{% if system %} · <bdi>{{ system }}</bdi>{% endif %} · places: people
+{{ places[1] }}, judge {{ places[0] }}
+{% for name, value in others %} · <bdi>{{ name }}</bdi> {{ value }}{% endfor %}</p>
+<div class="text" dir="auto">{{ output }}</div>
+{% for name, words in explanations if words %}<p class="small"><bdi>{{ name }}</bdi>:</p>
+<div class="text why" dir="auto">{{ words }}</div>{% endfor %}
+</article>"""
+
+
+def _cases(data: Judged) -> list[Any]:
+    """The rows of one judge on which its place differs most from people's: of the first that explains, else the
+    first."""
+    judge = next((name for name in data.judges if data.explanations.get(name)), next(iter(data.judges)))
+    others = [name for name in data.judges if name != judge]
+    template, made = environment().from_string(_CASE), list[Any]()
+    for aspect in data.human:
+        if aspect not in data.judges[judge]:
+            continue
+        x, y, known = _both(data, judge, aspect)
+        if len(x) < 2:
+            continue
+        places = [(scipy.stats.rankdata(v) - 1) / (len(v) - 1) * 100 for v in (x, y)]
+        rows = np.flatnonzero(known)
+        for k in np.argsort(-np.abs(places[0] - places[1]), kind="stable")[: max(2, CASES // len(data.human))]:
+            i = int(rows[k])
+            html = template.render(
+                judge=judge, aspect=aspect, id=data.ids[i], system=data.systems[i] if data.systems else "",
+                people=plain(float(y[k])), score=plain(float(x[k])), places=[f"{place[k]:.0f}" for place in places],
+                others=[(name, plain(float(data.judges[name][aspect][i]))) for name in others[:4]
+                        if aspect in data.judges[name]],
+                output=_short(data.outputs[i]),
+                explanations=[(name, _short(data.explanations[name][i])) for name in (judge, *others)
+                              if name in data.explanations],
+            )  # fmt: skip
+            made.append(Markup(html))  # noqa: S704  # from a template that escapes
+    about = "Rows where the judge's place among all rows is furthest from people's (0 = worst, 100 = best)."
+    return [about, *made] if made else []
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= _LONG else words[:_LONG] + "…"

@@ -1,0 +1,257 @@
+"""Figures: one style of matplotlib, as files and inside pages.
+
+A figure in a page is inline SVG in the page's own colours: it loads nothing, follows light and dark, and its texts are
+escaped. The figure around it has the words for those who do not see it.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from markupsafe import Markup
+
+from .errors import OptionError
+from .programs.atomic import write_whole
+from .tables import clean, escaped, shortened
+
+#: Colours that people who cannot tell red from green tell apart, also in grey; `--judge1` to `--judge6` of a page.
+SERIES = ("#0067a3", "#c4520a", "#00755a", "#a3447b", "#806000", "#5b5b66")
+#: Beside the colours, for grey prints and for more series than there are colours.
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "---", "ooo")
+#: A page's colours differ between its light and its dark form: a figure is drawn in a stand-in for each.
+OF_PAGE = ("currentColor", "var(--accent)", "var(--people)", "var(--dim)", "var(--line)",
+           *(f"var(--judge{k})" for k in range(1, len(SERIES) + 1)))  # fmt: skip
+INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (f"#0102{k:02x}" for k in range(len(OF_PAGE)))
+FORMATS = (".png", ".svg", ".pdf")
+
+
+@contextmanager
+def plot_style(more: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """The style of all figures while they are drawn. more: further settings of matplotlib."""
+    from matplotlib import rc_context
+    from matplotlib.rcsetup import cycler
+
+    settings: dict[str, Any] = {
+        "axes.prop_cycle": cycler(color=SERIES), "axes.spines.top": False, "axes.spines.right": False,
+        "axes.edgecolor": "#565656", "axes.labelcolor": "#1a1a1a", "text.color": "#1a1a1a", "xtick.color": "#565656",
+        "ytick.color": "#565656", "xtick.labelcolor": "#1a1a1a", "ytick.labelcolor": "#1a1a1a",
+        "axes.grid": True, "axes.axisbelow": True, "grid.color": "#d5d5d5", "grid.linewidth": 0.6,
+        "axes.titlelocation": "left", "axes.titlesize": 9, "font.size": 9, "legend.frameon": False,
+        "legend.fontsize": 8, "lines.linewidth": 1.6, "lines.markersize": 4.5, "errorbar.capsize": 2,
+        "xtick.labelsize": 8, "ytick.labelsize": 8, "hatch.linewidth": 0.6, "svg.hashsalt": "judgesmith",
+        "text.usetex": False, "text.parse_math": True, "figure.facecolor": "white", "savefig.facecolor": "white",
+        "figure.constrained_layout.use": True,
+    }  # fmt: skip
+    with rc_context(cast(Any, settings | dict(more or {}))):
+        yield
+
+
+@contextmanager
+def figure(width: float, height: float) -> Iterator[Any]:
+    """An empty figure in this style, in inches; draw in it while the block lasts."""
+    from matplotlib.figure import Figure
+
+    with plot_style():
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def look(series: int) -> dict[str, Any]:
+    """Colour and hatch of the n-th series of bars, from 0."""
+    hatch = HATCHES[(series + series // len(SERIES)) % len(HATCHES)]
+    return {"color": SERIES[series % len(SERIES)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.4}
+
+
+def literal(text: str) -> str:
+    """A name of unknown origin, which matplotlib does not read as mathematics."""
+    return clean(text).replace("$", r"\$")
+
+
+def check_figure(path: Path, option: str) -> None:
+    """Raises OptionError for a file whose name is not that of a figure."""
+    if path.suffix.lower() not in FORMATS:
+        raise OptionError(f"{option} {path}: a figure is .png, .svg or .pdf")
+
+
+def write_figure(path: Path, drawn: Any, option: str = "") -> None:
+    """A figure of matplotlib in the format of the file's name: the same numbers give the same file, whole or not at
+    all. Raises OSError, or OptionError with the name of the option that asked for the file."""
+    kind = path.suffix.lower().lstrip(".") or "png"
+    buffer = io.BytesIO()
+    with plot_style():
+        drawn.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+    try:
+        write_whole(path, buffer.getvalue())
+    except OSError as error:
+        if not option:
+            raise
+        raise OptionError(f"{option} {path} cannot be written: {error.strerror or error}") from None
+
+
+# In pages ------------------------------------------------------------------------------------------------------------
+
+_NUMBER = re.compile(r"(-?\d+\.\d)\d+")  # a tenth of a pixel is finer than an eye
+_DROPPED = re.compile(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*|<defs>\s*<style.*?</defs>\s*", re.DOTALL)
+_KEPT_ID = re.compile(r' id="(?![mpCh][0-9a-f]{9,}|dot-)[^"]*"')
+
+
+def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titles: Sequence[str] = ()) -> Markup:
+    """A figure of `width` times `height` pixels for a page. draw: draws on the axes. salt: tells the figure from the
+    others of its page. titles: what is said at the artists with the ids `dot-0`, `dot-1`, …"""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    style = {
+        "svg.fonttype": "none", "svg.hashsalt": salt, "font.size": 11, "axes.labelsize": 11, "xtick.labelsize": 11,
+        "ytick.labelsize": 11, "text.color": INK, "axes.edgecolor": DIM, "axes.labelcolor": INK, "xtick.color": DIM,
+        "ytick.color": DIM, "xtick.labelcolor": INK, "ytick.labelcolor": INK, "grid.color": LINE,
+        "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "text.parse_math": False,
+        "figure.constrained_layout.use": False, "font.family": "sans-serif",
+    }  # fmt: skip
+    with plot_style(style):
+        made = Figure(figsize=(width / 72, height / 72))
+        made.patch.set_visible(False)
+        FigureCanvasSVG(made)
+        axes = made.add_axes((48 / width, 42 / height, 1 - 60 / width, 1 - 52 / height))
+        axes.patch.set_visible(False)
+        draw(axes)
+        buffer = io.StringIO()
+        made.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    drawn = buffer.getvalue()
+    drawn = re.sub(
+        r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*|<defs>\s*<style.*?</defs>\s*",
+        "",
+        drawn[drawn.index("<svg") :],
+        flags=re.DOTALL,
+    )
+    drawn = re.sub(r"#0102([0-9a-f]{2})", lambda found: OF_PAGE[int(found[1], 16)], drawn)
+    drawn = _KEPT_ID.sub("", re.sub(r'font-(?:size|family): [^;"]*; | transform="rotate\(-0 [^"]*"', "", drawn))
+    drawn = re.sub(r'(?:(?:\bd|transform|x|y|width|height)="[^"]*")', lambda part: _NUMBER.sub(r"\1", part[0]), drawn)
+    for place, title in enumerate(titles):
+        drawn = drawn.replace(f'<g id="dot-{place}">', f"<g><title>{escaped(title)}</title>", 1)
+    drawn = drawn.replace(f'width="{width}pt" height="{height}pt"', f'width="{width}" height="{height}"', 1)
+    drawn = re.sub(r"\n\s*", "\n", drawn.replace("<svg ", '<svg aria-hidden="true" font-size="11" ', 1))
+    return Markup(drawn)  # noqa: S704  # matplotlib escapes the texts, and the titles are escaped above
+
+
+class Dot(NamedTuple):
+    """A point with the ends of its interval (NaN where there is none), its radius in pixels, and what to say of it."""
+
+    x: float
+    y: float
+    low: float = math.nan
+    high: float = math.nan
+    radius: float = 3.5
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """Points in one colour. joined: a line through them, dashed or not. faint: overlapping points shine through."""
+
+    dots: Sequence[Dot]
+    colour: str = JUDGE
+    joined: bool = False
+    dashed: bool = False
+    faint: bool = False
+
+
+def plot(
+    series: Sequence[Dots], x: str, y: str, *, width: int = 300, height: int = 250, line: str = "",
+    logarithmic: bool = False, salt: str = "",
+) -> Markup:  # fmt: skip
+    """Dots with intervals. x, y: what the axes are called. line: "diagonal" (x = y), "zero" (y = 0) or none.
+    logarithmic: the lower axis, of positive values."""
+    titles = [dot.title for one in series for dot in one.dots if dot.title]
+
+    def draw(axes: Any) -> None:
+        number = 0
+        for one in series:
+            dots = [dot for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
+            if one.joined:
+                style = "--" if one.dashed else "-"
+                axes.plot([dot.x for dot in dots], [dot.y for dot in dots], style, color=one.colour)
+            limits = [dot for dot in dots if dot.low < dot.high]
+            ends = [[dot.low for dot in limits], [dot.high for dot in limits]]
+            axes.vlines([dot.x for dot in limits], *ends, color=one.colour, linewidth=1.4, alpha=0.7)
+            alone = [dot for dot in dots if not dot.title]
+            sizes = [(2 * dot.radius) ** 2 for dot in alone]
+            style = {"color": one.colour, "alpha": 0.6 if one.faint else None, "linewidths": 0}
+            axes.scatter([dot.x for dot in alone], [dot.y for dot in alone], sizes, **style)
+            for dot in [dot for dot in one.dots if dot.title]:
+                axes.scatter(dot.x, dot.y, (2 * dot.radius) ** 2, **style, gid=f"dot-{number}")
+                number += 1
+        _axes(axes, x, y, logarithmic=logarithmic)
+        if line == "zero" and axes.get_ylim()[0] < 0 < axes.get_ylim()[1]:
+            axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
+        if line == "diagonal":
+            across, up = axes.get_xlim(), axes.get_ylim()
+            both = max(across[0], up[0]), min(across[1], up[1])
+            if both[0] < both[1]:
+                axes.plot(both, both, ":", color=DIM, linewidth=1)
+                axes.set(xlim=across, ylim=up)
+
+    return svg(draw, width, height, salt=salt, titles=titles)
+
+
+def _axes(axes: Any, x: str, y: str, *, logarithmic: bool) -> None:
+    axes.set_xlabel(clean(x))
+    axes.set_ylabel(clean(y))
+    axes.xaxis.grid(visible=False)
+    if logarithmic:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 100 * low else (1.0,)))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 10_000 else f"{value:g}")
+
+
+class Estimate(NamedTuple):
+    """A line of a forest. colour: the number of a series, from 1. other: a value to compare with, hollow."""
+
+    name: str
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    other: float = math.nan
+    colour: int = 0
+
+
+def forest(groups: Sequence[tuple[str, Sequence[Estimate]]], *, salt: str = "forest", width: int = 640) -> Markup:
+    """Values with their intervals below each other, on one axis with a line at 0. groups: with their titles, which may
+    be empty. The names are cut; the table beside has them whole."""
+    lines: list[tuple[str, Estimate | None]] = []
+    for title, estimates in groups:
+        lines += [(title, None)] if title else []
+        lines += [(one.name, one) for one in estimates if not math.isnan(one.value)]
+    height = 19 * len(lines) + 52
+
+    def draw(axes: Any) -> None:
+        axes.set_position((210 / width, 42 / height, 1 - 225 / width, 1 - 46 / height))
+        for place, (_, one) in enumerate(lines):
+            if one is None:
+                continue
+            colour = OF_JUDGES[one.colour - 1] if one.colour else JUDGE
+            if not math.isnan(one.low):
+                axes.hlines(place, one.low, one.high, color=colour)
+            if not math.isnan(one.other):
+                axes.plot(one.other, place, "o", markerfacecolor="none", color=PEOPLE)
+            axes.plot(one.value, place, "o", color=colour)
+        axes.axvline(0, color=LINE, linewidth=1)
+        names = [shortened(name, 32) for name, _ in lines]
+        axes.set_yticks(range(len(lines)), names)
+        axes.tick_params(axis="y", length=0)
+        for label, (_, one) in zip(axes.get_yticklabels(), lines, strict=True):
+            label.set_fontweight("bold" if one is None else "normal")
+        axes.set_ylim(len(lines) - 0.4, -0.6)
+        axes.yaxis.grid(visible=False)
+
+    return svg(draw, width, height, salt=salt)

@@ -1,0 +1,395 @@
+"""Tables as values, and the one place where texts of unknown origin are escaped for what shows them.
+
+A `Table` has columns (words, or numbers with a format), rows and sections. A cell is a text, a number, or a `Cell`: a
+number with its interval, bold where it is the best of its column, with a mark of significance, and with what only a
+page shows of it (a colour, a bar, a link). `show` prints a table on a terminal; `html`, `notebook`, `latex` and
+`markdown` write it. No text of a cell, title or note can become markup, formula or control sequence in any of them.
+"""
+
+from __future__ import annotations
+
+import html as _html
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+# Texts ---------------------------------------------------------------------------------------------------------------
+
+#: Control characters, lone surrogates, and what turns the direction of a line.
+_ACTS = r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069"
+#: What else a terminal obeys or does not show. The joiners U+200C and U+200D stay: Persian, Hindi and emoji need them.
+_HIDDEN = (
+    r"\r\xad\u061c\u180e\u200b\u200e\u200f\u2028\u2029\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"
+    r"\U000e0000-\U000e007f"
+)
+_IN_A_PAGE = re.compile(f"[{_ACTS}]")
+ON_A_TERMINAL = re.compile(f"[{_ACTS}{_HIDDEN}]")
+_LATEX = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#", "%": r"\%", "_": r"\_",
+    "^": r"\textasciicircum{}", "~": r"\textasciitilde{}", "\n": " ", "\r": " ", "<": "$<$", ">": "$>$", "–": "--",
+    "−": "$-$", "ρ": r"$\rho$", "τ": r"$\tau$", "±": r"$\pm$", "†": r"$^{\dagger}$",
+}  # fmt: skip
+
+
+def clean(words: str) -> str:
+    """A text for a page or a figure, without characters that do something: they become U+FFFD."""
+    return _IN_A_PAGE.sub("\ufffd", words)
+
+
+def shown(words: str) -> str:
+    """A text for a terminal: of control and format characters only line breaks, tabs and joiners stay; the others
+    become U+FFFD."""
+    return ON_A_TERMINAL.sub("\ufffd", words.replace("\r\n", "\n"))
+
+
+def one_line(words: str) -> str:
+    """A text for a line of a terminal."""
+    return " ".join(shown(words).split())
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """A text on one line, of at most `most` characters."""
+    text = " ".join(clean(text).split())
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def escaped(value: Any) -> str:
+    """A text for HTML, also inside a quoted attribute."""
+    return _html.escape(clean(str(value)))
+
+
+def tex(text: str) -> str:
+    """A text for LaTeX."""
+    return "".join(_LATEX.get(character, character) for character in clean(text))
+
+
+def md(text: str) -> str:
+    """A text for a line of markdown: no markup, no link, no mention, no reference to an issue."""
+    acts = r"^[-+]|[\\`*_{}\[\]()<>#!|~&@]|:(?=\S)"
+    return re.sub(acts, lambda found: f"&#{ord(found[0])};", one_line(text))
+
+
+# Numbers -------------------------------------------------------------------------------------------------------------
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """A number with a fixed count of decimals, a dash where there is none."""
+    return formatted(value, f".{digits}f")
+
+
+def plain(value: float) -> str:
+    """A score as people write it: at most three decimals, without zeros at its end."""
+    return "–" if math.isnan(value) else f"{round(value, 3):g}" if abs(value) < 1e6 else f"{value:.4g}"
+
+
+def interval(low: float, high: float, digits: int = 2) -> str:
+    """`[0.41, 0.52]`, "" where there is none."""
+    return "" if math.isnan(low) else f"[{number(low, digits)}, {number(high, digits)}]"
+
+
+def with_interval(value: float, low: float, high: float, digits: int = 2) -> str:
+    """`0.47 [0.41, 0.52]`, without the brackets where there is no interval."""
+    return f"{number(value, digits)} {interval(low, high, digits)}".rstrip()
+
+
+def p_value(value: float) -> str:
+    """A p-value, a dash where there is none."""
+    return "<0.0001" if value < 0.0001 else number(value, 4)
+
+
+def percent(value: float) -> str:
+    """A share in [0, 1] as a percentage, a dash where there is none."""
+    return formatted(value, ".0%")
+
+
+def formatted(value: Any, form: str) -> str:
+    """A value of a cell by the format of its column; "p" is a p-value. Texts stay as they are."""
+    if isinstance(value, str):
+        return value
+    if value is None or value != value:
+        return "–"
+    return p_value(value) if form == "p" else f"{value:{form}}"
+
+
+# Tables --------------------------------------------------------------------------------------------------------------
+
+
+class Column(NamedTuple):
+    """A column. form: the format of its numbers, "" for words. limits: the format of intervals, by default `form`."""
+
+    title: str
+    form: str = ""
+    limits: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value with what is shown of it."""
+
+    value: Any
+    """A text or a number; NaN or None for an undefined one."""
+    low: float = math.nan
+    high: float = math.nan
+    """The interval, NaN where there is none."""
+    best: bool = False
+    mark: str = ""
+    """Behind the value, explained in a note."""
+    warn: bool = False
+    note: str = ""
+    """In a page: below the value, in small letters."""
+    title: str = ""
+    """In a page: shown where the mouse is."""
+    href: str = ""
+    """In a page: a link, a trusted address."""
+    colour: int = 0
+    """In a page: the number of a series, from 1, whose colour stands before the text."""
+    heat: float | None = None
+    """In a page: how strongly the cell is coloured, in [0, 1]."""
+    bar: float | None = None
+    """In a page: the length of a bar beside the value, in percent."""
+
+    def text(self, column: Column) -> str:
+        return formatted(self.value, column.form) + self.mark
+
+    def limits(self, column: Column) -> str:
+        form = column.limits or column.form.lstrip("+")
+        return "" if math.isnan(self.low) else f"[{formatted(self.low, form)}, {formatted(self.high, form)}]"
+
+
+class Row(NamedTuple):
+    """A row. kind: "" for an ordinary one; "human" and "alarm" stand out; "section" is a title above rows, which may
+    be empty."""
+
+    cells: tuple[Cell, ...]
+    kind: str = ""
+
+
+@dataclass(slots=True)
+class Table:
+    """See the module. columns: a plain text is a column of words. kind: its class in a page."""
+
+    columns: Sequence[Column]
+    title: str = ""
+    header: bool = True
+    kind: str = ""
+    rows: list[Row] = field(default_factory=list)
+
+    def __init__(
+        self, columns: Iterable[Column | str], title: str = "", *, header: bool = True, kind: str = ""
+    ) -> None:
+        self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
+        self.title, self.header, self.kind, self.rows = title, header, kind, []
+
+    def add(self, *values: Any, kind: str = "") -> None:
+        """A row; cells that are missing at its end stay empty."""
+        cells = tuple(value if isinstance(value, Cell) else Cell(value) for value in values)
+        self.rows.append(Row((*cells, *[Cell("")] * (len(self.columns) - len(cells))), kind))
+
+    def section(self, title: str = "") -> None:
+        """Rows from here on belong together."""
+        self.rows.append(Row((Cell(title),), "section"))
+
+    def __len__(self) -> int:
+        return sum(row.kind != "section" for row in self.rows)
+
+    # -- terminal
+
+    def show(self, console: Console, *, widest: int = 24) -> None:
+        """Print it. A table that is too wide has its intervals below the numbers; one that is still too wide is
+        printed in blocks of columns. widest: characters of the first column and of words before they are folded."""
+        stacked = False
+        widths = self._widths(stacked=False)
+        if sum(widths) + 2 * len(widths) > console.width:
+            stacked = any(not math.isnan(cell.low) for row in self.rows for cell in row.cells)
+            widths = self._widths(stacked=stacked)
+            words = [k for k, column in enumerate(self.columns) if not column.form]
+            for k in words:  # numbers are never broken
+                others = sum(widths) - widths[k] + 2 * len(widths)
+                widths[k] = min(widths[k], max(widest, console.width - others) if k else widest)
+        start = 0
+        while start < len(widths):
+            first = [0] * bool(start)
+            stop = start + 1
+            while stop < len(widths) and sum(widths[k] + 2 for k in [*first, *range(start, stop + 1)]) <= console.width:
+                stop += 1
+            console.print(self._rich([*first, *range(start, stop)], widths, stacked=stacked, more=start > 0))
+            start = stop
+
+    def _widths(self, *, stacked: bool) -> list[int]:
+        from rich.cells import cell_len
+
+        rows = [row.cells for row in self.rows if row.kind != "section"]
+        return [
+            max(
+                cell_len(one_line(column.title)) if self.header and not (stacked and not column.form) else 1,
+                *(cell_len(line) for row in rows for line in self._cell(row[k], column, stacked).plain.split("\n")), 1,
+            )
+            for k, column in enumerate(self.columns)
+        ]  # fmt: skip
+
+    def _rich(self, places: Sequence[int], widths: Sequence[int], *, stacked: bool, more: bool) -> RichTable:
+        from rich import box
+        from rich.table import Table as RichTable
+        from rich.text import Text
+
+        made = RichTable(
+            title=Text(one_line(self.title) + ", continued" * more, style="bold") if self.title else None,
+            title_justify="left", box=box.SIMPLE_HEAD if self.header else None, show_header=self.header,
+            padding=(0, 1), collapse_padding=True, pad_edge=False,
+        )  # fmt: skip
+        for k in places:
+            column = self.columns[k]
+            made.add_column(
+                Text(one_line(column.title)), justify="right" if column.form else "left", overflow="fold",
+                min_width=widths[k], max_width=widths[k],
+            )  # fmt: skip
+        for row in self.rows:
+            if row.kind == "section":
+                made.add_section()
+                if words := one_line(str(row.cells[0].value)):
+                    made.add_row(Text(words, style="dim"))
+                continue
+            if row.kind == "human":
+                made.add_section()
+            style = "red" if row.kind == "alarm" else None
+            made.add_row(*(self._cell(row.cells[k], self.columns[k], stacked) for k in places), style=style)
+        return made
+
+    @staticmethod
+    def _cell(cell: Cell, column: Column, stacked: bool) -> Text:
+        from rich.text import Text
+
+        made = Text(one_line(cell.text(column)), style="bold" if cell.best else "red" if cell.warn else "")
+        if limits := cell.limits(column):
+            made.append(f"{chr(10) if stacked else ' '}{limits}", style="not bold dim" if stacked else "not bold")
+        return made
+
+    # -- files
+
+    def html(self, labelled: str = "") -> str:
+        """For a page: a region that scrolls by itself. labelled: the id of its title, by default it is called by its
+        own title."""
+        name = f'aria-labelledby="{escaped(labelled)}"' if labelled else f'aria-label="{escaped(self.title)}, table"'
+        head = "".join(
+            f'<th scope="col"{_class("n" * bool(column.form))} dir="auto">{escaped(column.title or "note")}</th>'
+            for column in self.columns
+        )
+        return (
+            f'<div class="scroll wide" tabindex="0" role="region" {name}><table{_class(self.kind)}>'
+            f"<thead><tr>{head}</tr></thead><tbody>{''.join(map(self._html_row, self.rows))}</tbody></table></div>"
+        )
+
+    def _html_row(self, row: Row) -> str:
+        if row.kind == "section":
+            words, span = escaped(row.cells[0].value), len(self.columns)
+            head = f'<tr class="level"><th scope="rowgroup" colspan="{span}" dir="auto">{words}</th></tr>'
+            return f"</tbody><tbody>{head if words else ''}"
+        name, *others = zip(row.cells, self.columns, strict=True)
+        head = f'<th scope="row" dir="auto">{_html_cell(*name)}</th>'
+        return f"<tr{_class(row.kind)}>{head}{''.join(_data_cell(*one) for one in others)}</tr>\n"
+
+    def notebook(self) -> str:
+        """For `_repr_html_`: HTML that needs no stylesheet."""
+        left = 'style="text-align:left"'
+        title = f"<caption {left}>{escaped(self.title)}</caption>" if self.title else ""
+        head = "".join(f"<th>{escaped(column.title)}</th>" for column in self.columns)
+        rows = [
+            f"<tr><th {left}>{escaped(row.cells[0].value)}</th>"
+            + "".join(
+                f"<td {left}>{escaped(f'{cell.text(column)} {cell.limits(column)}'.strip())}</td>"
+                for cell, column in list(zip(row.cells, self.columns, strict=True))[1:]
+            )
+            + "</tr>"
+            for row in self.rows
+        ]
+        above = f"<thead><tr>{head}</tr></thead>" if self.header else ""
+        whole = f"<table>{title}{above}<tbody>{''.join(rows)}</tbody></table>"
+        return f'<div style="overflow-x:auto" tabindex="0">{whole}</div>'  # scrolls by itself
+
+    def markdown(self) -> str:
+        """A table of GitHub's markdown."""
+        rule = ["---" if not column.form else "--:" for column in self.columns]
+        lines = [[md(column.title) for column in self.columns], rule]
+        lines += [
+            [_markdown_cell(cell, column) for cell, column in zip(row.cells, self.columns, strict=True)]
+            for row in self.rows
+            if row.kind != "section"
+        ]
+        return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def facts(rows: Iterable[tuple[str, Any]]) -> str:
+    """Names beside values, for `_repr_html_`."""
+    made = Table(("name", "value"), header=False)
+    for name, value in rows:
+        made.add(name, str(value))
+    return made.notebook()
+
+
+def latex(tables: Sequence[Table], notes: Iterable[str] = ()) -> str:
+    """A booktabs table with a panel for each table, whose title stands above its first column. The best is bold."""
+    widest = max((table.columns for table in tables), key=len, default=())
+    lines = [r"% \usepackage{booktabs}", rf"\begin{{tabular}}{{{''.join('r' if c.form else 'l' for c in widest)}}}"]
+    for place, table in enumerate(tables):
+        titles = [table.title or table.columns[0].title, *(column.title for column in table.columns[1:])]
+        lines += [r"\midrule" if place else r"\toprule", " & ".join(map(tex, titles)) + r" \\", r"\midrule"]
+        for row in table.rows:
+            if row.kind == "section":
+                words = tex(str(row.cells[0].value))
+                title = [rf"\multicolumn{{{len(widest)}}}{{l}}{{{words}}} \\"] if words else []
+                lines += [*([r"\midrule"] if row is not table.rows[0] else []), *title]
+            else:
+                cells = (_latex_cell(*pair) for pair in zip(row.cells, table.columns, strict=True))
+                lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", *(f"% {one_line(note)}" for note in notes), ""])
+
+
+def _class(names: str) -> str:
+    return f' class="{names}"' if names else ""
+
+
+def _html_cell(cell: Cell, column: Column) -> str:
+    words = escaped(cell.text(column))
+    words = f"<b>{words}</b>" if cell.best else words
+    words = f'<a href="{escaped(cell.href)}">{words}</a>' if cell.href else words
+    if cell.colour:
+        words = f'<span class="key" style="background: var(--judge{cell.colour})"></span><bdi>{words}</bdi>'
+        words = f'<span class="keyed">{words}</span>'
+    for more in (cell.limits(column), cell.note):
+        words += f'<span class="ci">{escaped(more)}</span>' if more else ""
+    if cell.bar is not None:
+        words += f'<span class="track" aria-hidden="true"><i style="width:{cell.bar}%"></i></span>'
+    return words
+
+
+def _data_cell(cell: Cell, column: Column) -> str:
+    names = ("n" * bool(column.form), "best" * cell.best, "warn" * cell.warn, "meter" * (cell.bar is not None))
+    style = "" if cell.heat is None else f' style="--h:{cell.heat:.2f}"'
+    title = f' title="{escaped(cell.title)}"' if cell.title else ""
+    return f'<td{_class(" ".join(filter(None, names)))}{style}{title} dir="auto">{_html_cell(cell, column)}</td>'
+
+
+def _latex_cell(cell: Cell, column: Column) -> str:
+    if isinstance(cell.value, str):
+        words = tex(cell.text(column))
+        return rf"\textbf{{{words}}}" if cell.best else words
+    if (value := formatted(cell.value, column.form)) == "–":
+        return "--"
+    words = rf"$\mathbf{{{tex(value)}}}$" if cell.best else tex(value) if column.form == "p" else f"${tex(value)}$"
+    limits = cell.limits(column)
+    return words + tex(cell.mark) + (rf" {{\scriptsize${limits}$}}" if limits else "")
+
+
+def _markdown_cell(cell: Cell, column: Column) -> str:
+    words = md(cell.value) if isinstance(cell.value, str) else formatted(cell.value, column.form)
+    words += md(cell.mark)
+    words = f"**{words}**" if cell.best else words
+    limits = cell.limits(column)  # numbers in brackets, which no markdown takes for a link without what follows
+    return f"{words} {limits}" if limits else words

@@ -1,0 +1,159 @@
+"""The page of `judgesmith browse`: a folder's judges, watched judges, scored files and studies."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from ..figures import Estimate, forest
+from ..pages import Figures, Fold, Section, moment
+from ..pages import render as render_page
+from ..tables import Cell, Column, Table
+from .folder import Browsed, StudyFolder
+
+_LONG = 300  # characters of a value that changed
+
+
+def render(found: Browsed, target: Path) -> str:
+    """The page. target: where it will stand, which its links to other pages start from."""
+    base = Path(os.path.relpath(found.folder.resolve(), target.resolve().parent))
+
+    def link(page: str | None) -> str:
+        return quote((base / page).as_posix()) if page else ""
+
+    counts = {"judge": found.judges, "scored file": found.scored, "study": found.studies, "watched": found.watched,
+              "damaged": found.damaged}  # fmt: skip
+    about = ", ".join(f"{len(several)} {name}{'s'[: len(several) != 1 and name[-1] in 'ge']}" for name, several in
+                      counts.items() if several)  # fmt: skip
+    estimates = [Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0]) for one in found.judges]
+    drawn = [one for one in estimates if not math.isnan(one.value)]
+    figures = Figures([("Agreement of each judge with its interval; ring: zero-shot", forest([("", drawn)]))])
+    sections = [
+        Section("Judges", [
+            "Agreement with people on held-out rows as each judge's file says it, by its own objective: numbers of "
+            "different labels or objectives do not compare.", _judges(found), figures if drawn else "",
+        ] if found.judges else []),
+        Section("Lineage", [
+            "From labels to judge to the files that it scored, by the fingerprint in their rows.", _lineage(found),
+        ] if found.judges else []),
+        Section("Watched judges", [
+            "The newest run of each history: the same sentinel rows scored again and compared with the baseline.",
+            _watched(found, link),
+        ] if found.watched else []),
+        Section("Differences", _differences(found)),
+        Section("Scored files", [_scored(found, link)]),
+        Section("Studies", [part for one in found.studies for part in _study(one, link)]),
+        Section("Damaged files", [[f"{path}: {reason}" for path, reason in found.damaged]]),
+    ]  # fmt: skip
+    empty = "There is no saved judge, watched judge, scored file or study here."
+    some = found.judges or found.watched or found.scored or found.studies
+    title = f"Judges and runs in {found.folder.resolve().name or '/'}"
+    return render_page(title, sections, about=[about] if about else [], notes=found.notes, lead="" if some else empty)
+
+
+def _judges(found: Browsed) -> Table:
+    numbers = [Column("agreement", ".2f"), Column("zero-shot", ".2f")]
+    numbers += [Column(name, "s") for name in ("calls", "tokens in + out")]
+    made = Table(["judge", "method", "model", "aspect", *numbers, "created", "watched"])
+    for one in found.judges:
+        labels = _mapping(one.said("provenance", "labels"))
+        cost = _mapping(one.said("provenance", "cost"))
+        tokens = " + ".join(_count(cost.get(key)) for key in ("prompt_tokens", "completion_tokens")) if cost else "–"
+        watched = [f"{w.state}, {moment(w.last.time)}" for w in found.watched if w.last.judge == one.mark]
+        signature = _told(one.said("provenance", "heldout", "signature") or "")
+        made.add(
+            Cell(one.path, note=one.mark), _told(one.said("program", "kind") or "several aspects"),
+            _told(one.said("lm", "model") or "–"), _told(labels.get("aspect") or labels.get("aspects") or "–"),
+            Cell(*one.agreement(), title=signature), one.agreement("zero_shot")[0], _count(cost.get("calls")), tokens,
+            moment(_told(one.said("provenance", "created") or "–")),
+            Cell("; ".join(watched), warn=any(line.startswith("alarm") for line in watched),
+                 href="#watched-judges" if watched else ""),
+        )  # fmt: skip
+    return made
+
+
+def _lineage(found: Browsed) -> Table:
+    made = Table(["judge", "labels", "optimizer", "scored files"])
+    for one in found.judges:
+        labels = _mapping(one.said("provenance", "labels"))
+        origin = f"{_told(labels.get('rows', '–'))} rows of {_told(labels.get('origin', '–'))}" if labels else "–"
+        optimizer = one.said("provenance", "optimizer", "name") or one.said("provenance", "optimizer") or "–"
+        scored = [file.path for file in found.scored if one.mark in file.judges]
+        made.add(one.path, origin, _told(optimizer), ", ".join(scored) or "–")
+    return made
+
+
+def _watched(found: Browsed, link: Callable[[str | None], str]) -> Table:
+    numbers = (Column("rows scored", "s"), Column("Spearman ρ with people", ".2f"), Column("runs", "d"),
+               Column("alarms", "d"))  # fmt: skip
+    made = Table(["history", "judge", "state", "last run", "page", *numbers])
+    known = {one.mark for one in found.judges}
+    for one in found.watched:
+        last, a = one.last, one.last.agreement
+        shown, page = found.watch_pages.get((last.judge, last.rows), ("", None))
+        scored = f"{sum(score is not None for score in last.scores)} of {len(last.ids)}"
+        ends = [math.nan if end is None else end for end in (a.low, a.high)] if a else []
+        state = f"alarm: {'; '.join(last.alarms)}" if last.alarms else one.state
+        made.add(
+            one.path, Cell(last.judge, note=last.model, href="#judges" if last.judge in known else ""),
+            Cell(state, warn=bool(last.alarms)), moment(last.time),
+            Cell(f"of {moment(shown)}" if page else "", href=link(page)), scored, Cell(a and a.value, *ends),
+            len(one.runs), sum(bool(run.alarms) for run in one.runs),
+        )  # fmt: skip
+    return made
+
+
+def _differences(found: Browsed) -> list[Any]:
+    folds = []
+    for one, other, diff in found.diffs():
+        made = Table(["part", "name", "before", "after"])
+        for change in diff.changes:
+            made.add(change.part, change.name, _told(change.before), _told(change.after))
+        count = f"{len(diff.changes)} change{'s'[: len(diff.changes) != 1]}"
+        comparable = f"scores {'' if diff.comparable.scores else 'not '}comparable"
+        summary = f"{one.path} → {other.path}: {'the same verdicts' if diff.same else f'{count}; {comparable}'}"
+        folds.append(Fold(summary, [diff.comparable.why, made]))
+    return ["Each judge against the one made before it from the same labels.", *folds] if folds else []
+
+
+def _scored(found: Browsed, link: Callable[[str | None], str]) -> Table:
+    numbers = [Column(name, "d") for name in ("rows", "without score")]
+    numbers += [Column("mean score", ".2f"), Column("Spearman ρ with people", ".2f"), Column("on rows", "d")]
+    made = Table(["file", *numbers, "judge"])
+    for one in found.scored:
+        made.add(
+            Cell(one.path, href=link(one.page)), one.summary["rows"], one.summary["failures"],
+            one.summary["mean_score"]["value"], one.spearman, one.both or None, ", ".join(one.judges[:5]) or "–",
+        )  # fmt: skip
+    return made
+
+
+def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
+    numbers = (Column("Q, mean of cells", ".2f"), Column("cells", "d"), Column("calls", ".0f"))
+    made = Table([Column("arm"), *numbers], one.path)
+    best_first = sorted(one.arms.items(), key=lambda arm: math.inf if math.isnan(arm[1][0]) else -arm[1][0])
+    for title, (q, cells, calls) in best_first:
+        made.add(title, q, cells, calls)
+    page = Markup('<p><a href="{}">page</a></p>').format(link(one.page)) if one.page else ""
+    failed = f"{one.failed} cell{'s'[: one.failed != 1]} failed." if one.failed else ""
+    return [made, page, failed]
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _count(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else _told(value)
+
+
+def _told(value: Any) -> str:
+    text = value if isinstance(value, str) else "–" if value is None else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"

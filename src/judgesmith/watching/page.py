@@ -1,0 +1,165 @@
+"""The page of `judgesmith watch -o`: the newest run against the baseline, and all runs over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from ..agreement.correlation import Vector
+from ..figures import DIM, INK, JUDGE, PEOPLE, svg
+from ..pages import Figures, Section, moment
+from ..pages import render as render_page
+from ..tables import Cell, Column, Table, escaped
+from .history import Run, epoch
+from .watching import Look, findings_table, summary
+
+#: Runs that the page shows, the newest ones.
+MOST_RUNS = 400
+#: Sentinel rows that are listed.
+MOST_MOVED = 20
+
+
+def render(look: Look, judge: str) -> str:
+    """The page. judge: what to call it."""
+    run, runs = look.run, look.runs[-MOST_RUNS:]
+    threshold = "–" if run.threshold is None else f"{run.threshold:.2g}"
+    told = (
+        f"A test alarms at p ≤ {threshold}, so that the chance of any false alarm in {look.options.looks} runs is at "
+        f"most {look.options.alpha}. Before and now are means. Sentinel rows stay the same: where they change, the "
+        "judge has changed. New rows also show changed outputs."
+    )
+    figures = [(caption, svg(draw, 370, 175, salt=caption)) for caption, draw in _charts(runs) if draw is not None]
+    moved = _moved(look)
+    sections = [
+        Section("This run against the baseline", [told, findings_table(run.found)] if run.found else []),
+        Section("Over time", [
+            "A line from top to bottom is a run with an alarm, a dashed one a new baseline.", Figures(figures),
+        ]),
+        Section("Sentinel rows that moved most", [moved]),
+        Section("Runs", [_runs(runs)]),
+    ]  # fmt: skip
+    # What `judgesmith browse` finds a page by.
+    found_by = f'<meta name="judgesmith-watch" content="{escaped(f"{run.judge} {run.rows} {run.time}")}">\n'
+    about = (
+        f"Judge {run.judge}, model {run.model}, {moment(run.time)}, {len(look.runs)} run{'s'[: len(look.runs) != 1]}."
+    )
+    return render_page(
+        f"{'Alarm' if run.alarms else 'Quiet'}: watching {judge}", sections, lead=summary(look), about=[about],
+        warn=bool(run.alarms), notes=look.notes, head=Markup(found_by),  # noqa: S704  # escaped above
+        style="tr.alarm > * { color: var(--warn); font-weight: 600; }",
+    )  # fmt: skip
+
+
+def _runs(runs: Sequence[Run]) -> Table:
+    numbers = (Column("mean", ".3f"), Column("failed", "d"), Column("words", ".3f"), Column("Spearman", ".2f"))
+    made = Table(["time", "judge", "model", Column("rows", "d"), *numbers, Column("new rows", "s"), "state"])
+    for run in reversed(runs):
+        known = [score for score in run.scores if score is not None]
+        a = run.agreement
+        ends = [np.nan if end is None else end for end in (a.low, a.high)] if a else []
+        state = "baseline" if run.baseline else "alarm" if run.alarms else "quiet" if run.found else ""
+        made.add(
+            moment(run.time), run.judge, run.model, len(run.ids), float(np.mean(known)) if known else None,
+            len(run.ids) - len(known), float(np.mean(run.words)) if run.words else None, Cell(a and a.value, *ends),
+            str(run.traffic.rows) if run.traffic else "", ": ".join(filter(None, [state, "; ".join(run.alarms)])),
+            kind="alarm" if run.alarms else "",
+        )  # fmt: skip
+    return made
+
+
+def _moved(look: Look) -> Table:
+    """The sentinel rows whose scores are furthest from the baseline's, most first."""
+    made = Table(["row", Column("baseline", ".3f"), Column("now", ".3f"), "why there is no score"])
+    run = look.run
+    base = [one.values() for one in epoch(look.runs, run.judge, run.rows) if one.baseline]
+    if run.baseline or not base:
+        return made
+    table, now = np.array(base), run.values()
+    known = ~np.isnan(table).all(axis=0)
+    before = np.full(len(now), np.nan)
+    before[known] = np.nanmean(table[:, known], axis=0)
+    gap = np.nan_to_num(np.abs(now - before), nan=-1.0)
+    lost = np.isnan(now) & known
+    for i in [i for i in np.lexsort((-gap, ~lost)) if lost[i] or gap[i] > 1e-9][:MOST_MOVED]:
+        made.add(run.ids[i], before[i], now[i], run.failures.get(run.ids[i], ""))
+    return made
+
+
+# Figures -------------------------------------------------------------------------------------------------------------
+
+Draw = Callable[[Any], None]
+
+
+def _charts(runs: Sequence[Run]) -> Iterator[tuple[str, Draw | None]]:
+    scores = [run.values() for run in runs]
+    missing = [(i, float(np.isnan(one).mean())) for i, one in enumerate(scores, 1)]
+    words = ((i, np.array(run.words)) for i, run in enumerate(runs, 1) if any(run.words))
+    traffic = [(i, run.traffic) for i, run in enumerate(runs, 1) if run.traffic is not None]
+    failed = [(i, t.failed / t.documents) for i, t in traffic if t.documents]
+    yield "Sentinel rows: scores, median with quartiles", _spread(runs, enumerate(scores, 1))
+    yield "Sentinel rows: share without a score", _shares(runs, missing)
+    yield "Sentinel rows: words of explanations, median with quartiles", _spread(runs, words)
+    yield "Agreement with people (Spearman, 95 %)", _agreement(runs)
+    yield "New rows: scores, median with quartiles", _spread(runs, ((i, np.array(t.scores)) for i, t in traffic))
+    lengths = ((i, np.array(t.lengths)) for i, t in traffic)
+    yield "New rows: lengths of outputs in words, median with quartiles", _spread(runs, lengths)
+    yield "New rows: share of documents without a score", _shares(runs, failed)
+
+
+def _frame(axis: Any, runs: Sequence[Run]) -> None:
+    """Alarms as lines from top to bottom, and dashed ones where a baseline begins."""
+    for place, run in enumerate(runs, 1):
+        if run.alarms:
+            axis.axvline(place, color=PEOPLE, linewidth=1.2)
+        if run.restart and place > 1:
+            axis.axvline(place - 0.5, color=DIM, linewidth=0.8, linestyle="--")
+    axis.set_xlim(0.5, len(runs) + 0.5)
+    axis.set_xlabel("run")
+    axis.xaxis.get_major_locator().set_params(integer=True)
+
+
+def _spread(runs: Sequence[Run], values: Iterable[tuple[int, Vector]]) -> Draw | None:
+    known = [(place, one[~np.isnan(one)]) for place, one in values]
+    known = [(place, one) for place, one in known if len(one)]
+    if not known:
+        return None
+    places = [place for place, _ in known]
+    low, middle, high = np.array([np.quantile(one, (0.25, 0.5, 0.75)) for _, one in known]).T
+
+    def draw(axis: Any) -> None:
+        axis.vlines(places, low, high, color=JUDGE, linewidth=2, alpha=0.35)
+        axis.plot(places, middle, color=JUDGE, marker="o", markersize=3, linewidth=1)
+        _frame(axis, runs)
+
+    return draw
+
+
+def _shares(runs: Sequence[Run], points: Sequence[tuple[int, float]]) -> Draw | None:
+    if not points:
+        return None
+
+    def draw(axis: Any) -> None:
+        axis.plot(*zip(*points, strict=True), color=JUDGE, marker="o", markersize=3, linewidth=1)
+        axis.set_ylim(0, max(0.05, 1.1 * max(value for _, value in points)))
+        _frame(axis, runs)
+
+    return draw
+
+
+def _agreement(runs: Sequence[Run]) -> Draw | None:
+    known = [(i, run.agreement) for i, run in enumerate(runs, 1) if run.agreement and run.agreement.value is not None]
+    if not known:
+        return None
+
+    def draw(axis: Any) -> None:
+        for place, one in known:
+            if one.low is not None:
+                axis.vlines(place, one.low, one.high, color=JUDGE, linewidth=2, alpha=0.35)
+        axis.plot([i for i, _ in known], [one.value for _, one in known], color=JUDGE, marker="o", markersize=3)
+        axis.axhline(0, color=INK, linewidth=0.5)
+        _frame(axis, runs)
+
+    return draw
