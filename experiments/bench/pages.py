@@ -23,12 +23,14 @@ from typing import Any
 import numpy as np
 
 from judgesmith.agreement.meta.evaluation import meta_evaluate
+from judgesmith.evaluating import page as evaluation
 from judgesmith.evaluating.options import PAPER_NAMES
 from judgesmith.evaluating.sources import Judged, read_file
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.reports import browse, evaluation, folder, spans
+from judgesmith.reports import spans
 from judgesmith.reports.rows import read_scored
 from judgesmith.signatures.values import Scale
+from judgesmith.watching import browsing, folder
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 JUDGES = ("compiled", "zero-shot", "G-Eval", "panel", "length")
@@ -129,7 +131,7 @@ def browse_page(place: Path, rows: int) -> str:
         judge.provenance = {"heldout": {"value": 1.2, "low": 0.9, "high": 1.5}, "labels": {"fingerprint": "f"}}
         judge.save(str(place / f"{name}.json"))
         write(place / f"{name}.scored.jsonl", made)
-    return browse.render(folder.browse(place), place / "browse.html")
+    return browsing.render(folder.browse(place), place / "browse.html")
 
 
 #: How a page is made, and its first row.

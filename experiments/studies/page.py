@@ -60,7 +60,6 @@ def lead(found: Analysis) -> str:
 def _charts(found: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Markup]]:
     done = [line for line in found.lines if line.records and not math.isnan(line.q)]
     names = list(dict.fromkeys(line.name for line in done))
-    size = {"width": 460, "height": 300}
     for title, x, words in (("Q against calls", "calls", "calls of fitting"),
                             ("Q against labels", "labels", "labels to learn from")):  # fmt: skip
         if not done or (x == "labels" and len(found.sizes()) < 2):
@@ -75,7 +74,10 @@ def _charts(found: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Mar
             ]  # fmt: skip
             series.append(Dots(dots, OF_JUDGES[keys[name] - 1], joined=True))
         about = f"{title}: means over the seeds with 95 % intervals; the lower axis is logarithmic"
-        yield about, plot(series, words, "Q on held-out rows", line="zero", logarithmic=True, salt=title, **size)
+        yield (
+            about,
+            plot(series, words, "Q on held-out rows", line="zero", logarithmic=True, salt=title, width=460),
+        )
     candidates = list(_candidates(done))
     if candidates:
         series = [
@@ -87,7 +89,7 @@ def _charts(found: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Mar
             "dotted line, training rows promised more than held-out rows kept"
         )
         axes = ("Q on training rows, of every candidate", "Q on held-out rows, of the chosen one")
-        yield about, plot(series, *axes, line="diagonal", salt="candidates", **size)
+        yield about, plot(series, *axes, line="diagonal", salt="candidates", width=460)
 
 
 def _candidates(lines: Sequence[Line]) -> Iterator[tuple[str, Dot]]:

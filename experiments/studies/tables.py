@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +71,9 @@ def results(found: Analysis) -> Table:
         for line in lines:
             seeds = "" if line.whole else f" ({len(line.records)} of {line.wanted} seeds)"
             cells = [
-                Cell(line.mean(name), *((line.low, line.high) if name == "q" else ()),
-                     best=line in whole and line.mean(name) == top[name])
-                for name in COEFFICIENTS
-            ]  # fmt: skip
+                Cell(line.mean(name), best=line in whole and line.mean(name) == top[name]) for name in COEFFICIENTS
+            ]
+            cells[0] = replace(cells[0], low=line.low, high=line.high)
             for gap in (line.baseline, line.best):
                 d = gap and gap.difference
                 cells += [Cell(d.value, d.low, d.high), Cell(gap.p_holm)] if gap and d else [Cell(None), Cell("")]
@@ -110,10 +110,10 @@ def _by_seed(found: Analysis) -> Table:
     )  # fmt: skip
     for line in found.lines:
         for seed, record in line.records.items():
-            ends = (math.nan if record[end] is None else record[end] for end in ("low", "high"))
+            low, high = (math.nan if record[end] is None else record[end] for end in ("low", "high"))
             form = {name: value for name, value in (record.get("form") or {}).items() if name in ("explain", "reading")}
             made.add(
-                line.name, size_text(line.train, found.of(line.train)), seed, record["q"], interval(*ends),
+                line.name, size_text(line.train, found.of(line.train)), seed, record["q"], interval(low, high),
                 record["selected"], record["demos"], ", ".join(f"{n}={v}" for n, v in form.items()), record["calls"],
             )  # fmt: skip
     return made

@@ -175,14 +175,14 @@ def plot(
         for one in series:
             dots = [dot for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
             if one.joined:
-                style = "--" if one.dashed else "-"
-                axes.plot([dot.x for dot in dots], [dot.y for dot in dots], style, color=one.colour)
+                kind = "--" if one.dashed else "-"
+                axes.plot([dot.x for dot in dots], [dot.y for dot in dots], kind, color=one.colour)
             limits = [dot for dot in dots if dot.low < dot.high]
             ends = [[dot.low for dot in limits], [dot.high for dot in limits]]
             axes.vlines([dot.x for dot in limits], *ends, color=one.colour, linewidth=1.4, alpha=0.7)
             alone = [dot for dot in dots if not dot.title]
             sizes = [(2 * dot.radius) ** 2 for dot in alone]
-            style = {"color": one.colour, "alpha": 0.6 if one.faint else None, "linewidths": 0}
+            style: dict[str, Any] = {"color": one.colour, "alpha": 0.6 if one.faint else None, "linewidths": 0}
             axes.scatter([dot.x for dot in alone], [dot.y for dot in alone], sizes, **style)
             for dot in [dot for dot in one.dots if dot.title]:
                 axes.scatter(dot.x, dot.y, (2 * dot.radius) ** 2, **style, gid=f"dot-{number}")

@@ -135,9 +135,9 @@ class Cell:
 
     value: Any
     """A text or a number; NaN or None for an undefined one."""
-    low: float = math.nan
-    high: float = math.nan
-    """The interval, NaN where there is none."""
+    low: float | None = None
+    high: float | None = None
+    """The interval, None or NaN where there is none."""
     best: bool = False
     mark: str = ""
     """Behind the value, explained in a note."""
@@ -160,7 +160,11 @@ class Cell:
 
     def limits(self, column: Column) -> str:
         form = column.limits or column.form.lstrip("+")
-        return "" if math.isnan(self.low) else f"[{formatted(self.low, form)}, {formatted(self.high, form)}]"
+        return (
+            ""
+            if self.low is None or math.isnan(self.low)
+            else f"[{formatted(self.low, form)}, {formatted(self.high, form)}]"
+        )
 
 
 class Row(NamedTuple):
@@ -207,7 +211,7 @@ class Table:
         stacked = False
         widths = self._widths(stacked=False)
         if sum(widths) + 2 * len(widths) > console.width:
-            stacked = any(not math.isnan(cell.low) for row in self.rows for cell in row.cells)
+            stacked = any(cell.low is not None for row in self.rows for cell in row.cells)
             widths = self._widths(stacked=stacked)
             words = [k for k, column in enumerate(self.columns) if not column.form]
             for k in words:  # numbers are never broken

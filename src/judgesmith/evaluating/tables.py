@@ -47,15 +47,15 @@ def agreement_table(result: MetaEvaluation, levels: Levels) -> Table:
         ["judge", "aspect", "level", Column("rests on", "s"), Column("failed", "d"),
          *(Column(TITLES[name], ".3f") for name in names)]
     )  # fmt: skip
-    for (judge, aspect, level), group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
+    for _, group in result.agreement.groupby(["judge", "aspect", "level"], sort=False):
         rows = rows_of(group)
+        judge, aspect, level = (rows[0][name] for name in ("judge", "aspect", "level"))
         skipped = f", {rows[0]['skipped']} skipped" if rows[0]["skipped"] and level == "sample" else ""
         made.add(judge, aspect, levels[level], count(rows[0]["n"], level) + skipped, rows[0]["failed"],
                  *_of_coefficients(rows, names))  # fmt: skip
-    for (aspect, level), group in (
-        result.ceiling.groupby(["aspect", "level"], sort=False) if len(result.ceiling) else ()
-    ):
+    for _, group in result.ceiling.groupby(["aspect", "level"], sort=False) if len(result.ceiling) else ():
         rows = rows_of(group)
+        aspect, level = rows[0]["aspect"], rows[0]["level"]
         rests = f"{rows[0]['raters']} raters, α {number(rows[0]['alpha'], 2)}"
         made.add("human ceiling", aspect, levels[level], rests, "", *_of_coefficients(rows, names), kind="human")
     return made
@@ -187,12 +187,12 @@ def _widths(result: MetaEvaluation, levels: Levels) -> Table:
         ["judge", "aspect", "level", "coefficient", *(Column(f"{size} documents", ".2f") for size in sizes)],
         "How many labels?",
     )
-    cells: dict[tuple[str, ...], dict[int, Cell]] = {}
+    cells: dict[tuple[Any, ...], dict[int, Cell]] = {}
     for row in rows:
         key = (row["judge"], row["aspect"], levels[row["level"]], TITLES[row["coefficient"]])
         cells.setdefault(key, {})[row["documents"]] = Cell(row["width"], mark="*" if row["extrapolated"] else "")
-    for key, found in cells.items():
-        made.add(*key, *(found.get(size) for size in sizes))
+    for key, widths in cells.items():
+        made.add(*key, *map(widths.get, sizes))
     return made
 
 

@@ -24,8 +24,9 @@ from markupsafe import Markup, escape
 from ..agreement.correlation import Vector
 from ..datasets.records import infer_scale
 from ..evaluating.pivot import plain_number
+from ..pages import environment
 from ..running.plain import clean
-from .page import environment, number
+from ..tables import plain as number
 from .rows import GROUNDED, Found, Mean, Piece, Scored, Shown, Side, mean_of, pieces, summarise
 
 PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
@@ -51,7 +52,7 @@ def render(data: Scored, title: str = "") -> str:
         """A text of which every character counts: a parser would turn carriage returns into line feeds."""
         return Markup(str(escape(clean(words))).replace("\r", "&#13;"))  # noqa: S704  # escaped in this very line
 
-    pages = environment(trim_blocks=True, lstrip_blocks=True)
+    pages = environment("judgesmith.reports", trim_blocks=True, lstrip_blocks=True)
     pages.filters |= {"exact": exact, "number": number, "short": _short, "fragment": _fragment}
     pages.globals |= {"places": _PLACES, "grades": _GRADES}
     card = pages.get_template("span_row.html.j2")

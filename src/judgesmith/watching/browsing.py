@@ -28,10 +28,9 @@ def render(found: Browsed, target: Path) -> str:
     def link(page: str | None) -> str:
         return quote((base / page).as_posix()) if page else ""
 
-    counts = {"judge": found.judges, "scored file": found.scored, "study": found.studies, "watched": found.watched,
-              "damaged": found.damaged}  # fmt: skip
-    about = ", ".join(f"{len(several)} {name}{'s'[: len(several) != 1 and name[-1] in 'ge']}" for name, several in
-                      counts.items() if several)  # fmt: skip
+    counts = {"judges": found.judges, "scored files": found.scored, "studies": found.studies,
+              "watched judges": found.watched, "damaged files": found.damaged}  # fmt: skip
+    about = ", ".join(f"{name}: {len(several)}" for name, several in counts.items())  # type: ignore[arg-type]
     estimates = [Estimate(one.path, *one.agreement(), one.agreement("zero_shot")[0]) for one in found.judges]
     drawn = [one for one in estimates if not math.isnan(one.value)]
     figures = Figures([("Agreement of each judge with its interval; ring: zero-shot", forest([("", drawn)]))])
@@ -55,7 +54,7 @@ def render(found: Browsed, target: Path) -> str:
     empty = "There is no saved judge, watched judge, scored file or study here."
     some = found.judges or found.watched or found.scored or found.studies
     title = f"Judges and runs in {found.folder.resolve().name or '/'}"
-    return render_page(title, sections, about=[about] if about else [], notes=found.notes, lead="" if some else empty)
+    return render_page(title, sections, about=[about], notes=found.notes, lead="" if some else empty)
 
 
 def _judges(found: Browsed) -> Table:
@@ -99,12 +98,12 @@ def _watched(found: Browsed, link: Callable[[str | None], str]) -> Table:
         last, a = one.last, one.last.agreement
         shown, page = found.watch_pages.get((last.judge, last.rows), ("", None))
         scored = f"{sum(score is not None for score in last.scores)} of {len(last.ids)}"
-        ends = [math.nan if end is None else end for end in (a.low, a.high)] if a else []
+        agreed = Cell(a.value, a.low, a.high) if a else None
         state = f"alarm: {'; '.join(last.alarms)}" if last.alarms else one.state
         made.add(
             one.path, Cell(last.judge, note=last.model, href="#judges" if last.judge in known else ""),
             Cell(state, warn=bool(last.alarms)), moment(last.time),
-            Cell(f"of {moment(shown)}" if page else "", href=link(page)), scored, Cell(a and a.value, *ends),
+            Cell(f"of {moment(shown)}" if page else "", href=link(page)), scored, agreed,
             len(one.runs), sum(bool(run.alarms) for run in one.runs),
         )  # fmt: skip
     return made

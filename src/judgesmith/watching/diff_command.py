@@ -140,8 +140,8 @@ def _changes(changes: Sequence[Change], a: str, b: str) -> Table:
 
 
 def _tell_scores(found: ScoreDiff, a: str, b: str) -> None:
-    from ..evaluating.tables import p_value
     from ..running.console import number, out
+    from ..tables import p_value
 
     failed = found.failed
     out.print(

@@ -59,11 +59,11 @@ def _runs(runs: Sequence[Run]) -> Table:
     for run in reversed(runs):
         known = [score for score in run.scores if score is not None]
         a = run.agreement
-        ends = [np.nan if end is None else end for end in (a.low, a.high)] if a else []
+        agreed = Cell(a.value, a.low, a.high) if a else None
         state = "baseline" if run.baseline else "alarm" if run.alarms else "quiet" if run.found else ""
         made.add(
             moment(run.time), run.judge, run.model, len(run.ids), float(np.mean(known)) if known else None,
-            len(run.ids) - len(known), float(np.mean(run.words)) if run.words else None, Cell(a and a.value, *ends),
+            len(run.ids) - len(known), float(np.mean(run.words)) if run.words else None, agreed,
             str(run.traffic.rows) if run.traffic else "", ": ".join(filter(None, [state, "; ".join(run.alarms)])),
             kind="alarm" if run.alarms else "",
         )  # fmt: skip
