@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -96,9 +97,18 @@ def write_figure(path: Path, drawn: Any, option: str = "") -> None:
 
 # In pages ------------------------------------------------------------------------------------------------------------
 
-_NUMBER = re.compile(r"(-?\d+\.\d)\d+")  # a tenth of a pixel is finer than an eye
-_DROPPED = re.compile(r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*|<defs>\s*<style.*?</defs>\s*", re.DOTALL)
-_KEPT_ID = re.compile(r' id="(?![mpCh][0-9a-f]{9,}|dot-)[^"]*"')
+#: What a page does without: texts are in its own font, and nothing is drawn outside the axes.
+_SLIM = [
+    (re.compile(pattern, re.DOTALL), by)
+    for pattern, by in (
+        (r"<metadata>.*?</metadata>|<!--.*?-->|<defs>\s*<(?:style|clipPath).*?</defs>", ""),
+        (r' clip-path="[^"]*"| id="(?![mCh][0-9a-f]{9,}|dot-)[^"]*"| transform="rotate\(-0 [^"]*"', ""),
+        (r'font-(?:size|family): [^;"]*; |stroke-line(?:cap|join): \w+;? ?|; (?=")', ""),
+        (r"\s*\n\s*", " "),
+        (r"> <", "><"),
+        (r"<g/>", ""),
+    )
+]  # fmt: skip
 
 
 def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titles: Sequence[str] = ()) -> Markup:
@@ -114,7 +124,7 @@ def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titl
         "xtick.major.size": 0, "ytick.major.size": 0, "xtick.minor.size": 0, "text.parse_math": False,
         "figure.constrained_layout.use": False, "font.family": "sans-serif",
     }  # fmt: skip
-    with plot_style(style):
+    with plot_style(style), warnings.catch_warnings():
         made = Figure(figsize=(width / 72, height / 72))
         made.patch.set_visible(False)
         FigureCanvasSVG(made)
@@ -122,21 +132,19 @@ def svg(draw: Callable[[Any], None], width: int, height: int, *, salt: str, titl
         axes.patch.set_visible(False)
         draw(axes)
         buffer = io.StringIO()
+        warnings.filterwarnings("ignore", "Glyph")  # the reader's fonts have what ours lack
         made.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     drawn = buffer.getvalue()
-    drawn = re.sub(
-        r"<metadata>.*?</metadata>\s*|<!--.*?-->\s*|<defs>\s*<style.*?</defs>\s*",
-        "",
-        drawn[drawn.index("<svg") :],
-        flags=re.DOTALL,
-    )
+    drawn = drawn[drawn.index("<svg") :]
+    for pattern, by in _SLIM:
+        drawn = pattern.sub(by, drawn)
+    # A tenth of a pixel is finer than an eye; texts keep their digits.
+    drawn = re.sub(r'="[^"<>]*"', lambda part: re.sub(r"(\d\.\d)\d+", r"\1", part[0]), drawn)
     drawn = re.sub(r"#0102([0-9a-f]{2})", lambda found: OF_PAGE[int(found[1], 16)], drawn)
-    drawn = _KEPT_ID.sub("", re.sub(r'font-(?:size|family): [^;"]*; | transform="rotate\(-0 [^"]*"', "", drawn))
-    drawn = re.sub(r'(?:(?:\bd|transform|x|y|width|height)="[^"]*")', lambda part: _NUMBER.sub(r"\1", part[0]), drawn)
     for place, title in enumerate(titles):
         drawn = drawn.replace(f'<g id="dot-{place}">', f"<g><title>{escaped(title)}</title>", 1)
     drawn = drawn.replace(f'width="{width}pt" height="{height}pt"', f'width="{width}" height="{height}"', 1)
-    drawn = re.sub(r"\n\s*", "\n", drawn.replace("<svg ", '<svg aria-hidden="true" font-size="11" ', 1))
+    drawn = drawn.replace("<svg ", '<svg aria-hidden="true" font-size="11" ', 1)
     return Markup(drawn)  # noqa: S704  # matplotlib escapes the texts, and the titles are escaped above
 
 
@@ -168,7 +176,8 @@ def plot(
 ) -> Markup:  # fmt: skip
     """Dots with intervals. x, y: what the axes are called. line: "diagonal" (x = y), "zero" (y = 0) or none.
     logarithmic: the lower axis, of positive values."""
-    titles = [dot.title for one in series for dot in one.dots if dot.title]
+    known = [dot for one in series for dot in one.dots if math.isfinite(dot.x) and math.isfinite(dot.y)]
+    titles = [dot.title for dot in known if dot.title]
 
     def draw(axes: Any) -> None:
         number = 0
@@ -177,16 +186,17 @@ def plot(
             if one.joined:
                 kind = "--" if one.dashed else "-"
                 axes.plot([dot.x for dot in dots], [dot.y for dot in dots], kind, color=one.colour)
-            limits = [dot for dot in dots if dot.low < dot.high]
-            ends = [[dot.low for dot in limits], [dot.high for dot in limits]]
-            axes.vlines([dot.x for dot in limits], *ends, color=one.colour, linewidth=1.4, alpha=0.7)
-            alone = [dot for dot in dots if not dot.title]
-            sizes = [(2 * dot.radius) ** 2 for dot in alone]
-            style: dict[str, Any] = {"color": one.colour, "alpha": 0.6 if one.faint else None, "linewidths": 0}
-            axes.scatter([dot.x for dot in alone], [dot.y for dot in alone], sizes, **style)
-            for dot in [dot for dot in one.dots if dot.title]:
-                axes.scatter(dot.x, dot.y, (2 * dot.radius) ** 2, **style, gid=f"dot-{number}")
-                number += 1
+            bars(axes, [(dot.x, dot.low, dot.high) for dot in dots if dot.low < dot.high], one.colour, 0.7, 1.4)
+            style: dict[str, Any] = {"color": one.colour, "alpha": 0.6 if one.faint else None, "markeredgewidth": 0}
+            groups: dict[float, list[Dot]] = {}  # dots of one size share a path
+            for dot in dots:
+                if dot.title:
+                    axes.plot(dot.x, dot.y, "o", markersize=2 * dot.radius, gid=f"dot-{number}", **style)
+                    number += 1
+                else:
+                    groups.setdefault(round(2 * dot.radius), []).append(dot)
+            for size, some in groups.items():
+                axes.plot([dot.x for dot in some], [dot.y for dot in some], "o", markersize=size, **style)
         _axes(axes, x, y, logarithmic=logarithmic)
         if line == "zero" and axes.get_ylim()[0] < 0 < axes.get_ylim()[1]:
             axes.axhline(0, color=DIM, linestyle=":", linewidth=1)
@@ -198,6 +208,15 @@ def plot(
                 axes.set(xlim=across, ylim=up)
 
     return svg(draw, width, height, salt=salt, titles=titles)
+
+
+def bars(
+    axes: Any, ends: Sequence[tuple[float, float, float]], colour: str, alpha: float = 0.35, linewidth: float = 2
+) -> None:
+    """Vertical lines from low to high as one path. ends: (place, low, high)."""
+    across = [value for place, _, _ in ends for value in (place, place, math.nan)]
+    up = [value for _, low, high in ends for value in (low, high, math.nan)]
+    axes.plot(across, up, color=colour, alpha=alpha, linewidth=linewidth, solid_capstyle="butt")
 
 
 def _axes(axes: Any, x: str, y: str, *, logarithmic: bool) -> None:

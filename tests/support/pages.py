@@ -208,10 +208,13 @@ def study_page(_: Path, __: Path) -> str:
         for size in (10, 40):
             q = 0.3 + 0.12 * k + size / 100
             lines.append(line(name, q, size, size * (20.0 + 60 * k), gap(q - 0.4, 0.3 / (k + 1) ** 2)))
-    config: Any = SimpleNamespace(baseline="none", train=(10, 40), study="labels")
+    config: Any = SimpleNamespace(
+        baseline="none", train=(10, 40), study="labels", lm=["openai/gpt-4o-mini"], seeds=[0, 1], aspect="overall",
+        labels="labels.csv",
+    )  # fmt: skip
     failures = [(f"{LONG}, 40 labels, seed 3", f"ModelError: the model is gone {HOSTILE}")]
     found = Analysis(config, lines, failures, missing=1, notes=["Q = Pearson + Spearman + Kendall τ-b.", HOSTILE])
-    return study.render(found, "Agreement against the number of labels", "optimizer")
+    return study.render(found)
 
 
 def runs(mark: str, changed: bool = True) -> list[history.Run]:

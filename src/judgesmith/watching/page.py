@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from ..agreement.correlation import Vector
-from ..figures import DIM, INK, JUDGE, PEOPLE, svg
+from ..figures import DIM, INK, JUDGE, PEOPLE, bars, svg
 from ..pages import Figures, Section, moment
 from ..pages import render as render_page
 from ..tables import Cell, Column, Table, escaped
@@ -130,7 +130,7 @@ def _spread(runs: Sequence[Run], values: Iterable[tuple[int, Vector]]) -> Draw |
     low, middle, high = np.array([np.quantile(one, (0.25, 0.5, 0.75)) for _, one in known]).T
 
     def draw(axis: Any) -> None:
-        axis.vlines(places, low, high, color=JUDGE, linewidth=2, alpha=0.35)
+        bars(axis, list(zip(places, low, high, strict=True)), JUDGE)
         axis.plot(places, middle, color=JUDGE, marker="o", markersize=3, linewidth=1)
         _frame(axis, runs)
 
@@ -155,9 +155,8 @@ def _agreement(runs: Sequence[Run]) -> Draw | None:
         return None
 
     def draw(axis: Any) -> None:
-        for place, one in known:
-            if one.low is not None:
-                axis.vlines(place, one.low, one.high, color=JUDGE, linewidth=2, alpha=0.35)
+        whole = [(i, a.low, a.high) for i, a in known if a.low is not None and a.high is not None]
+        bars(axis, whole, JUDGE)
         axis.plot([i for i, _ in known], [one.value for _, one in known], color=JUDGE, marker="o", markersize=3)
         axis.axhline(0, color=INK, linewidth=0.5)
         _frame(axis, runs)
