@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from markupsafe import Markup
 
+from ...errors import OptionError
 from ...evaluating.pivot import ALPHA
 from ...figures import OF_JUDGES, Dot, Dots, Estimate, forest, plot
 from ...pages import Figures, Section
 from ...pages import render as render_page
-from ...tables import interval, number, p_value
+from ...programs.atomic import write_whole
+from ...tables import interval, latex, number, p_value
 from .analysis import Analysis, Line
-from .tables import colours, heading, results
+from .tables import colours, draw, heading, markdown, results
 
 CANDIDATES = 2_000  # dots of candidates
 
@@ -31,6 +34,19 @@ def render(found: Analysis) -> str:
         Section("Notes", [found.notes]),
     ]
     return render_page(heading(found), sections, lead=lead(found))
+
+
+def write(found: Analysis, folder: Path) -> list[Path]:
+    """study.html, tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
+    made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
+    try:
+        for path, text in zip(made, (render(found), markdown(found), latex([results(found)])), strict=True):
+            write_whole(path, text)
+        if any(line.records for line in found.lines):
+            made += draw(found, folder)
+    except OSError as error:
+        raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
+    return made
 
 
 def lead(found: Analysis) -> str:

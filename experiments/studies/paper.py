@@ -10,12 +10,13 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from ... import tables
 from ...agreement.correlation import Coefficient, Level, correlate
 from ...datasets.loading import iter_rows
 from ...errors import LabelsError, OptionError
@@ -23,14 +24,14 @@ from ...optimizers.report import json_number
 from ...programs.aspects import aspects
 from ...programs.atomic import write_whole
 from ...running.opening import benchmark_scale, rows_file
-from ...running.plain import clean
 from ...running.settings import Shelf, read_yaml
+from ...tables import Cell, Table, md, number
 from .analysis import Analysis
 from .config import Given
 
 __all__ = [
-    "Joined", "PaperRow", "PaperTable", "about", "given_for", "names", "published_row", "read", "rows_of", "slug",
-    "table_of", "write",
+    "Joined", "PaperRow", "PaperTable", "about", "given_for", "names", "published_row", "read", "rows_of", "shown",
+    "slug", "table_of", "write",
 ]  # fmt: skip
 
 _SHELF = Shelf(Path(__file__).parent / "published", "study paper", "table", "`judgesmith study paper`")
@@ -168,20 +169,20 @@ def table_of(name: str, table: PaperTable, found: Mapping[str, Analysis]) -> Joi
     """The published table joined with ours. found: by column; columns that were not run are left out."""
     columns = [column for column in table.columns if column in found]
     whole = len(columns) == len(table.columns)
-    shown = [*columns, *([MEAN] if whole and any(MEAN in row for row in table.rows.values()) else [])]
+    places = [*columns, *([MEAN] if whole and any(MEAN in row for row in table.rows.values()) else [])]
     arms = list(dict.fromkeys(line.arm for column in columns for line in found[column].lines))
     rows: list[PaperRow] = []
     for arm in [*table.rows, *(arm for arm in arms if arm not in table.rows)]:
         if arm in table.rows:
-            rows.append(published_row(arm, table, table.rows[arm], shown))
-        rows += _ours(arm, table, {c: found[c] for c in columns}, shown)
-    rows += [published_row(other, table, numbers, shown) for other, numbers in table.beside.items()]
+            rows.append(published_row(arm, table, table.rows[arm], places))
+        rows += _ours(arm, table, {c: found[c] for c in columns}, places)
+    rows += [published_row(other, table, numbers, places) for other, numbers in table.beside.items()]
     notes = [*table.notes, *(f"{c}: {table.columns[c].differs}" for c in columns if table.columns[c].differs)]
     if not whole:
         left = ", ".join(c for c in table.columns if c not in found)
         notes.append(f"columns not run: {left}")
     notes.append("95 % intervals and every seed are in the tables of the columns' own folders.")
-    return Joined(name, table, tuple(shown), tuple(rows), tuple(notes))
+    return Joined(name, table, tuple(places), tuple(rows), tuple(notes))
 
 
 def published_row(name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]) -> PaperRow:
@@ -253,43 +254,24 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
 # Showing -------------------------------------------------------------------------------------------------------------
 
 
-def heads(joined: Joined) -> list[str]:
-    """The columns of the joined table by name."""
-    signs = [SIGNS[c] for c in joined.table.coefficients]
-    values = [f"{column} {sign}" for column in joined.columns for sign in signs]
-    return ["row", "whose", *values, "what differs from the paper"]
-
-
-def cells(joined: Joined) -> Iterator[list[str]]:
-    """The rows of the joined table as texts."""
+def shown(joined: Joined) -> Table:
+    """The joined table."""
+    table = joined.table
+    values = (tables.Column(f"{column} {SIGNS[c]}", ".3f") for column in joined.columns for c in table.coefficients)
+    made = Table(["row", "whose", *values, "what differs from the paper"], f"{table.paper}, {table.table}")
     for row in joined.rows:
-        whose = f"ours, {row.model}" if row.ours and row.model else "ours" if row.ours else "paper"
-        if not row.ours and row.model:
-            whose = f"paper, {row.model}"
-        values = [_number(v) for column in joined.columns for v in row.values[column]]
+        whose = f"{'ours' if row.ours else 'paper'}{f', {row.model}' if row.model else ''}"
+        cells = [Cell(value) for column in joined.columns for value in row.values[column]]
         if not math.isnan(row.spread):
-            values[-1] += f" ± {_number(row.spread)}"
-        yield [row.name, whose, *values, row.differs]
-
-
-def _number(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.3f}".replace("0.", ".", 1)
+            cells[-1] = replace(cells[-1], mark=f" ± {number(row.spread)}")
+        made.add(row.name, whose, *cells, row.differs)
+    return made
 
 
 def markdown(joined: Joined) -> str:
     """The joined table with its source and notes."""
-    table = joined.table
-    head = heads(joined)
-    lines = [f"# {_plain(table.paper)}, {_plain(table.table)}", ""]
-    lines += ["| " + " | ".join(map(_plain, head)) + " |", "|" + " --- |" * len(head)]
-    lines += ["| " + " | ".join(map(_plain, row)) + " |" for row in cells(joined)]
-    lines += ["", *(f"- {_plain(note)}" for note in joined.notes)]
-    return "\n".join(lines) + "\n"
-
-
-def _plain(text: str) -> str:
-    """A text in a cell of markdown."""
-    return re.sub(r"([|<>\\`*\[\]])", r"\\\1", clean(text))
+    table = shown(joined)
+    return f"# {md(table.title)}\n\n{table.markdown()}\n{''.join(f'- {md(note)}{chr(10)}' for note in joined.notes)}"
 
 
 def write(joined: Joined, folder: Path) -> list[Path]:

@@ -214,10 +214,6 @@ def _run(
 
 def _finish(joined: Joined, folder: Path, failures: list[str], *, as_json: bool) -> None:
     """Write and show the joined table."""
-    from rich import box
-    from rich.table import Table
-
-    from ...evaluating.tables import escape
     from ...running.console import out, print_json
     from ...running.plain import clean
     from . import paper as papers
@@ -232,15 +228,7 @@ def _finish(joined: Joined, folder: Path, failures: list[str], *, as_json: bool)
             }
         )  # fmt: skip
         return
-    shown = Table(
-        title=escape(f"{joined.table.paper}, {joined.table.table}"), box=box.SIMPLE_HEAD, title_justify="left"
-    )
-    names = papers.heads(joined)
-    for name in names:
-        shown.add_column(escape(name), overflow="fold", justify="left" if name in (*names[:2], names[-1]) else "right")
-    for row in papers.cells(joined):
-        shown.add_row(*map(escape, row))
-    out.print(shown)
+    papers.shown(joined).show(out)
     for note in joined.notes:
         out.print(f"note: {clean(note)}", style="dim", markup=False)
     for failure in failures[:6]:

@@ -46,8 +46,8 @@ def run_one(
     and are done. said: what progress is headed with; None is silent before the first cell."""
     from ...running.console import err, out
     from ...running.plain import clean
-    from . import tables as tables
     from .analysis import analyse
+    from .page import write
     from .run import Journal, run_study
 
     if not made.config.lm:
@@ -67,7 +67,7 @@ def run_one(
             run_study(made, journal, where, show)
     found = analyse(made.config, journal, [*cells, *journal.peers()])
     done = sum(journal.done(cell) for cell in cells)
-    return found, tables.write(found, output), {"cells": len(cells), "ran": len(todo), "done": done}
+    return found, write(found, output), {"cells": len(cells), "ran": len(todo), "done": done}
 
 
 def _groups(study: Study, where: Connection) -> tuple[dict[tuple[str, str, Any], list[int]], float]:
@@ -103,23 +103,19 @@ def plan_of(study: Study, where: Connection) -> dict[str, Any]:
 
 def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
     """What a study would take at most, on the screen."""
-    from rich.table import Table
-
-    from ...evaluating.tables import escape
     from ...running.console import duration, out
+    from ...tables import Column, Table
 
     groups, seconds = _groups(study, where)
     total = sum(map(sum, groups.values()))
     several = len(study.config.lm) > 1
-    table = Table(title=escape(f"What {of} would take (at most)"), title_justify="left")
-    for name in (*(["model"] if several else []), "arm", "labels", "cells", "calls a cell", "calls"):
-        table.add_column(name, justify="left" if name in ("model", "arm") else "right", overflow="fold")
+    numbers = (Column(name, ",") for name in ("labels", "cells", "calls a cell", "calls"))
+    table = Table([*(["model"] if several else []), "arm", *numbers], f"What {of} would take (at most)")
     for (model, arm, size), each in groups.items():
-        named = [escape(model), escape(arm)] if several else [escape(arm)]
-        table.add_row(*named, str(size), str(len(each)), f"{max(each):,}", f"{sum(each):,}")
-    table.add_section()
-    table.add_row("in all", *([""] if several else []), "", str(len(study.cells())), "", f"{total:,}")
-    out.print(table)
+        table.add(*([model] if several else []), arm, str(size), len(each), max(each), sum(each))
+    table.section()
+    table.add("in all", *([""] if several else []), "", len(study.cells()), "", total)
+    table.show(out)
     parts = [f"{len(part.pool)} + {len(part.heldout)}" for part in study.parts.values()]
     out.print(f"Rows to learn from + held out, by seed: {', '.join(parts)}.")
     out.print(f"About {duration(seconds)}. Arms share calls through the disk cache, so that it may be far less.")

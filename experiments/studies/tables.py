@@ -8,11 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...errors import OptionError
 from ...figures import SERIES, figure, literal, write_figure
-from ...programs.atomic import write_whole
 from ...running.console import wide as table_console
-from ...tables import Cell, Column, Table, clean, interval, latex, md, number
+from ...tables import Cell, Column, Table, clean, interval, md, number
 from .analysis import Analysis, Line
 from .config import Size
 
@@ -147,21 +145,6 @@ def markdown(found: Analysis) -> str:
     return f"# {md(heading(found))}\n\n{results(found).markdown()}" + "".join(
         f"\n{title}\n\n{text}" for title, text in parts.items()
     )
-
-
-def write(found: Analysis, folder: Path) -> list[Path]:
-    """study.html, tables.md, tables.tex, figure.png and figure.svg. Raises OptionError where they cannot be written."""
-    from .page import render
-
-    made = [folder / "study.html", folder / "tables.md", folder / "tables.tex"]
-    try:
-        for path, text in zip(made, (render(found), markdown(found), latex([results(found)])), strict=True):
-            write_whole(path, text)
-        if any(line.records for line in found.lines):
-            made += draw(found, folder)
-    except OSError as error:
-        raise OptionError(f"{folder} cannot be written: {error.strerror or error}") from None
-    return made
 
 
 # The figure ----------------------------------------------------------------------------------------------------------

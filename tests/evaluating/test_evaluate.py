@@ -307,7 +307,9 @@ def test_csv_and_latex(run: Run, scored: str, tmp_path: Path) -> None:
         lines = list(csv.DictReader(file))
     assert len(lines) == 9 and {line["judge"] for line in lines} == {"SUM_1%"}
     assert float(lines[0]["low"]) < float(lines[0]["value"])
-    assert r"SUM\_1\%" in tex.read_text() and tex.read_text().count(r"\\") == 4  # the header and three levels
+    assert (
+        r"SUM\_1\%" in tex.read_text() and tex.read_text().count(r"\\") == 6
+    )  # a header and a row for each of three levels
 
 
 @pytest.mark.parametrize("name", list(PAPER_NAMES))
@@ -363,7 +365,7 @@ def test_the_report_escapes_every_text(run: Run, tmp_path: Path) -> None:
     )
     assert '<script>alert("x")</script>' in page.text and "{{ 7 * 7 }}" in page.text  # shown as they are
     assert "\u202e" not in page.text and "\x1b" not in page.text
-    assert page.tags["svg"] == 3  # scatter, calibration, systems
+    assert page.tags["svg"] == 4  # intervals, scatter, calibration, systems
     ids = [value for name, value in page.attributes if name == "id"]
     assert len(ids) == len(set(ids))
 

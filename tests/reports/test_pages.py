@@ -22,8 +22,6 @@ from judgesmith.experiments.bench.pages import PAGES
 __all__ = ["browser"]
 
 WIDE, NARROW = 1280, 390
-#: Templates whose pages have another name.
-LOOKED_AT = {"spans": "report", "drift": "watch"}
 LOOKS = {"1280": {"width": WIDE}, "390": {"width": NARROW}, "dark": {"dark": True, "width": WIDE}}
 #: Everything unfolded and laid out, for axe-core takes the places of what is not for those of something else.
 OPEN = """for (const fold of document.querySelectorAll('details')) fold.open = true;
@@ -135,9 +133,21 @@ def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_hal
     assert len(make(tmp_path, 1600).encode()) < 1_500_000
 
 
+#: The modules that make pages, and what their pages are called here.
+MAKERS = {
+    "discerning/page.py": "discern", "discerning/weights.py": "weights", "evaluating/page.py": "evaluation",
+    "reports/spans.py": "report", "studies/page.py": "study", "watching/browsing.py": "browse",
+    "watching/page.py": "watch",
+}  # fmt: skip
+
+
 def test_every_page_that_can_be_written_is_looked_at() -> None:
     """A new page fails here until it stands in `FILES`, or beside the two that a server sends."""
-    room = Path(__file__).parents[2] / "src"
-    templates = {path.name.removesuffix(".html.j2") for path in room.rglob("*.html.j2")} - {"span_row"}
-    assert {LOOKED_AT.get(name, name) for name in templates} == FILES.keys() - {"notebook"}
-    assert {path.parent.name for path in room.rglob("*.html")} == {"labelling", "serving"}
+    root = Path(__file__).parents[2]
+    paths = [path for room in ("src", "experiments") for path in (root / room).rglob("*.py")]
+    found = {
+        f"{path.parent.name}/{path.name}" for path in paths
+        if re.search(r"from \.+pages import .*(render|environment)", path.read_text(encoding="utf-8"))
+    }  # fmt: skip
+    assert found == MAKERS.keys() and set(MAKERS.values()) == FILES.keys() - {"notebook"}
+    assert {path.parent.name for path in (root / "src").rglob("*.html")} == {"labelling", "serving"}
