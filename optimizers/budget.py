@@ -1,13 +1,39 @@
-"""How the budget of a run is shared out over its passes."""
+"""What compiling may spend, and how that is shared out over the passes of a run."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ..errors import OptionError
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
-from .report import Budget, Plan
+
+if TYPE_CHECKING:
+    from .report import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What compiling may spend, in calls and in US dollars; None: no limit. Calls of an earlier, interrupted run count,
+    so that a resumed run ends where an uninterrupted one would. Raises OptionError unless both are positive.
+
+    >>> print(Budget(max_calls=2000, max_cost=1.5))
+    2,000 calls and $1.5
+    """
+
+    max_calls: int | None = None
+    max_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.max_calls is not None and self.max_calls < 1) or (self.max_cost is not None and self.max_cost <= 0):
+            raise OptionError("a budget must be positive")
+
+    def __str__(self) -> str:
+        calls = [] if self.max_calls is None else [f"{self.max_calls:,} calls"]
+        return " and ".join(calls + ([] if self.max_cost is None else [f"${self.max_cost:g}"])) or "nothing"
 
 
 class BudgetShare:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any, Literal
 
 import dspy
@@ -34,15 +33,15 @@ from ..programs.refining import Refinement
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
 from .augmentation import try_augmentation, with_copies
-from .budget import BudgetShare
+from .budget import Budget, BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
 from .fitting.decision import fit_decision
 from .fitting.ensemble import form_ensemble, refuse_ensemble
 from .fitting.preference import fit_preference
 from .fitting.training import Training, refine
-from .report import Budget, CompileReport, Fitted, FormTrial, Plan
-from .search.base import DemonstrationSearch, unfit
+from .report import CompileReport, Fitted, FormTrial, Parts, Plan
+from .search.base import DemonstrationSearch, SearchRecord, unfit
 from .search.few_shot import NoSearch
 from .search.random import CorrelationRandomSearch
 
@@ -104,22 +103,22 @@ class CompileOptions(Options):
     seed: int = option(0, "Seed of splits and candidates.")
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@dataclass(slots=True, init=False)
 class Compiler:
     """One compile run; `compile()` is its front door.
 
     search: the optimizer, which is not changed; None: no search (the ablation). heldout: labels to hold out in place of
     a share. inference: how task inference reads, instead of what the options say. progress: the watcher.
-    parts: how the labels are split, as `splits` gives it, where that is settled already.
+    parts: how the labels are split, where that is settled already.
     """
 
-    search: DemonstrationSearch | None
+    search: DemonstrationSearch
     options: CompileOptions
     heldout: Labels | None
-    inference: TaskInference | None
+    inference: TaskInference
     teacher: LanguageModel | None
     progress: Progress
-    parts: tuple[Split | None, list[Split]] | None
+    parts: Parts | None
 
     def __init__(
         self,
@@ -131,7 +130,7 @@ class Compiler:
         teacher: LanguageModel | None = None,
         progress: Progress | None = None,
         budget: Budget | None = None,
-        parts: tuple[Split | None, list[Split]] | None = None,
+        parts: Parts | None = None,
         **given: Any,
     ) -> None:
         """options, or `given` by their names. heldout: labels, or the option of that name; budget: both of its options.
@@ -141,261 +140,53 @@ class Compiler:
         if heldout is not None and not isinstance(heldout, Labels):
             given["heldout"] = heldout
         options = options or CompileOptions()
-        set_ = partial(object.__setattr__, self)
-        set_("search", CorrelationRandomSearch() if search == "default" else search)
-        set_("options", read_options(type(options), dict(options) | given, "compile"))
-        set_("heldout", heldout if isinstance(heldout, Labels) else None)
-        set_("inference", inference)
-        set_("teacher", teacher)
-        set_("progress", progress or Silent())
-        set_("parts", parts)
-        if teacher is not None and not (self.search or NoSearch()).uses_teacher:
-            raise OptionError(f"teacher does nothing with optimizer {(self.search or NoSearch()).name}: {NO_TEACHER}")
-
-    # -- what it will do
-
-    @property
-    def _budget(self) -> Budget:
-        return Budget(self.options.max_calls, self.options.max_cost)
-
-    @property
-    def _inference(self) -> TaskInference:
-        o = self.options
-        return self.inference or TaskInference(batches=o.batches, batch_size=o.batch_size, keep=o.keep)
-
-    @property
-    def _optimizer(self) -> DemonstrationSearch:
-        """The optimizer as it is given, for what does not depend on the labels."""
-        return self.search or NoSearch()
-
-    def _search(self, labels: Labels) -> DemonstrationSearch:
-        """The optimizer of this run: its own objective, level and seed do not hold."""
-        return self._optimizer.for_run(objective=self.objective(labels), seed=self.options.seed, progress=self.progress)
-
-    def objective(self, labels: Labels) -> Objective:
-        """What is maximised: what was asked for, or what the kind of labels has. Raises OptionError for one that does
-        not fit it."""
-        scale = Scale(*labels.scale)
-        levels = [scale.to_percent(level) for level in labels.levels]
-        return chosen_objective(labels.kind, self.options.objective, self.options.level, levels)
-
-    @property
-    def _seats(self) -> int:
-        """How many candidates judge a row at most, once the judge is compiled."""
-        return min(self.options.ensemble_top or 1, self._optimizer.evaluations())
-
-    def _heldout_calls(self, judge: Judge, rows: int) -> int:
-        """Calls for this number of held-out rows, by the zero-shot judge and by every seat of the compiled one."""
-        return rows * (judge.calls_per_row() + self._seats * self._optimizer.calls_per_row(judge))
-
-    def splits(self, labels: Labels) -> tuple[Split | None, list[Split]]:
-        """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
-        OptionError for folds that cannot be."""
-        if self.parts is not None:
-            return self.parts
-        if self.options.cv is not None:
-            self._refuse_folds(self.options.cv, len(set(labels.groups)))
-            return None, group_folds(labels, k=self.options.cv, seed=self.options.seed)
-        if self.heldout is not None:
-            if self.heldout.scale != labels.scale:
-                raise OptionError(
-                    f"the labels are on {Scale(*labels.scale)}, those held out on {Scale(*self.heldout.scale)}; "
-                    "read both with the same scale=…"
-                )
-            _refuse_unscored(self.heldout)
-            assert_disjoint(labels, self.heldout)
-            return Split(labels, self.heldout), []
-        if len(labels) < FEW_LABELS:
-            return None, group_folds(labels, k=FOLDS, seed=self.options.seed)
-        return holdout_split(labels, share=self.options.heldout, seed=self.options.seed), []
-
-    def _refuse_folds(self, folds: int, groups: int) -> None:
-        if self.heldout is not None:
-            raise OptionError(
-                f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or --heldout)"
-            )
-        if folds < 2:
-            raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
-        if folds > groups:
-            advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
-            raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
-
-    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
-        """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
-        if self.options.ensemble_top is not None:
-            refuse_ensemble(self.options.ensemble_top, judge, self._optimizer)
-        split, folds = self.splits(labels)
-        parts = [split] if split is not None else folds
-        train = [len(p.train) for p in parts] + ([len(labels)] if folds else [])
-        heldout = sum(len(p.heldout) for p in parts)
-        rows = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
-        row_tokens = int(np.mean(rows) / 3.5) + 20
-        per_row = self._optimizer.calls_per_row(judge)
-        passes = self._optimizer.evaluations()
-        # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
-        forms = len(judge.forms(logprobs=True)) if isinstance(judge, HasForms) else 0
-        learns = isinstance(judge, InfersTask) and judge.infers()
-        bare = self.options.refine and learns and judge.may_leave_out()
-        extra = forms + bare if forms > 1 or bare else 0
-        infer = sum(self._inference.calls(n) for n in train) if learns else 0
-        # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
-        taught = 1 if passes > 1 and (teacher or self.teacher is not None or judge.stops_early()) else 0
-        # On as many rows: four on halves, half as many again in two, and the last.
-        fits = 4 if self.options.augment else 1
-        judged = sum(train) * (passes + extra + taught) * fits
-        scoring = judged * per_row
-        if self.options.augment:  # what the four are measured on
-            scoring, infer = scoring + 2 * self._seats * sum(train) * per_row, infer * 3
-        judging = self._heldout_calls(judge, heldout)
-        scoring += judging
-        demos = self._optimizer.max_demos if passes > 1 else 0
-        proposed = sum(self._optimizer.proposals(judge, n) for n in train) * fits
-        prompt = scoring * (row_tokens * (1 + demos // 2) + 250) + infer * (
-            row_tokens * self._inference.batch_size + 300
-        )
-        prompt += proposed * (row_tokens * 8 + 1500)
-        completion = scoring * 45 + infer * 150 + proposed * 300
-        # References are written once a document, whatever the number of passes.
-        written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
-        calls = scoring + infer + proposed + written + PROBES
-        steps = judged + 2 * heldout + infer + (sum(train) if judge.fitted_always else 0)
-        name = lm if lm is None or isinstance(lm, str) else lm.name
-        cost = None if name is None else price(name, Reply("", None, prompt, completion))
-        why = judge.no_bootstrap() if passes > 1 else None
-        notes = [] if why is None else [f"no bootstrapped demonstrations: {why}"]
-        if passages := len(passages_of(judge)):
-            notes.append(
-                f"passages that are read of each of {sum(train) + heldout:,} rows, beside the calls: {passages}; what "
-                "was read is kept on disk"
-            )
-        sizes = (len(labels), sum(train), heldout, len(folds))
-        by = self.objective(labels)
-        return Plan(*sizes, calls, judging, steps, prompt, completion, cost, by, notes=tuple(notes))
-
-    # -- doing it
-
-    def fit(self, judge: Judge, train: Labels, lm: LanguageModel) -> Fitted:
-        """Task inference, form and search on these rows alone, with perturbed copies of them if these help."""
-        if not self.options.augment:
-            return self._fit(judge, train, lm, None)
-        copies, trial = try_augmentation(
-            lambda rows, extra: self._fit(judge, rows, lm, extra).judge,
-            train,
-            objective=self.objective(train),
-            seed=self.options.seed,
-            progress=self.progress,
-        )
-        return replace(self._fit(judge, train, lm, copies.labels if copies else None), augmentation=trial)
-
-    def _fit(self, judge: Judge, train: Labels, lm: LanguageModel, copies: Labels | None) -> Fitted:
-        by, seed, examples = self.objective(train), self.options.seed, examples_of(train)
-        student = judge.copy_for(
-            scale=Scale(*train.scale), sureness=None, decision=None, preference=None, provenance={}
-        )
-        student.set_lm(lm)
-        student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
-        learns = isinstance(student, InfersTask) and student.infers()
-        inferred = self._infer(student, examples, lm) if learns else None
-        student, forms = self._settled(student, examples, by, inferred=inferred is not None)
-        search = self._search(train)
-        program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
-        assert search.record is not None
-        record = search.record.on_first(len(examples))
-        refined: list[Refinement] = []
-        if self.options.ensemble_top is not None:
-            several, outcome = form_ensemble(
-                record, examples, self.options.ensemble_top, search.choose, objective=by, seed=seed
-            )
-            program, refined = several or program, [outcome]
-        if program.fitted_always or (search.searches and self.options.refine):
-            scored = record.scored
-            refined += refine(program, Training(examples, scored.verdicts, scored.percents, by, seed, self.progress))
-        zero_shot = student.copy_for(
-            calibration=Calibration.fit(record.zero_shot.percents, train.scores, Scale(*train.scale))
-        )
-        fitted = Fitted(program, zero_shot, record, inferred, forms, tuple(refined))
-        program.calibration = Calibration.fit(fitted.percents, train.scores, Scale(*train.scale))
-        program.decision = fit_decision(fitted.percents, train)
-        program.preference = fit_preference(fitted.percents, train)
-        return fitted
-
-    def _infer(self, student: InfersTask, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
-        order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
-        shown = [Labelled(examples[i].source or "", examples[i].output, round(examples[i].score, 1)) for i in order]
-        self.progress.stage("task inference", self._inference.calls(len(shown)))
-        return engine.run(student.infer(shown, lm, self._inference, self.progress.step))
-
-    def _settled(
-        self, student: Judge, examples: Sequence[dspy.Example], by: Objective, *, inferred: bool
-    ) -> tuple[Judge, tuple[FormTrial, ...]]:
-        """The student with the form of answers that agrees best zero-shot, and what was tried."""
-        if not isinstance(student, HasForms):
-            return student, ()
-        forms = student.forms(logprobs=engine.run(student.lm.capabilities()).logprobs)
-        bare: Any = None
-        if self.options.refine and inferred and isinstance(student, InfersTask) and student.may_leave_out():
-            bare = student.without_inferred()
-        if len(forms) < 2 and bare is None:
-            for form in forms:
-                student.settle(**form.values)
-            return student, ()
-        trials = [self._try_form(student, examples, form, by) for form in forms]
-        best = max(trials, key=FormTrial.preference)
-        if bare is not None:
-            # What a weak model infers can mislead it: the same form is tried without.
-            trials.append(self._try_form(bare, examples, best.form, by, knowledge=False))
-            best = max(trials, key=FormTrial.preference)
-        chosen = student if best.knowledge else bare
-        chosen.settle(**best.form.values)
-        return chosen, tuple(trials)
-
-    def _try_form(
-        self, student: Any, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
-    ) -> FormTrial:
-        trial = student.copy_for()
-        trial.settle(**form.values)
-        trial.set_brief(True)
-        told = ", ".join(f"{name} {value}" for name, value in form.values.items())
-        without = "" if knowledge else ", without inferred task"
-        self.progress.stage(f"zero-shot, {told}{without}", len(examples))
-        scored = score_rows(trial, examples, self.progress)
-        found = agreement(scored.percents, examples, objective=by, seed=self.options.seed, rounds=500)
-        return FormTrial(form, knowledge, found, unfit(scored, found, self._optimizer.max_failed))
+        o = self.options = read_options(type(options), dict(options) | given, "compile")
+        self.search = CorrelationRandomSearch() if search == "default" else search or NoSearch()
+        self.heldout = heldout if isinstance(heldout, Labels) else None
+        self.inference = inference or TaskInference(batches=o.batches, batch_size=o.batch_size, keep=o.keep)
+        self.teacher, self.progress, self.parts = teacher, progress or Silent(), parts
+        if teacher is not None and not self.search.uses_teacher:
+            raise OptionError(f"teacher does nothing with optimizer {self.search.name}: {NO_TEACHER}")
 
     def run(self, judge: Judge, labels: Labels, lm: LanguageModel) -> tuple[Judge, CompileReport]:
-        """The compiled judge and its report."""
+        """The compiled judge and its report: rows are split, a judge is fitted to each side that is learnt from and
+        measured on the other, and what came out is written up."""
         self.refuse(judge, labels, lm)
-        split, folds = self.splits(labels)
-        parts = [split] if split is not None else folds
         plan = self.plan(judge, labels, lm)
-        meter = lm.meter
-        started, before = time.monotonic(), meter.usage
-        share = BudgetShare(self._budget, lm, plan, [self._heldout_calls(judge, len(p.heldout)) for p in parts])
+        splits, budget, meter = plan.parts.splits, Budget(self.options.max_calls, self.options.max_cost), lm.meter
+        share = BudgetShare(budget, lm, plan, [self._heldout_calls(judge, len(s.heldout)) for s in splits])
+        started, before, measured = time.monotonic(), meter.usage, list[Measured]()
         try:
             with self._paid_from(lm):
-                engine.run(lm.capabilities())
+                capabilities = engine.run(lm.capabilities())
                 # A model is probed once a process: that is no part of what these labels cost.
-                logical = meter.logical, meter.logical_tokens
-                results = [self._one_part(judge, part, lm, share) for part in parts]
+                calls, tokens = meter.logical, meter.logical_tokens
+                for split in splits:
+                    share.for_fit()
+                    fitted = self.fit(judge, split.train, lm, plan.objective)
+                    share.for_heldout()
+                    measured.append(self._measured(fitted, split))
                 share.for_fit()
-                final = results[0].fitted if split is not None else self.fit(judge, labels, lm)
+                final = self.fit(judge, labels, lm, plan.objective) if plan.parts.crossed else measured[0].fitted
         except BudgetError:
             raise BudgetError(
-                f"the budget of {self._budget} was used up before there was a judge to report on; all that compiling "
+                f"the budget of {budget} was used up before there was a judge to report on; all that compiling "
                 f"these labels would do takes up to {plan.calls:,} calls"
             ) from None
         asked = self.options.cv is not None
-        found = Findings(labels, results, final, self.objective(labels), self.options.seed, asked=asked)
-        report = found.report(meter.usage - before, time.monotonic() - started)
-        final.judge.sureness = found.sureness()
-        prompt, completion = (b - a for a, b in zip(logical[1], meter.logical_tokens, strict=True))
-        final.judge.provenance = found.provenance(
+        findings = Findings(labels, measured, final, plan.objective, self.options.seed, asked=asked)
+        report = findings.report(meter.usage - before, time.monotonic() - started)
+        prompt, completion = (b - a for a, b in zip(tokens, meter.logical_tokens, strict=True))
+        final.judge.sureness = findings.sureness
+        final.judge.provenance = findings.provenance(
             report,
-            optimizer=self._search(labels).settings() | {"teacher": self.teacher.name if self.teacher else None},
-            capabilities=engine.run(lm.capabilities()),
-            cost={"calls": meter.logical - logical[0], "prompt_tokens": prompt, "completion_tokens": completion},
+            optimizer=self._search(plan.objective).settings() | {"teacher": self.teacher and self.teacher.name},
+            capabilities=capabilities,
+            cost={"calls": meter.logical - calls, "prompt_tokens": prompt, "completion_tokens": completion},
         )
         return final.judge, report
+
+    # -- what it will do
 
     def refuse(self, judge: Judge, labels: Labels, lm: LanguageModel) -> None:
         """Raises what can be known to be wrong before anything is spent."""
@@ -412,35 +203,234 @@ class Compiler:
         if self.options.max_cost is not None:
             check_priced(lm, self.teacher or lm)
 
+    def objective(self, labels: Labels) -> Objective:
+        """What is maximised: what was asked for, or what the kind of labels has. Raises OptionError for one that does
+        not fit it."""
+        scale = Scale(*labels.scale)
+        levels = [scale.to_percent(level) for level in labels.levels]
+        return chosen_objective(labels.kind, self.options.objective, self.options.level, levels)
+
+    def splits(self, labels: Labels) -> Parts:
+        """The one split, or the folds: as many as asked for, else where there are too few rows for a split. Raises
+        OptionError for folds that cannot be."""
+        folds, seed = self.options.cv, self.options.seed
+        if self.parts is not None:
+            return self.parts
+        if folds is not None:
+            self._refuse_folds(folds, len(set(labels.groups)))
+        elif self.heldout is not None:
+            if self.heldout.scale != labels.scale:
+                raise OptionError(
+                    f"the labels are on {Scale(*labels.scale)}, those held out on {Scale(*self.heldout.scale)}; "
+                    "read both with the same scale=…"
+                )
+            _refuse_unscored(self.heldout)
+            assert_disjoint(labels, self.heldout)
+            return Parts((Split(labels, self.heldout),))
+        elif len(labels) >= FEW_LABELS:
+            return Parts((holdout_split(labels, share=self.options.heldout, seed=seed),))
+        return Parts(tuple(group_folds(labels, k=folds or FOLDS, seed=seed)), crossed=True)
+
+    def _refuse_folds(self, folds: int, groups: int) -> None:
+        if self.heldout is not None:
+            raise OptionError(
+                f"cv={folds} measures on the labels themselves, heldout on others; give one of them (--cv or --heldout)"
+            )
+        if folds < 2:
+            raise OptionError(f"cv is {folds}; cross-validation takes 2 folds or more")
+        if folds > groups:
+            advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
+            raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
+
+    @property
+    def _seats(self) -> int:
+        """How many candidates judge a row at most, once the judge is compiled."""
+        return min(self.options.ensemble_top or 1, self.search.evaluations())
+
+    def _heldout_calls(self, judge: Judge, rows: int) -> int:
+        """Calls for this number of held-out rows, by the zero-shot judge and by every seat of the compiled one."""
+        return rows * (judge.calls_per_row() + self._seats * self.search.calls_per_row(judge))
+
+    def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
+        """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
+        if self.options.ensemble_top is not None:
+            refuse_ensemble(self.options.ensemble_top, judge, self.search)
+        parts, passes = self.splits(labels), self.search.evaluations()
+        sizes = [len(split.train) for split in parts.splits] + ([len(labels)] if parts.crossed else [])
+        train, heldout = sum(sizes), sum(len(split.heldout) for split in parts.splits)
+        per_row = self.search.calls_per_row(judge)
+        # The search's own zero-shot pass repeats one of the trials: answered from the disk, but counted in a budget.
+        forms = len(judge.forms(logprobs=True)) if isinstance(judge, HasForms) else 0
+        learns = isinstance(judge, InfersTask) and judge.infers()
+        bare = self.options.refine and learns and judge.may_leave_out()
+        tried = forms + bare if forms > 1 or bare else 0
+        infer = sum(self.inference.calls(n) for n in sizes) if learns else 0
+        # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
+        taught = passes > 1 and (teacher or self.teacher is not None or judge.stops_early())
+        # With copies on as many rows four times: on halves, half as many again in two, and the last.
+        fits = 4 if self.options.augment else 1
+        judged = train * (passes + tried + taught) * fits
+        judging = self._heldout_calls(judge, heldout)
+        scoring = judged * per_row + judging
+        if self.options.augment:  # what the four are measured on
+            scoring, infer = scoring + 2 * self._seats * train * per_row, infer * 3
+        proposed = sum(self.search.proposals(judge, n) for n in sizes) * fits
+        # References are written once a document, whatever the number of passes.
+        written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
+        lengths = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
+        row_tokens = int(np.mean(lengths) / 3.5) + 20
+        shown = self.search.max_demos // 2 if passes > 1 else 0
+        prompt = scoring * (row_tokens * (1 + shown) + 250) + infer * (row_tokens * self.inference.batch_size + 300)
+        prompt += proposed * (row_tokens * 8 + 1500)
+        completion = scoring * 45 + infer * 150 + proposed * 300
+        name = lm if lm is None or isinstance(lm, str) else lm.name
+        notes = []
+        if passes > 1 and (why := judge.no_bootstrap()) is not None:
+            notes.append(f"no bootstrapped demonstrations: {why}")
+        if passages := len(passages_of(judge)):
+            notes.append(
+                f"passages that are read of each of {train + heldout:,} rows, beside the calls: {passages}; what "
+                "was read is kept on disk"
+            )
+        return Plan(
+            rows=len(labels),
+            train=train,
+            heldout=heldout,
+            folds=len(parts.splits) if parts.crossed else 0,
+            calls=scoring + infer + proposed + written + PROBES,
+            heldout_calls=judging,
+            steps=judged + 2 * heldout + infer + (train if judge.fitted_always else 0),
+            prompt_tokens=prompt,
+            completion_tokens=completion,
+            cost=None if name is None else price(name, Reply("", None, prompt, completion)),
+            objective=self.objective(labels),
+            parts=parts,
+            notes=tuple(notes),
+        )
+
+    # -- its stages
+
+    def fit(self, judge: Judge, train: Labels, lm: LanguageModel, by: Objective | None = None) -> Fitted:
+        """Task inference, form and search on these rows alone, with perturbed copies of them if these help. by: the
+        run's objective, that of these rows if not given."""
+        by = by or self.objective(train)
+        if not self.options.augment:
+            return self._fit(judge, train, lm, by, None)
+        copies, trial = try_augmentation(
+            lambda rows, extra: self._fit(judge, rows, lm, by, extra).judge,
+            train,
+            objective=by,
+            seed=self.options.seed,
+            progress=self.progress,
+        )
+        return replace(self._fit(judge, train, lm, by, copies.labels if copies else None), augmentation=trial)
+
+    def _fit(self, judge: Judge, train: Labels, lm: LanguageModel, by: Objective, copies: Labels | None) -> Fitted:
+        examples, scale = examples_of(train), Scale(*train.scale)
+        student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
+        student.set_lm(lm)
+        student.meet("" if train.aspect in OVERALL else train.aspect, [row.output for row in train.rows])
+        learns = isinstance(student, InfersTask) and student.infers()
+        inference = self._infer(student, examples, lm) if learns else None
+        student, forms = self._settle(student, examples, by, inferred=inference is not None)
+        search = self._search(by)
+        program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
+        assert search.record is not None
+        record = search.record.on_first(len(examples))
+        program, refined = self._refine(program, record, examples, search)
+        zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
+        fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined))
+        program.calibration = Calibration.fit(fitted.percents, train.scores, scale)
+        program.decision = fit_decision(fitted.percents, train)
+        program.preference = fit_preference(fitted.percents, train)
+        return fitted
+
+    def _infer(self, student: InfersTask, examples: Sequence[dspy.Example], lm: LanguageModel) -> Inference:
+        order = np.random.default_rng([self.options.seed, 77]).permutation(len(examples))
+        shown = [Labelled(examples[i].source or "", examples[i].output, round(examples[i].score, 1)) for i in order]
+        self.progress.stage("task inference", self.inference.calls(len(shown)))
+        return engine.run(student.infer(shown, lm, self.inference, self.progress.step))
+
+    def _settle(
+        self, student: Judge, examples: Sequence[dspy.Example], by: Objective, *, inferred: bool
+    ) -> tuple[Judge, tuple[FormTrial, ...]]:
+        """The student with the form of answers that agrees best zero-shot, and what was tried."""
+        if not isinstance(student, HasForms):
+            return student, ()
+        forms = student.forms(logprobs=engine.run(student.lm.capabilities()).logprobs)
+        bare: Any = None
+        if self.options.refine and inferred and isinstance(student, InfersTask) and student.may_leave_out():
+            bare = student.without_inferred()
+        if len(forms) < 2 and bare is None:
+            for form in forms:
+                student.settle(**form.values)
+            return student, ()
+        trials = [self._try_form(student, examples, form, by) for form in forms]
+        if bare is not None:
+            # What a weak model infers can mislead it: the same form is tried without.
+            first = max(trials, key=FormTrial.preference).form
+            trials.append(self._try_form(bare, examples, first, by, knowledge=False))
+        best = max(trials, key=FormTrial.preference)
+        chosen = student if best.knowledge else bare
+        chosen.settle(**best.form.values)
+        return chosen, tuple(trials)
+
+    def _try_form(
+        self, student: Any, examples: Sequence[dspy.Example], form: Form, by: Objective, *, knowledge: bool = True
+    ) -> FormTrial:
+        trial = student.copy_for()
+        trial.settle(**form.values)
+        trial.set_brief(True)
+        words = ", ".join(f"{name} {value}" for name, value in form.values.items())
+        self.progress.stage(f"zero-shot, {words}{'' if knowledge else ', without inferred task'}", len(examples))
+        scored = score_rows(trial, examples, self.progress)
+        reached = agreement(scored.percents, examples, objective=by, seed=self.options.seed, rounds=500)
+        return FormTrial(form, knowledge, reached, unfit(scored, reached, self.search.max_failed))
+
+    def _search(self, by: Objective) -> DemonstrationSearch:
+        """The optimizer of this run: its own objective, level and seed do not hold."""
+        return self.search.for_run(objective=by, seed=self.options.seed, progress=self.progress)
+
+    def _refine(
+        self, program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], search: DemonstrationSearch
+    ) -> tuple[Judge, list[Refinement]]:
+        """The judge that takes the place of what the search chose, and what was fitted to its answers."""
+        by, seed, refined = search.objective, self.options.seed, list[Refinement]()
+        if self.options.ensemble_top is not None:
+            ensemble, outcome = form_ensemble(
+                record, examples, self.options.ensemble_top, search.choose, objective=by, seed=seed
+            )
+            program, refined = ensemble or program, [outcome]
+        if program.fitted_always or (search.searches and self.options.refine):
+            scored = record.scored
+            refined += refine(program, Training(examples, scored.verdicts, scored.percents, by, seed, self.progress))
+        return program, refined
+
+    def _measured(self, fitted: Fitted, split: Split) -> Measured:
+        heldout = examples_of(split.heldout)
+        self.progress.stage("held-out rows, compiled", len(heldout))
+        compiled = score_rows(fitted.judge, heldout, self.progress)
+        self.progress.stage("held-out rows, zero-shot", len(heldout))
+        return Measured(fitted, split, compiled, score_rows(fitted.zero_shot, heldout, self.progress))
+
     @contextmanager
     def _paid_from(self, lm: LanguageModel) -> Iterator[None]:
         """The teacher's calls are paid for from the model's budget, which ends with the run."""
-        taught = None if self.teacher is None else self.teacher.meter
+        own = None if self.teacher is None else self.teacher.meter
         try:
             if self.teacher is not None:
                 self.teacher.meter = lm.meter
             yield
         finally:
             lm.meter.max_calls = lm.meter.max_cost = None
-            if self.teacher is not None and taught is not None:
-                self.teacher.meter = taught
-
-    def _one_part(self, judge: Judge, part: Split, lm: LanguageModel, share: BudgetShare) -> Measured:
-        share.for_fit()
-        fitted = self.fit(judge, part.train, lm)
-        share.for_heldout()
-        heldout = examples_of(part.heldout)
-        self.progress.stage("held-out rows, compiled", len(heldout))
-        compiled = score_rows(fitted.judge, heldout, self.progress)
-        self.progress.stage("held-out rows, zero-shot", len(heldout))
-        plain = score_rows(fitted.zero_shot, heldout, self.progress)
-        return Measured(fitted, part, compiled, plain)
+            if self.teacher is not None and own is not None:
+                self.teacher.meter = own
 
 
 def _refuse_unscored(labels: Labels) -> None:
-    there = np.isfinite(labels.scores)
-    if not there.all():
-        row = labels.rows[int(np.argmin(there))]
+    scored = np.isfinite(labels.scores)
+    if not scored.all():
+        row = labels.rows[int(np.argmin(scored))]
         raise LabelsError(f"{labels.origin}: row {row.line} has no score for {labels.aspect!r}; remove it")
 
 
@@ -452,6 +442,3 @@ def level_for(labels: Labels) -> Level:
 def default_optimizer(judge: type[Judge]) -> str:
     """The name of the optimizer that a kind of judge is compiled by where none is asked for."""
     return NoSearch.name if judge.fitted_always else CorrelationRandomSearch.name
-
-
-__all__ = ["Budget", "CompileOptions", "CompileReport", "Compiler", "Plan", "default_optimizer"]

@@ -200,21 +200,22 @@ class Agreement:
         o = self.objective
         return {
             "objective": self.by.name,
-            "value": _json(self.value),
-            "q": _json(o.q),
-            "low": _json(self.low),
-            "high": _json(self.high),
+            "value": json_number(self.value),
+            "q": json_number(o.q),
+            "low": json_number(self.low),
+            "high": json_number(self.high),
             "n": self.reached.n,
             "failed": self.reached.failed,
-            "pearson": _json(o.pearson),
-            "spearman": _json(o.spearman),
-            "kendall": _json(o.kendall),
+            "pearson": json_number(o.pearson),
+            "spearman": json_number(o.spearman),
+            "kendall": json_number(o.kendall),
             "reason": self.reason,
             "signature": str(self),
         }
 
 
-def _json(value: float) -> float | None:
+def json_number(value: float) -> float | None:
+    """Six digits, and null for NaN."""
     return None if math.isnan(value) else round(float(value), 6)
 
 

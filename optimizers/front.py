@@ -15,7 +15,7 @@ from .compiling import Compiler, default_optimizer, level_for
 from .registry import build_optimizer
 from .report import CompileReport
 from .search.base import DemonstrationSearch
-from .several_aspects import AspectsCompiler, AspectsReport, naming
+from .several_aspects import AspectsCompiler, AspectsReport, for_each
 
 
 def compile(
@@ -99,7 +99,7 @@ def _of_aspects(judge: Judge, labels: Any) -> dict[str, Labels]:
             "each, {aspect: labels}, or the file that has them all"
         )
     source = list(labels) if isinstance(labels, Iterator) else labels  # it is read several times
-    return {name: naming(name, lambda aspect: read_labels(source, aspect=aspect)) for name in names}
+    return for_each(names, lambda name: read_labels(source, aspect=name))
 
 
 __all__ = ["compile"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from ..agreement.objectives import Objective
-from ..errors import OptionError
+from ..datasets.splits import Split
 from ..programs.active_critic.task import Inference
 from ..programs.capabilities import Form
 from ..programs.judge import Judge
@@ -15,50 +14,42 @@ from ..programs.refining import Refinement
 from ..signatures.values import Usage
 from ..tables import Cell, Column, Table, facts
 from .augmentation import AugmentationTrial
-from .examples import Agreement, Vector
+from .examples import Agreement, Vector, json_number
 from .search.base import SearchRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
-    """What compiling may spend, in calls and in US dollars; None: no limit. Calls of an earlier, interrupted run count,
-    so that a resumed run ends where an uninterrupted one would. Raises OptionError unless both are positive.
+class Parts:
+    """How labels are split: rows to learn from and rows held out, once, or by the folds of cross-validation (two at
+    least), after which the judge itself is compiled from all rows."""
 
-    >>> print(Budget(max_calls=2000, max_cost=1.5))
-    2,000 calls and $1.5
-    """
-
-    max_calls: int | None = None
-    max_cost: float | None = None
-
-    def __post_init__(self) -> None:
-        if (self.max_calls is not None and self.max_calls < 1) or (self.max_cost is not None and self.max_cost <= 0):
-            raise OptionError("a budget must be positive")
-
-    def __str__(self) -> str:
-        calls = [] if self.max_calls is None else [f"{self.max_calls:,} calls"]
-        return " and ".join(calls + ([] if self.max_cost is None else [f"${self.max_cost:g}"])) or "nothing"
+    splits: tuple[Split, ...]
+    crossed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What compiling would do and spend, before anything is spent. objective: what is maximised. calls are an upper
-    bound without repeats of unreadable answers, heldout_calls those of them that judge held-out rows; tokens, seconds
-    and cost are estimates, cost None where the price is unknown. notes: what will not be tried, and why."""
+    """What compiling would do and spend, before anything is spent."""
 
     rows: int
     train: int
     heldout: int
     folds: int
     calls: int
+    """An upper bound, without repeats of unreadable answers."""
     heldout_calls: int
+    """Those of them that judge held-out rows."""
     steps: int
     prompt_tokens: int
     completion_tokens: int
     cost: float | None
+    """An estimate in US dollars, as tokens and seconds are; None where the price is unknown."""
     objective: Objective
+    """What is maximised."""
+    parts: Parts = field(repr=False)
     seconds: float | None = None
     notes: tuple[str, ...] = ()
+    """What will not be tried, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +96,16 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CompileReport:
-    """What `compile` found. heldout and zero_shot are by the run's objective on the same rows, which the search never
-    saw; difference is compiled minus zero-shot with its interval and two-sided p (paired bootstrap over groups).
-    surface: of length, overlap and repetition alone, on the same rows. readings: name, weight and Q on training rows
-    (out of fold) of what the judge is made of, where it weighs readings. decisions: how far its categories, its pass
-    and fail, or its preferences agree with people's on the held-out rows; None for labels that are scores. sureness:
-    how wide the judge's intervals are on the held-out rows, and the share of these rows that intervals learnt without
-    them hold (None where none were). record: of the search that the judge comes from."""
+    """How far a compiled judge agrees with people, on rows that no search or fit saw."""
 
     heldout: Agreement
+    """By the run's objective."""
     zero_shot: Agreement
+    """Of the judge without demonstrations, on the same rows."""
     difference: tuple[float, float, float, float]
+    """Compiled minus zero-shot, its interval, and a two-sided p (paired bootstrap over groups)."""
     surface: Agreement
+    """Of length, overlap and repetition alone, on the same rows."""
     folds: int
     train_rows: int
     heldout_rows: int
@@ -128,11 +117,16 @@ class CompileReport:
     calibrated_error: float
     uncalibrated_error: float
     readings: tuple[dict[str, Any], ...] = ()
+    """Name, weight and Q on training rows (out of fold) of what the judge is made of, where it weighs readings."""
     decisions: dict[str, Any] | None = None
+    """How far categories, pass and fail, or preferences agree with people's; None for labels that are scores."""
     sureness: dict[str, Any] | None = None
+    """How wide the judge's intervals are on the held-out rows, and the share of these rows that intervals learnt
+    without them hold (None where none were)."""
     stopped: str | None = None
     heldout_predictions: tuple[dict[str, Any], ...] = field(default=(), repr=False)
     record: SearchRecord | None = field(default=None, repr=False, compare=False)
+    """Of the search that the judge comes from."""
 
     def __repr__(self) -> str:
         value, low, high, _ = self.difference
@@ -160,17 +154,12 @@ class CompileReport:
         return table.notebook() + facts(beside)
 
     def to_dict(self) -> dict[str, Any]:
-        value, low, high, p = self.difference
+        usage = ("tokens", "prompt_tokens", "completion_tokens", "prefix_tokens")
         return {
             "objective": self.heldout.by.name,
             "heldout": self.heldout.to_dict(),
             "zero_shot": self.zero_shot.to_dict(),
-            "difference": {
-                "value": json_number(value),
-                "low": json_number(low),
-                "high": json_number(high),
-                "p": json_number(p),
-            },
+            "difference": dict(zip(("value", "low", "high", "p"), map(json_number, self.difference), strict=True)),
             "surface": self.surface.to_dict(),
             "readings": list(self.readings),
             **({} if self.decisions is None else {"decisions": self.decisions}),
@@ -189,14 +178,6 @@ class CompileReport:
             "stopped": self.stopped,
             "calls": self.usage.calls,
             "cached_calls": self.usage.cached,
-            "tokens": self.usage.tokens,
-            "prompt_tokens": self.usage.prompt_tokens,
-            "completion_tokens": self.usage.completion_tokens,
-            "prefix_tokens": self.usage.prefix_tokens,
+            **{name: getattr(self.usage, name) for name in usage},
             "seconds": round(self.seconds, 1),
         }
-
-
-def json_number(value: float) -> float | None:
-    """Six digits, and null for NaN."""
-    return None if math.isnan(value) else round(float(value), 6)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ..datasets.records import OVERALL, Labels, Row
 from ..datasets.splits import MIN_SIDE, Split
@@ -18,13 +18,12 @@ from ..signatures.values import Scale, Usage
 from .compiling import FEW_LABELS, FOLDS, Compiler
 from .report import CompileReport, Plan
 
-Parts = tuple[Split | None, list[Split]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class AspectsReport:
-    """What compiling several aspects found: the report of each by its name, with what all of them took. seconds: of the
-    whole run."""
+    """What compiling several aspects found: the report of each by its name, and the seconds of the whole run."""
 
     aspects: dict[str, CompileReport]
     seconds: float
@@ -36,20 +35,20 @@ class AspectsReport:
     @property
     def notes(self) -> tuple[str, ...]:
         """Those of all aspects, with the names of the aspects where they are not for all."""
-        said: dict[str, list[str]] = {}
+        names: dict[str, list[str]] = {}
         for name, report in self.aspects.items():
             for note in report.notes:
-                said.setdefault(note, []).append(name)
+                names.setdefault(note, []).append(name)
         every = len(self.aspects)
-        return tuple(note if len(who) == every else f"{', '.join(who)}: {note}" for note, who in said.items())
+        return tuple(note if len(of) == every else f"{', '.join(of)}: {note}" for note, of in names.items())
 
     def to_dict(self) -> dict[str, Any]:
-        told = {name: report.to_dict() for name, report in self.aspects.items()}
+        aspects = {name: report.to_dict() for name, report in self.aspects.items()}
         summed = ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens", "prefix_tokens")
         return {
-            "aspects": told,
+            "aspects": aspects,
             "notes": list(self.notes),
-            **{name: sum(report[name] for report in told.values()) for name in summed},
+            **{name: sum(report[name] for report in aspects.values()) for name in summed},
             "seconds": round(self.seconds, 1),
         }
 
@@ -71,69 +70,68 @@ class AspectsCompiler:
         self, judge: Judge, labels: Mapping[str, Labels], lm: LanguageModel | str | None, *, teacher: bool = False
     ) -> dict[str, Plan]:
         """What each aspect would take at most. No model is called."""
-        compilers, labels = self._sided(labels)
-        return {
-            name: naming(name, lambda n: compilers[n].plan(judge.by_aspect[n], labels[n], lm, teacher=teacher))
-            for name in compilers
-        }
+        compilers, labels = self._split(labels)
+        return for_each(compilers, lambda n: compilers[n].plan(judge.by_aspect[n], labels[n], lm, teacher=teacher))
 
     def run(self, judge: Judge, labels: Mapping[str, Labels], lm: LanguageModel) -> tuple[AspectsJudge, AspectsReport]:
         """The compiled judge and its report. Raises what `Compiler.run` raises, with the aspect's name."""
         started, spent = time.monotonic(), (lm.meter.logical, lm.meter.cost)
-        compilers, labels = self._sided(labels)
-        for name, compiler in compilers.items():
-            naming(name, lambda n, c=compiler: c.refuse(judge.by_aspect[n], labels[n], lm))  # type: ignore[misc]
-        made: dict[str, Judge] = {}
-        reports: dict[str, CompileReport] = {}
-        for left, (name, compiler) in zip(range(len(compilers), 0, -1), compilers.items(), strict=True):
-            shared = _share(compiler, lm, spent, left)
-            made[name], reports[name] = naming(
-                name,
-                lambda n, c=shared: c.run(judge.by_aspect[n], labels[n], lm),  # type: ignore[misc]
-            )
+        compilers, labels = self._split(labels)
+        for_each(compilers, lambda n: compilers[n].refuse(judge.by_aspect[n], labels[n], lm))
+        left = dict(zip(compilers, range(len(compilers), 0, -1), strict=True))
+        results = for_each(
+            compilers,
+            lambda n: _share(compilers[n], lm, spent, left[n]).run(judge.by_aspect[n], labels[n], lm),
+        )
+        made = {name: compiled for name, (compiled, _) in results.items()}
         together = AspectsJudge(made, lm=lm)
         together.provenance = _provenance(made, len(_together(labels)))
-        return together, AspectsReport(reports, time.monotonic() - started)
+        return together, AspectsReport(
+            {name: report for name, (_, report) in results.items()}, time.monotonic() - started
+        )
 
-    def _sided(self, labels: Mapping[str, Labels]) -> tuple[dict[str, Compiler], dict[str, Labels]]:
+    def _split(self, labels: Mapping[str, Labels]) -> tuple[dict[str, Compiler], dict[str, Labels]]:
         """The compilers with the rows that each is to learn from and to be measured on, and the labels with the groups
         that these have. Raises LabelsError."""
         first = next(iter(self.compilers.values()))
-        given = {name: c.heldout for name, c in self.compilers.items() if c.heldout is not None}
+        apart = {name: c.heldout for name, c in self.compilers.items() if c.heldout is not None}
         whole, folds = _together(labels), first.options.cv
         scarce = min(labels, key=lambda name: len(labels[name]))
-        if len(labels[scarce]) < FEW_LABELS and folds is None and not given:
+        if len(labels[scarce]) < FEW_LABELS and folds is None and not apart:
             folds = max(2, min(FOLDS, len(set(whole.groups))))
             why = f"{len(labels[scarce])} labels of {scarce!r} are too few for a held-out part of their own"
             labels = {name: replace(one, warnings=(*one.warnings, why)) for name, one in labels.items()}
         options = first.options.model_copy(update={"cv": folds})
-        split, parts = replace(first, options=options, heldout=_together(given) if given else None).splits(whole)
-        made: dict[str, Compiler] = {}
+        parts = replace(first, options=options, heldout=_together(apart) if apart else None).splits(whole)
+        compilers: dict[str, Compiler] = {}
         for name, compiler in self.compilers.items():
-            heldout = given.get(name, labels[name])
-            found = [_side(part, labels[name], heldout) for part in ([split] if split else parts)]
-            _refuse_sides(name, found, one=split is not None)
-            sided: Parts = (found[0], []) if split else (None, [part for part in found if len(part.heldout)])
-            title = Within(self.progress or Silent(), name)
-            cv = compiler.options.model_copy(update={"cv": folds})
-            made[name] = replace(compiler, options=cv, parts=sided, progress=title)
-        every = [row for part in ([split] if split else parts) for row in (*part.train.rows, *part.heldout.rows)]
-        groups = {row.id: row.group for row in every}
-        return made, {name: _grouped(one, groups) for name, one in labels.items()}
+            splits = [_of_aspect(split, labels[name], apart.get(name, labels[name])) for split in parts.splits]
+            _refuse_sides(name, splits, crossed=parts.crossed)
+            compilers[name] = replace(
+                compiler,
+                options=compiler.options.model_copy(update={"cv": folds}),
+                parts=replace(parts, splits=tuple(split for split in splits if len(split.heldout))),
+                progress=Within(self.progress or Silent(), name),
+            )
+        groups = {row.id: row.group for split in parts.splits for row in (*split.train.rows, *split.heldout.rows)}
+        return compilers, {name: _grouped(one, groups) for name, one in labels.items()}
 
 
-def naming(name: str, do: Callable[[str], Any]) -> Any:
-    """What `do` gives for an aspect; an error that it raises says the aspect."""
-    try:
-        return do(name)
-    except LabelsError as error:
-        raise LabelsError(*(_named(name, problem) for problem in error.problems)) from None
-    except JudgesmithError as error:
-        raise type(error)(_named(name, str(error))) from None
+def for_each(names: Iterable[str], do: Callable[[str], T]) -> dict[str, T]:
+    """What `do` gives for each aspect; an error that it raises names the aspect."""
+    results: dict[str, T] = {}
+    for name in names:
 
+        def named(message: str, name: str = name) -> str:
+            return message if repr(name) in message else f"aspect {name!r}: {message}"
 
-def _named(name: str, message: str) -> str:
-    return message if repr(name) in message else f"aspect {name!r}: {message}"
+        try:
+            results[name] = do(name)
+        except LabelsError as error:
+            raise LabelsError(*map(named, error.problems)) from None
+        except JudgesmithError as error:
+            raise type(error)(named(str(error))) from None
+    return results
 
 
 def _together(labels: Mapping[str, Labels]) -> Labels:
@@ -153,13 +151,12 @@ def _together(labels: Mapping[str, Labels]) -> Labels:
     return Labels(tuple(rows.values()), OVERALL, (0.0, 100.0), origin=origin)
 
 
-def _side(split: Split, labels: Labels, heldout: Labels) -> Split:
+def _of_aspect(split: Split, labels: Labels, heldout: Labels) -> Split:
     """The rows of one aspect's labels on the sides where a split of all rows has them."""
     sides = []
     for part, known in ((labels, split.train), (heldout, split.heldout)):
         groups = {row.id: row.group for row in known.rows}
-        there = replace(part, rows=tuple(row for row in part.rows if row.id in groups))
-        sides.append(_grouped(there, groups))
+        sides.append(_grouped(replace(part, rows=tuple(row for row in part.rows if row.id in groups)), groups))
     return Split(*sides)
 
 
@@ -167,46 +164,42 @@ def _grouped(labels: Labels, groups: Mapping[str, str]) -> Labels:
     return replace(labels, rows=tuple(replace(row, group=groups[row.id]) for row in labels.rows))
 
 
-def _refuse_sides(name: str, parts: list[Split], *, one: bool) -> None:
+def _refuse_sides(name: str, splits: list[Split], *, crossed: bool) -> None:
     """Raises LabelsError where the rows that an aspect has on a side say nothing."""
-    advice = "rate more rows for it, leave it out, or cross-validate (--cv)"
-    for split in parts:
-        for what, side in (("learnt from", split.train), ("held out", split.heldout))[: 2 if one else 1]:
-            if len(side) < MIN_SIDE or len(set(side.scores.tolist())) < 2:
+    for split in splits:
+        for what, side in (("learnt from", split.train), ("held out", split.heldout))[: 1 if crossed else 2]:
+            scores = len(set(side.scores.tolist()))
+            if len(side) < MIN_SIDE or scores < 2:
                 raise LabelsError(
                     f"aspect {name!r}: of the documents that are {what} for all aspects, {len(side)} rows with "
-                    f"{len(set(side.scores.tolist()))} different scores are labelled; {advice}"
+                    f"{scores} different scores are labelled; rate more rows for it, leave it out, or cross-validate "
+                    "(--cv)"
                 )
 
 
 def _share(compiler: Compiler, lm: LanguageModel, before: tuple[int, float], left: int) -> Compiler:
     """A compiler with an equal share of what is left of the budget for this and the following aspects. Raises
     BudgetError where nothing is."""
-    options = compiler.options
-    calls, cost = options.max_calls, options.max_cost
+    calls, cost = compiler.options.max_calls, compiler.options.max_cost
     if calls is not None:
         calls = (calls - (lm.meter.logical - before[0])) // left
     if cost is not None:
         cost = (cost - (lm.meter.cost - before[1])) / left
     if (calls is not None and calls < 1) or (cost is not None and cost <= 0):
         raise BudgetError("the budget was used up before all aspects were compiled; raise it, or leave aspects out")
-    return replace(compiler, options=options.model_copy(update={"max_calls": calls, "max_cost": cost}))
+    return replace(compiler, options=compiler.options.model_copy(update={"max_calls": calls, "max_cost": cost}))
 
 
 def _provenance(made: Mapping[str, Judge], rows: int) -> dict[str, Any]:
     """Where the whole comes from: its parts say the rest."""
     each = [judge.provenance for judge in made.values()]
     first = each[0]
-    cost = {name: sum(one["cost"][name] for one in each) for name in first["cost"]}
-    seen = {name: sorted({mark for one in each for mark in one[name]}) for name in ("seen", "seen_texts")}
     return {
-        "created": first["created"],
-        "versions": first["versions"],
+        **{name: first[name] for name in ("created", "versions", "seed")},
         "labels": {"origin": first["labels"]["origin"], "aspects": list(made), "rows": rows},
-        "seed": first["seed"],
-        "cost": cost,
-        **seen,
+        "cost": {name: sum(one["cost"][name] for one in each) for name in first["cost"]},
+        **{name: sorted({mark for one in each for mark in one[name]}) for name in ("seen", "seen_texts")},
     }
 
 
-__all__ = ["AspectsCompiler", "AspectsReport", "naming"]
+__all__ = ["AspectsCompiler", "AspectsReport", "for_each"]

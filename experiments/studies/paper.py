@@ -20,7 +20,7 @@ from ... import tables
 from ...agreement.correlation import Coefficient, Level, correlate
 from ...datasets.loading import iter_rows
 from ...errors import LabelsError, OptionError
-from ...optimizers.report import json_number
+from ...optimizers.examples import json_number
 from ...programs.aspects import aspects
 from ...programs.atomic import write_whole
 from ...running.opening import benchmark_scale, rows_file

@@ -26,8 +26,8 @@ from ...datasets.records import Labels
 from ...datasets.splits import assert_disjoint, holdout_split
 from ...errors import BudgetError, JudgesmithError, ModelError, OptionError
 from ...optimizers.compiling import Compiler
-from ...optimizers.examples import agreement, examples_of, score_rows
-from ...optimizers.report import Plan, json_number
+from ...optimizers.examples import agreement, examples_of, json_number, score_rows
+from ...optimizers.report import Plan
 from ...optimizers.search.base import brief
 from ...programs.atomic import write_whole
 from ...programs.judge import Judge

@@ -14,8 +14,9 @@ import pytest
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import BudgetError, LabelsError, LeakError, OptionError
+from judgesmith.optimizers.budget import Budget
 from judgesmith.optimizers.compiling import Compiler
-from judgesmith.optimizers.report import Budget, CompileReport
+from judgesmith.optimizers.report import CompileReport
 from judgesmith.programs.artifact import dumps
 
 Compiled = Callable[..., tuple[js.Judge, CompileReport]]

@@ -17,7 +17,7 @@ from ..datasets.records import Labels
 from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
-from ..optimizers.several_aspects import naming
+from ..optimizers.several_aspects import for_each
 from ..parts import Options, option
 from ..programs.capabilities import InfersTask, SharesRows
 from ..programs.judge import Judge
@@ -239,7 +239,7 @@ class CompileRun:
 
 def judge_of_aspects(runs: Mapping[str, CompileRun], labels: Mapping[str, Labels]) -> AspectsJudge:
     """The judges of several aspects as they are before anything is learnt. Raises OptionError, with the aspect."""
-    made = {name: naming(name, lambda n: runs[n].judge(labels[n].aspect)) for name in runs}
+    made = for_each(runs, lambda n: runs[n].judge(labels[n].aspect))
     for name, judge in made.items():
         if isinstance(judge, SharesRows):
             judge.beside([other for its, other in made.items() if its != name])

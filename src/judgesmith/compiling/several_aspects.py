@@ -27,7 +27,7 @@ __all__ = ["compile_aspects"]
 def compile_aspects(runs: Mapping[str, CompileRun], *, dry_run: bool = False, as_json: bool = False) -> int:
     """Compile a judge of the runs' aspects, save and tell; the exit code."""
     from ..mlflow.logging import ExperimentLog
-    from ..optimizers.several_aspects import AspectsCompiler, naming
+    from ..optimizers.several_aspects import AspectsCompiler, for_each
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err
     from ..running.opening import make_room, open_model, open_others, quiet
@@ -37,9 +37,9 @@ def compile_aspects(runs: Mapping[str, CompileRun], *, dry_run: bool = False, as
     with quiet():
         if run.registered is not None:
             raise OptionError("--register takes a judge of one aspect; compile each with a name of its own")
-        labels = {name: naming(name, lambda n: runs[n].read()) for name in runs}
+        labels = for_each(runs, lambda n: runs[n].read())
         judge = judge_of_aspects(runs, labels)
-        compiler = AspectsCompiler({name: naming(name, lambda n: runs[n].compiler(labels[n])) for name in runs})
+        compiler = AspectsCompiler(for_each(runs, lambda n: runs[n].compiler(labels[n])))
         if not as_json:
             tell_labels(list(labels.values()))
         if dry_run:

@@ -32,11 +32,11 @@ from ..optimizers.examples import (
     examples_of,
     humans,
     item_of,
+    json_number,
     score_rows,
 )
 from ..optimizers.fitting.decision import fit_decision
 from ..optimizers.fitting.readings import surface_percents
-from ..optimizers.report import json_number
 from ..optimizers.seen import marks
 from ..parts import read_options
 from ..programs.aspects import OVERALL

@@ -155,7 +155,7 @@ def test_held_out_rows_are_in_no_prompt_of_a_search(
     search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
 ) -> None:
     compiler = Compiler(search=search(candidates=4))
-    split, _ = compiler.splits(labels)
+    (split,) = compiler.splits(labels).splits
     assert split is not None
     compiler.fit(critic(model), split.train, model)
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
