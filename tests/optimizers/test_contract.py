@@ -1,9 +1,8 @@
-"""What holds for every optimizer, whatever it tries."""
+"""The contract suite over every optimizer, and what they have in common beyond it."""
 
 import random
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
@@ -11,109 +10,103 @@ import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.compiling import Compiler
-from judgesmith.optimizers.dspy.searches import GEPASearch, MIPROSearch, SIMBASearch
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.search.base import DemonstrationSearch
-from judgesmith.optimizers.search.few_shot import KnnFewShot, LabeledFewShot
-from judgesmith.optimizers.search.optuna import OptunaSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection
 from judgesmith.testing import OptimizerContract
-
-Make = Callable[..., DemonstrationSearch]
-#: Small ones, for speed.
-SMALL: dict[str, dict[str, Any]] = {"optuna": {"trials": 6, "startup": 3}}
-
-
-def maker(name: str, **own: Any) -> Make:
-    """A function that makes an optimizer; of what it is given, it takes the options that this one has."""
-    part = optimizers.get(name)
-    few = {"candidates": 3} if "candidates" in part.Options.model_fields else {}
-    taken = {"level", "seed", "progress", *part.Options.model_fields}
-    return lambda **given: part(
-        **few | SMALL.get(name, {}) | own | {key: value for key, value in given.items() if key in taken}
-    )
-
+from judgesmith.testing.server import FakeModel, judging, make_labels
 
 # ZEPO has no demonstrations and takes judges that compare; what of this holds for it is in test_zepo.py.
 NAMES = sorted(set(optimizers.names()) - {"zepo"})
-SEARCHES: dict[str, Make] = {
-    **{name: maker(name) for name in NAMES},
-    **{
-        f"{name}, racing": maker(name, racing=True)
-        for name in NAMES
-        if "racing" in optimizers.get(name).Options.model_fields
-    },
-    "labeled-few-shot, any rows": maker("labeled-few-shot", stratified=False),
+#: Settings that make a run short; those that race, too.
+SMALL: dict[str, dict[str, Any]] = {
+    name: {"candidates": 3} if "candidates" in optimizers.get(name).Options.model_fields else {} for name in NAMES
+} | {"optuna": {"candidates": 3, "trials": 6, "startup": 3}}
+SEARCHES = {name: (name, SMALL[name]) for name in NAMES} | {
+    f"{name}, racing": (name, SMALL[name] | {"racing": True}) for name in ("random-search", "optuna")
 }
 #: How many demonstrations the programs of some may have: none, or one (SIMBA adds one at a step).
-SHOWS: dict[str, Literal[0, 1]] = {"none": 0, "gepa": 0, "simba": 1}
+SHOWS = {"none": 0, "gepa": 0, "simba": 1}
 
 
+@pytest.mark.parametrize("search", SEARCHES, scope="class")
 class TestEveryOptimizer(OptimizerContract):
-    @pytest.fixture(params=SEARCHES)
-    def make(self, request: pytest.FixtureRequest) -> Make:
-        """make(**settings): a new optimizer of one kind."""
-        made: Make = SEARCHES[request.param]
-        self.shows = SHOWS.get(request.param, 2)
-        return made
+    @pytest.fixture(autouse=True)
+    def chosen(self, search: str) -> None:
+        name, settings = SEARCHES[search]
+        self.part, self.settings, self.shows = optimizers.get(name), settings, SHOWS.get(name, 2)  # type: ignore
 
 
 @pytest.fixture
-def labels(labels_of: Any) -> Labels:
+def labels() -> Labels:
     """40 rows of 10 documents."""
     draw = random.Random(1)
-    return labels_of(10, 4, lambda n: draw.randint(0, 100))  # type: ignore[no-any-return]
+    return make_labels(10, 4, lambda n: draw.randint(0, 100))
 
 
-def truth(labels: Labels) -> dict[str, float]:
-    return {row.id: row.scores["overall"] for row in labels.rows}
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("labeled-few-shot", {"max_demos": 0}),
+        ("knn", {"max_demos": 0}),
+        ("knn", {"max_demos": 65}),
+        ("optuna", {"trials": -1}),
+        ("optuna", {"startup": 0}),
+        ("optuna", {"sure": 1.0}),
+        ("optuna", {"anchor": "both"}),
+        ("random-search", {"accept": 0.0}),
+        ("random-search", {"accept": 1.1}),
+        ("random-search", {"max_failed": 1.0}),
+        ("mipro", {"candidates": -1}),
+        ("gepa", {"candidates": -1}),
+        ("simba", {"max_demos": 0}),
+        ("zepo", {"rounds": 0}),
+        ("zepo", {"pairs": 0}),
+    ],
+)
+def test_senseless_settings_are_refused(name: str, options: dict[str, Any]) -> None:
+    with pytest.raises(OptionError):
+        build_optimizer(name, options)
 
 
-def test_senseless_settings_are_refused() -> None:
-    for wrong in (
-        lambda: LabeledFewShot(0),
-        lambda: KnnFewShot(max_demos=0),
-        lambda: KnnFewShot(max_demos=65),
-        lambda: OptunaSearch(trials=-1),
-        lambda: OptunaSearch(startup=0),
-        lambda: OptunaSearch(max_demos=0),
-        lambda: OptunaSearch(sure=1.0),
-        lambda: MIPROSearch(candidates=-1),
-        lambda: GEPASearch(candidates=-1),
-        lambda: SIMBASearch(max_demos=0),
-        lambda: OptunaSearch(anchor="both"),  # type: ignore[arg-type]
-    ):
-        with pytest.raises(OptionError):
-            wrong()
+def small(name: str, **options: Any) -> DemonstrationSearch:
+    return build_optimizer(name, SMALL[name] | options)
+
+
+def test_any_rows_may_be_shown_where_they_are_not_spread(labels: Labels) -> None:
+    model = FakeModel()
+    search = small("labeled-few-shot", stratified=False)
+    judge = ActiveCritic("vanilla", explain="before", reading="said", lm=model.lm)
+    js.compile(judge, labels, lm=model.lm, optimizer=search, progress=False)
+    shown = {len(ask.shown) for ask in model.judged}
+    assert 0 < max(shown) <= 2 * 4
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n not in ("knn", "none")])
-def test_the_best_candidates_of_every_search_can_judge_together(
-    name: str, server: Any, fake: Any, labels: Labels, tmp_path: Path
-) -> None:
-    human = truth(labels)
+def test_the_best_candidates_of_every_search_can_judge_together(name: str, labels: Labels, tmp_path: Path) -> None:
+    human = {row.id: row.scores["overall"] for row in labels.rows}
+    model = FakeModel()
 
     def noisy(ask: Any) -> float:  # the errors of different prompts are independent
         others = ask.text.replace(ask.last, "")
         return min(100, max(0, 20 + 0.6 * human[ask.mark] + random.Random(ask.mark + others).gauss(0, 25)))
 
-    server.answer = fake.judging(noisy)
-    connection, judge = Connection(api_base=server.base), ActiveCritic("vanilla", explain="before", reading="said")
-    search: Any = build_optimizer(name)
+    model.answer = judging(noisy)
+    judge, search = ActiveCritic("vanilla", explain="before", reading="said"), build_optimizer(name)
     plan = Compiler(search=search, ensemble_top=3).plan(judge, labels, "openai/fake")
-    made = js.compile(judge, labels, lm="openai/fake", optimizer=search, connection=connection, ensemble_top=3)
+    made = js.compile(judge, labels, lm=model.lm, optimizer=search, ensemble_top=3, progress=False)
     assert made.provenance["cost"]["calls"] <= plan.calls
-    told = made.provenance["committee"]
-    assert isinstance(made, js.Ensemble) == (told["reason"] is None)
-    assert set(told["members"]) <= {c["candidate"] for c in made.provenance["candidates"]}
+    outcome = made.provenance["committee"]
+    assert isinstance(made, js.Committee) == (outcome["reason"] is None)
+    assert set(outcome["members"]) <= {c["candidate"] for c in made.provenance["candidates"]}
     made.save(tmp_path / "judge.json")
-    loaded = js.load(tmp_path / "judge.json", connection=connection)
+    loaded = js.load(tmp_path / "judge.json", lm=model.lm)
     some = [{"source": row.source, "output": row.output} for row in labels.rows[:3]]
     assert [v.to_dict() for v in loaded.score_many(some)] == [v.to_dict() for v in made.score_many(some)]
 
 
-def test_an_optimizer_may_be_named_and_a_wrong_name_is_refused(server: Any, labels: Labels) -> None:
+def test_an_optimizer_may_be_named_over_http_and_a_wrong_name_is_refused(server: Any, labels: Labels) -> None:
     given: dict[str, Any] = {"lm": "openai/fake", "connection": Connection(api_base=server.base)}
     made = js.compile(ActiveCritic("vanilla", explain="before"), labels, optimizer="labeled-few-shot", **given)
     assert made.provenance["optimizer"]["name"] == "labeled-few-shot"

@@ -15,6 +15,8 @@ import pytest
 from aiohttp import web
 
 from ..datasets.records import Labels, Row
+from ..programs.models.lm import Connection, LanguageModel
+from ..programs.models.transport import Reply, Request, Unanswered
 from ..programs.prompting.predict import AGAIN
 from ..signatures.scoring import ScoreCriteria, ScoreOverall
 from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
@@ -244,6 +246,42 @@ class Server:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10)
         self._loop.close()
+
+
+class FakeModel:
+    """The server without HTTP: models inside the process, answered by `answer`; `asks` are all requests in order."""
+
+    def __init__(self) -> None:
+        self.answer: Callable[[Ask], Answer] = judging(lambda ask: len(ask.judged) % 101)
+        self.asks: list[Ask] = []
+        self.lm = self.model()
+
+    def model(self, name: str = "openai/fake") -> LanguageModel:
+        connection = Connection(cache=False, attempts=1)
+        return LanguageModel(name, _FakeTransport(self, name), identity=name, connection=connection)
+
+    @property
+    def judged(self) -> list[Ask]:
+        return [a for a in self.asks if a.step in ("score", "criteria")]
+
+
+@dataclass
+class _FakeTransport:
+    fake: FakeModel
+    name: str
+
+    async def send(self, request: Request) -> Reply:
+        body = {"model": self.name.rpartition("/")[2], "messages": list(request.messages)}
+        ask = Ask(body | {"temperature": request.temperature}, len(self.fake.asks))
+        self.fake.asks.append(ask)
+        answer = self.fake.answer(ask)
+        if isinstance(answer, Fault):
+            raise Unanswered(f"HTTP {answer.status}: {answer.text}", again=False)
+        assert isinstance(answer, str)
+        return Reply(answer, None, len(ask.text) // 4, len(answer) // 4)
+
+    async def close(self) -> None:
+        return None
 
 
 @contextmanager
