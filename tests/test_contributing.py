@@ -132,4 +132,4 @@ def test_the_examples_pass_the_contract_suites(site: Path, tmp_path: Path) -> No
     done = python("-m", "pytest", "-q", "-p", "no:cacheprovider", "-n0", tmp_path, folder=tmp_path, site=site)
     assert done.returncode == 0, done.stdout[-3000:]
     passed = re.search(r"(\d+) passed", done.stdout)
-    assert passed is not None and int(passed[1]) > 40
+    assert passed is not None and int(passed[1]) > 30

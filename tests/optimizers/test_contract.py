@@ -98,7 +98,7 @@ def test_the_best_candidates_of_every_search_can_judge_together(name: str, label
     made = js.compile(judge, labels, lm=model.lm, optimizer=search, ensemble_top=3, progress=False)
     assert made.provenance["cost"]["calls"] <= plan.calls
     outcome = made.provenance["committee"]
-    assert isinstance(made, js.Committee) == (outcome["reason"] is None)
+    assert isinstance(made, js.Ensemble) == (outcome["reason"] is None)
     assert set(outcome["members"]) <= {c["candidate"] for c in made.provenance["candidates"]}
     made.save(tmp_path / "judge.json")
     loaded = js.load(tmp_path / "judge.json", lm=model.lm)
