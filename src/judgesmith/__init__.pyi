@@ -24,11 +24,11 @@ from .errors import NoScoreError as NoScoreError
 from .errors import OptionError as OptionError
 from .errors import OutageError as OutageError
 from .mlflow.logging import mlflow_scorer as mlflow_scorer
+from .optimizers.budget import Budget as Budget
 from .optimizers.dspy.searches import GEPASearch as GEPASearch
 from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
 from .optimizers.dspy.searches import SIMBASearch as SIMBASearch
 from .optimizers.front import compile as compile
-from .optimizers.report import Budget as Budget
 from .optimizers.search.few_shot import KnnFewShot as KnnFewShot
 from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
 from .optimizers.search.optuna import OptunaSearch as OptunaSearch
