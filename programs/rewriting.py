@@ -16,8 +16,8 @@ import dspy
 from rapidfuzz.distance import Indel
 
 from ..errors import CallError
-from ..signatures.rewriting import BreakGrammar, Rephrase, ReplaceEntities
 from ..signatures.values import Usage
+from ..signatures.writing import BreakGrammar, Rephrase, ReplaceEntities
 from .models.lm import LanguageModel
 from .prompting.layouts import TextLayout
 from .prompting.predict import JudgePredict

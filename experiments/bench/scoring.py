@@ -39,7 +39,7 @@ from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Connection, Sampling, language_model
 from judgesmith.programs.models.transport import OpenAIStyle, Request
 from judgesmith.programs.prompting.predict import JudgePredict
-from judgesmith.signatures.scoring import ScoreOverall
+from judgesmith.signatures.judging import ScoreOverall
 from judgesmith.signatures.values import Criterion, Item
 
 TASK = (

@@ -33,8 +33,8 @@ from ...programs.models.lm import LanguageModel
 from ...programs.prompting.layouts import TextLayout
 from ...programs.prompting.predict import JudgePredict
 from ...programs.rewriting import bare
-from ...signatures.rewording import ParaphraseInstructions
 from ...signatures.values import Item
+from ...signatures.writing import ParaphraseInstructions
 from ..examples import item_of
 from ..registry import optimizers
 from .base import DemonstrationSearch, Proposal, SearchContext, SearchOptions, Trial, without_demos

@@ -25,8 +25,7 @@ from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
 from ..prompting.predict import JudgePredict, answer_of
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix
 from ..registry import judges
-from .combination import Combination, SavedCombination
-from .scoring import Known, MultiCriteriaScorer, OverallScorer, mean_score
+from .scoring import Combination, Known, MultiCriteriaScorer, OverallScorer, SavedCombination, mean_score
 from .task import Inference, Labelled, TaskInference, TaskKnowledge
 
 Variant = Literal["vanilla", "coarse", "fine"]

@@ -1,21 +1,23 @@
-"""The two scoring steps of Active-Critic (§4.2): McS-E over several criteria, OS-E for the overall score."""
+"""The two scoring steps of Active-Critic (§4.2), McS-E over several criteria and OS-E for the overall score, and how a
+fitted overall score combines them."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack, cast
+from typing import Annotated, Any, cast
 
 import dspy
+from pydantic import Field, StringConstraints
 
 from ...errors import OptionError
-from ...signatures.scoring import ScoreCriteria, ScoreOverall
-from ...signatures.values import Criterion, CriterionScore, Item, Verdict
+from ...parts import Options, option
+from ...signatures.judging import ScoreCriteria, ScoreOverall
+from ...signatures.values import Criterion, CriterionScore, Item
 from ..models.lm import LanguageModel
-from ..prompting.evaluator import Call, Evaluator
 from ..prompting.layouts import CriteriaLayout, Explain, OverallLayout, Reading
-from ..prompting.predict import Answer, JudgePredict, answer_of
+from ..prompting.predict import Answer, Evaluator, JudgePredict, answer_of, material
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +28,6 @@ class Known:
     task: str = ""
     criteria: tuple[Criterion, ...] = ()
     aspect: str = ""
-
-
-def material(item: Item) -> dict[str, Any]:
-    return {"source": item.source, "context": item.context, "reference": item.reference, "output": item.output}
 
 
 class MultiCriteriaScorer(Evaluator):
@@ -44,25 +42,16 @@ class MultiCriteriaScorer(Evaluator):
 
     async def ascore(self, item: Item, known: Known, lm: LanguageModel) -> Answer:
         """Raises Unreadable or CallError."""
-        said = {"criteria": known.criteria, "task": known.task}
-        return cast(Answer, answer_of(await self.acall(**material(item), **said, lm=lm)))
+        return cast(Answer, answer_of(await self.acall(**self.inputs(item, known), lm=lm)))
 
     async def aforward(
-        self,
-        source: str = "",
-        output: str = "",
-        *,
-        context: str | None = None,
-        reference: str | None = None,
-        criteria: Sequence[Criterion] = (),
-        task: str = "",
-        **call: Unpack[Call],
+        self, source: str = "", output: str = "", *, criteria: Sequence[Criterion] = (), **call: Any
     ) -> dspy.Prediction:
-        """`criteria_scores`: by name a score in [0, 100] with its explanation. Raises Unreadable or CallError."""
+        """`criteria_scores`: by name a score in [0, 100] with its explanation. call: context, reference, task, group,
+        lm. Raises Unreadable or CallError."""
         if not criteria:
             raise OptionError("McS-E scores criteria: pass criteria=[Criterion(name, definition), …]")
-        item, known = Item(output, source, context, reference), Known(task, tuple(criteria))
-        return await self.predict.acall(**self.inputs(item, known), **call)
+        return await self.predict.acall(source=source, output=output, criteria=tuple(criteria), **call)
 
 
 class OverallScorer(Evaluator):
@@ -73,54 +62,81 @@ class OverallScorer(Evaluator):
         self.predict = JudgePredict(ScoreOverall, OverallLayout(explain, reading))
 
     def inputs(self, item: Item, known: Known, scores: Mapping[str, CriterionScore] | None = None) -> dict[str, Any]:
-        # Where McS-E came before, the scores speak for the criteria and their definitions are left out (eq. 2).
-        return {
-            "task": known.task,
-            "criteria": () if scores is not None else known.criteria,
-            "aspect": known.aspect,
-            **material(item),
-            "criteria_scores": scores,
-        }
+        asked = {"task": known.task, "criteria": known.criteria, "aspect": known.aspect}
+        return {**asked, **material(item), "criteria_scores": scores} | self._instead(scores)
+
+    @staticmethod
+    def _instead(scores: Mapping[str, CriterionScore] | None) -> dict[str, Any]:
+        """Where McS-E came before, the scores speak for the criteria and their definitions are left out (eq. 2)."""
+        return {} if scores is None else {"criteria": ()}
 
     async def ascore(
         self, item: Item, known: Known, lm: LanguageModel, scores: Mapping[str, CriterionScore] | None = None
     ) -> Answer:
         """Raises Unreadable or CallError."""
-        said = {"criteria": known.criteria, "task": known.task, "aspect": known.aspect}
-        return cast(Answer, answer_of(await self.acall(**material(item), **said, criteria_scores=scores, lm=lm)))
+        return cast(Answer, answer_of(await self.acall(**self.inputs(item, known, scores), lm=lm)))
 
-    async def aforward(
-        self,
-        source: str = "",
-        output: str = "",
-        *,
-        context: str | None = None,
-        reference: str | None = None,
-        criteria: Sequence[Criterion] = (),
-        criteria_scores: Mapping[str, CriterionScore] | None = None,
-        task: str = "",
-        aspect: str = "",
-        **call: Unpack[Call],
-    ) -> dspy.Prediction:
-        """`score` in [0, 100] and `explanation`. criteria_scores: as McS-E gave them. Raises Unreadable or
-        CallError."""
-        item, known = Item(output, source, context, reference), Known(task, tuple(criteria), aspect)
-        return await self.predict.acall(**self.inputs(item, known, criteria_scores), **call)
-
-
-def bare_verdict(answer: Answer) -> Verdict:
-    """The verdict of one short answer that holds a score alone."""
-    return Verdict(
-        score=math.nan,
-        percent=answer.read.values["score"],
-        repaired=answer.read.repaired,
-        notes=answer.read.notes,
-        usage=answer.usage,
-        raw=answer.raw,
-    )
+    async def aforward(self, source: str = "", output: str = "", **call: Any) -> dspy.Prediction:
+        """`score` in [0, 100] and `explanation`. call: context, reference, task, criteria, aspect, criteria_scores (as
+        McS-E gave them), group, lm. Raises Unreadable or CallError."""
+        call |= self._instead(call.get("criteria_scores"))
+        return await self.predict.acall(source=source, output=output, **call)
 
 
 def mean_score(scores: Mapping[str, CriterionScore]) -> float:
     """The mean of the readable criterion scores in [0, 100]; NaN where there is none."""
     usable = [c.score for c in scores.values() if not math.isnan(c.score)]
     return sum(usable) / len(usable) if usable else math.nan
+
+
+class SavedCombination(Options):
+    """A combination as a saved judge holds it."""
+
+    overall: float = option(0.0, "The share of OS-E's score.", ge=0, lt=1)
+    criteria: Annotated[
+        dict[Annotated[str, StringConstraints(min_length=1, max_length=80)], Annotated[float, Field(ge=0, le=1)]],
+        Field(min_length=1, max_length=64, description="Weights of the criteria, by name."),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Combination:
+    """A fitted overall score: the weighted mean of criterion scores, with OS-E's own score where that helps.
+
+    criteria: weights by name, each in [0, 1] and some above 0. overall: the share of OS-E's score, in [0, 1).
+
+    There is no intercept: agreement does not see one, and the calibration learns the user's scale anyway. Raises
+    OptionError for other weights.
+    """
+
+    criteria: Mapping[str, float]
+    overall: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name, weight in self.criteria.items():
+            if not 0 <= weight <= 1:  # NaN is refused, too
+                raise OptionError(f"the weight of {name!r} must lie in [0, 1]; got {weight!r}")
+        if not any(self.criteria.values()):
+            raise OptionError("no criterion has a weight above 0")
+        if not 0 <= self.overall < 1:
+            raise OptionError(f"the share of the overall score must lie in [0, 1); got {self.overall!r}")
+
+    def __call__(self, scores: Mapping[str, CriterionScore], overall: float = math.nan) -> float:
+        """The combined percent in [0, 100].
+
+        A criterion without a score leaves its weight to the others, as in a plain mean. NaN where none with a weight
+        has a score, or where OS-E's is asked for and is NaN: half of a fitted rule is another rule.
+        """
+        there = [
+            (weight, scores[name].score)
+            for name, weight in self.criteria.items()
+            if weight > 0 and name in scores and not math.isnan(scores[name].score)
+        ]
+        if not there:
+            return math.nan
+        percent = sum(w * s for w, s in there) / sum(w for w, _ in there)
+        # The least weights that a float can hold are too coarse for a quotient.
+        percent = min(max(s for _, s in there), max(min(s for _, s in there), percent))
+        if self.overall:
+            percent = self.overall * overall + (1 - self.overall) * percent
+        return percent if math.isnan(percent) else min(100.0, max(0.0, percent))

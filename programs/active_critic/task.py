@@ -15,9 +15,8 @@ from ...signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, O
 from ...signatures.values import Criterion, Usage
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
-from ..prompting.evaluator import Evaluator
 from ..prompting.layouts import MATERIAL, CriteriaListLayout, Laid, Read, TextLayout, block, disarm
-from ..prompting.predict import JudgePredict, called, carrying
+from ..prompting.predict import Evaluator, JudgePredict, called, carrying
 
 FEWEST, MOST = 4, 10
 

@@ -10,7 +10,6 @@ Alignment" (Li et al. 2023).
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -19,16 +18,15 @@ import dspy
 
 from ...errors import CallError
 from ...parts import option
-from ...signatures.critique import AnalyseThenRate, CompareResponses, ExplainRating, ReviewResponse
+from ...signatures.judging import AnalyseThenRate, CompareResponses, ExplainRating, ReviewResponse
 from ...signatures.values import Item, Scale, Verdict
-from ..active_critic.scoring import material
 from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
 from ..prompting.forms import Form, Line, choice, number
 from ..prompting.layouts import HUNDRED, Layout, OverallLayout, Read, number_rule
-from ..prompting.predict import Answer, JudgePredict
+from ..prompting.predict import Answer, JudgePredict, material
 from ..registry import judges
 
 _TOKENS = 400  # of an answer
@@ -80,15 +78,8 @@ class CritiqueJudge(OneAspectJudge):
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         answer: Answer = await self.scorer.ask(lm, self._inputs(item))
-        return Verdict(
-            score=math.nan,
-            percent=answer.read.values["score"],
-            explanation=answer.read.values["explanation"],
-            repaired=answer.read.repaired,
-            notes=answer.read.notes,
-            usage=answer.usage,
-            raw=answer.raw,
-        )
+        values = answer.read.values
+        return answer.verdict(values["score"], explanation=values["explanation"])
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         return {"scorer": self.scorer.messages(self._inputs(item))}

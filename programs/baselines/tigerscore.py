@@ -8,15 +8,13 @@ Source: "TIGERScore: Towards Building Explainable Metric for All Text Generation
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...signatures.critique import PenaliseErrors
+from ...signatures.judging import PenaliseErrors
 from ...signatures.values import Details, Item, Verdict
-from ..active_critic.scoring import material
 from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
@@ -25,7 +23,7 @@ from ..openlgauge.grounding import ground_errors
 from ..openlgauge.reading import FoundError
 from ..prompting.forms import Blocks, Form, Line
 from ..prompting.layouts import Layout, Read
-from ..prompting.predict import Answer, JudgePredict
+from ..prompting.predict import Answer, JudgePredict, material
 from ..registry import judges
 
 __all__ = ["Penalties", "PenaltyLayout", "TigerScore"]
@@ -146,15 +144,10 @@ class TigerScore(OneAspectJudge):
             )
             for error, taken in zip(listed, points, strict=True)
         ]
-        return Verdict(
-            score=math.nan,
-            percent=100.0 * (1.0 - sum(points) / (MOST * HIGHEST)),
+        return answer.verdict(
+            100.0 * (1.0 - sum(points) / (MOST * HIGHEST)),
             errors=ground_errors(found, item.output),
             details=Penalties(points, tuple(error.get("aspect", "") for error in listed)),
-            repaired=answer.read.repaired,
-            notes=answer.read.notes,
-            usage=answer.usage,
-            raw=answer.raw,
         )
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:

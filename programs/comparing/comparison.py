@@ -24,16 +24,15 @@ import numpy as np
 from ...errors import CallError, OptionError
 from ...likeness import same_output
 from ...parts import Options, option
-from ...signatures.comparison import CompareOutputs
+from ...signatures.judging import CompareOutputs
 from ...signatures.values import Item, Usage
 from ..models import row_context
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Reply, Request
 from ..prompting.answers import token_at
-from ..prompting.evaluator import Call, Evaluator
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import SHARED, Laid, Layout, Read, block
-from ..prompting.predict import Answer, JudgePredict, Unreadable, answer_of, called, carrying
+from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
 
 Question = Literal["better-worse", "yes-no", "yes-no-first"]
 Order = Literal["other-first", "output-first", "both"]

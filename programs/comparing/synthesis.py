@@ -21,13 +21,12 @@ from typing import Any
 import dspy
 
 from ...errors import CallError, OptionError
-from ...signatures.synthesis import WriteReference
 from ...signatures.values import Item, Usage
+from ...signatures.writing import WriteReference
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
-from ..prompting.evaluator import Evaluator
 from ..prompting.layouts import SHARED, Laid, Layout, Read, block
-from ..prompting.predict import JudgePredict, answer_of, called, carrying
+from ..prompting.predict import Evaluator, JudgePredict, answer_of, called, carrying
 from .comparison import sampled
 
 #: Raise it with any change of the prompts here: references of another version are written again.

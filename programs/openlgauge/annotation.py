@@ -8,20 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, Literal, Unpack, cast
 
 import dspy
 
-from ...signatures.annotation import AnnotateErrors, MergeAnnotations
+from ...signatures.judging import AnnotateErrors, MergeAnnotations
 from ...signatures.values import ErrorSpan, Item
-from ..active_critic.scoring import material
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting.answers import share_of_words
-from ..prompting.evaluator import Evaluator
 from ..prompting.forms import Blocks, Form, Line, choice, number
 from ..prompting.layouts import DIGITS, Layout, Read, Reading, disarm
-from ..prompting.predict import Answer, JudgePredict, answer_of
+from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, answer_of, material
 from ..prompting.structured import read_structured
 from .reading import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation
 
@@ -247,13 +245,12 @@ class Annotator(Evaluator):
         reference: str | None = None,
         focus: Focus,
         show_data: bool = True,
-        group: str | None = None,
-        lm: str | LanguageModel | Any | None = None,
+        **call: Unpack[Call],
     ) -> dspy.Prediction:
         """`annotation` (the errors, not grounded yet), `percent` in [0, 100] and `label`. Raises Unreadable or
         CallError."""
-        item = Item(output, source, context, reference, group)
-        return await self.predict.acall(**self.inputs(item, focus, show_data=show_data), group=group, lm=lm)
+        item = Item(output, source, context, reference)
+        return await self.predict.acall(**self.inputs(item, focus, show_data=show_data), **call)
 
 
 class Supervisor(Evaluator):
@@ -279,14 +276,10 @@ class Supervisor(Evaluator):
         return cast(Answer, answer_of(await self.acall(output, reported, lm=lm)))
 
     async def aforward(
-        self,
-        output: str,
-        reported: Mapping[str, Sequence[ErrorSpan]],
-        *,
-        lm: str | LanguageModel | Any | None = None,
+        self, output: str, reported: Mapping[str, Sequence[ErrorSpan]], **call: Unpack[Call]
     ) -> dspy.Prediction:
         """`merged`: the errors, not grounded yet. reported: by annotator. Raises Unreadable or CallError."""
-        return await self.predict.acall(**self.inputs(output, reported), lm=lm)
+        return await self.predict.acall(**self.inputs(output, reported), **call)
 
 
 def error_list(errors: Sequence[ErrorSpan]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 
 from ...parts import option
 from ...signatures.values import Item, Verdict
-from ..active_critic.scoring import Known, OverallScorer, bare_verdict
+from ..active_critic.scoring import Known, OverallScorer
 from ..aspects import Aspect
 from ..models.lm import LanguageModel
 from ..models.transport import Message
@@ -54,7 +54,7 @@ class DirectScorer(OneAspectJudge):
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         answer = await self.scorer.ascore(item, self._known(), lm)
-        return bare_verdict(answer)
+        return answer.verdict(answer.read.values["score"])
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         return {"scorer": self.scorer.predict.messages(self.scorer.inputs(item, self._known()))}

@@ -15,9 +15,8 @@ from typing import Any, ClassVar, Self
 
 from ...errors import CallError
 from ...parts import option
-from ...signatures.geval import ScoreBySteps, WriteSteps
+from ...signatures.judging import ScoreBySteps, WriteSteps
 from ...signatures.values import Item, Usage, Verdict
-from ..active_critic.scoring import material
 from ..aspects import Aspect
 from ..comparing.comparison import SAMPLES, Drawing, draws
 from ..models.engine import PerLoop
@@ -25,7 +24,7 @@ from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
 from ..prompting.layouts import OverallLayout, Read, TextLayout, disarm
-from ..prompting.predict import Answer, JudgePredict, Unreadable
+from ..prompting.predict import Answer, JudgePredict, Unreadable, material
 from ..registry import judges
 
 LONGEST_STEPS = 3000

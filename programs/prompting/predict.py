@@ -1,31 +1,39 @@
-"""A `dspy.Predict` that formats, calls and parses through our engine, and keeps a row out of its own prompt."""
+"""Predictors and evaluators.
+
+A predictor is a `dspy.Predict` that formats, calls and parses through our engine and keeps a row out of its own prompt.
+Evaluators are DSPy modules of one or a few calls, which a judge is made of and which can be used alone.
+"""
 
 from __future__ import annotations
 
 import copy
+import inspect
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from functools import lru_cache
+from typing import Any, Self, TypedDict
 
 import dspy
 from dspy.dsp.utils.settings import main_thread_config
 from dspy.utils.callback import with_callbacks
 
 from ...errors import ArtifactError, CallError, JudgesmithError, ModelError
-from ...signatures.values import Item, Usage
+from ...signatures.values import Item, Usage, Verdict
 from ..models import engine, row_context
 from ..models.as_dspy import Quiet, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
-from .foreign import MARKUP_TOKENS, foreign_prompt
-from .layouts import Layout, Read, unmarked
+from .layouts import SHARED, Layout, Read, unmarked
 from .neighbours import Neighbours
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
 #: unreadable, and give it the lowest score.
 AGAIN = "The form of that answer was wrong, not what it says. Write it again."
+#: Tokens that the markers, quotes and braces of DSPy's adapters take at most beside what an answer says.
+MARKUP_TOKENS = 200
 #: What demonstrations carry beside the fields of a signature.
 DEMO_MARKS = ("group", "score", "augmented", "gold")
 
@@ -46,6 +54,18 @@ class Answer:
     read: Read
     usage: Usage
     raw: tuple[str, ...]
+
+    def verdict(self, percent: float, **more: Any) -> Verdict:
+        """The verdict of this answer alone. percent: the score in [0, 100]."""
+        return Verdict(
+            score=math.nan,
+            percent=percent,
+            repaired=self.read.repaired,
+            notes=self.read.notes,
+            usage=self.usage,
+            raw=self.raw,
+            **more,
+        )
 
 
 class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
@@ -236,6 +256,11 @@ def called(lm: Any) -> LanguageModel:
     return language_model(found)
 
 
+def material(item: Item) -> dict[str, Any]:
+    """The texts of a row as fields of a prompt."""
+    return {"source": item.source, "context": item.context, "reference": item.reference, "output": item.output}
+
+
 def carrying(prediction: dspy.Prediction, answer: Any) -> dspy.Prediction:
     """The prediction, with what it was made of under a private name, which no prompt shows."""
     prediction._answer = answer
@@ -249,3 +274,74 @@ def answer_of(prediction: dspy.Prediction) -> Any:
 
 def _texts(calls: row_context.Calls) -> tuple[str, ...]:
     return tuple(reply.text for reply in calls.replies)
+
+
+def foreign_prompt(
+    layout: Layout,
+    signature: type[dspy.Signature],
+    demos: Sequence[Mapping[str, Any]],
+    inputs: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Signature, demos and inputs of a call through an adapter of DSPy's own: texts by field, an answer's form in the
+    descriptions of its fields. Demonstrations without a whole answer stand in the instructions, as in our prompts."""
+    shown = layout.shown(signature, inputs)
+    outputs = layout.outputs(signature, inputs)
+    shared = {name: shown[name] for name in SHARED if name in shown}
+    whole: list[dict[str, str]] = []
+    examples: list[str] = []
+    for demo in demos:
+        texts = layout.shown(signature, {**shared, **demo})
+        if (said := layout.split(signature, demo, inputs)) is not None:
+            whole.append({**texts, **said})
+        elif (told := layout.example(demo)) is not None:
+            material = "\n".join(f"{name}: {text}" for name, text in texts.items() if name not in shared)
+            examples.append(f"{material}\n{told}")
+    instructions = " ".join(signature.instructions.split())
+    if examples:
+        instructions += "\n\nExamples that people scored:\n\n" + "\n\n".join(examples)
+    wanted = {name: str(field.json_schema_extra.get("desc") or name) for name, field in signature.input_fields.items()}
+    fields = tuple((name, wanted.get(name, name)) for name in shown)
+    return {
+        "signature": _signature(instructions, fields, tuple(outputs.items())),
+        "demos": whole,
+        "inputs": shown,
+    }
+
+
+@lru_cache(maxsize=64)
+def _signature(
+    instructions: str, inputs: tuple[tuple[str, str], ...], outputs: tuple[tuple[str, str], ...]
+) -> type[dspy.Signature]:
+    fields: dict[str, Any] = {name: (str, dspy.InputField(desc=desc)) for name, desc in inputs}
+    fields |= {name: (str, dspy.OutputField(desc=desc)) for name, desc in outputs}
+    made: type[dspy.Signature] = dspy.make_signature(fields, instructions)
+    return made
+
+
+class Call(TypedDict, total=False):
+    """What every call takes beside its texts. group: demonstrations of it are kept out of the prompt. lm: the model."""
+
+    group: str | None
+    lm: Any
+
+
+class Evaluator(Quiet):
+    """A subclass says what it takes and gives in `aforward`; `forward` is that, called synchronously.
+
+    Judges call their evaluators through `acall`, so that DSPy's callbacks, history and usage show the tree. Alone, an
+    evaluator uses the model given as `lm`, else the one of `set_lm`, else DSPy's.
+    """
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "aforward" in vars(cls):
+
+            def forward(self: Any, *args: Any, **named: Any) -> dspy.Prediction:
+                return engine.run(self.aforward(*args, **named))
+
+            forward.__signature__ = inspect.signature(cls.aforward)  # type: ignore[attr-defined]
+            forward.__doc__ = cls.aforward.__doc__
+            cls.forward = forward
+
+    async def aforward(self, *args: Any, **named: Any) -> dspy.Prediction:
+        raise NotImplementedError

@@ -17,8 +17,8 @@ from judgesmith.cli.show import show
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.evaluating.judges import Wanted, read_judged
 from judgesmith.programs import artifact
-from judgesmith.programs.active_critic.combination import Combination
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.active_critic.scoring import Combination
 from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.ensemble import Ensemble, Norm

@@ -18,7 +18,7 @@ from ..datasets.records import Labels, Row
 from ..programs.models.lm import Connection, LanguageModel
 from ..programs.models.transport import Reply, Request, Unanswered
 from ..programs.prompting.predict import AGAIN
-from ..signatures.scoring import ScoreCriteria, ScoreOverall
+from ..signatures.judging import ScoreCriteria, ScoreOverall
 from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 
 #: Every row's texts hold its own mark, so that it can be found again in any prompt.

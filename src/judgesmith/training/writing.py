@@ -11,9 +11,8 @@ import dspy
 
 from ..errors import CallError
 from ..programs.models.lm import LanguageModel
-from ..programs.prompting.evaluator import Evaluator
 from ..programs.prompting.layouts import TextLayout
-from ..programs.prompting.predict import JudgePredict
+from ..programs.prompting.predict import Evaluator, JudgePredict
 
 __all__ = ["OutputWriter"]
 

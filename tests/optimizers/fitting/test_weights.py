@@ -19,8 +19,8 @@ from judgesmith.agreement.objectives import Q
 from judgesmith.optimizers.examples import percents_of
 from judgesmith.optimizers.fitting.training import Training, refine
 from judgesmith.optimizers.fitting.weights import filled, fit_weights, least_squares_out_of_fold, ridge_out_of_fold
-from judgesmith.programs.active_critic.combination import Combination
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.active_critic.scoring import Combination
 from judgesmith.programs.comparing.pairwise import (
     PairwiseDirectScorer,
     Vectors,

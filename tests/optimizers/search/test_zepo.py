@@ -33,9 +33,9 @@ from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
-from judgesmith.signatures.comparison import CompareOutputs
-from judgesmith.signatures.rewording import ParaphraseInstructions
+from judgesmith.signatures.judging import CompareOutputs
 from judgesmith.signatures.values import Item
+from judgesmith.signatures.writing import ParaphraseInstructions
 
 OWN = CompareOutputs.instructions
 ASK = " ".join(ParaphraseInstructions.instructions.split())[:50]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs import artifact
-from judgesmith.programs.active_critic.combination import Combination
 from judgesmith.programs.active_critic.critic import ActiveCritic
+from judgesmith.programs.active_critic.scoring import Combination
 from judgesmith.programs.models.transport import Unanswered
 from judgesmith.signatures.values import Criterion, CriterionScore, Item
 

@@ -374,7 +374,7 @@ def test_score_many_goes_on_after_a_row_that_fails(scripted: MakeScripted) -> No
 def test_a_row_that_is_no_row_ends_the_run_with_a_message(scripted: MakeScripted) -> None:
     lm, _ = scripted(lambda _: OVERALL)
     with pytest.raises(OptionError, match="needs a text 'output'"):
-        list(critic(lm=lm).score_many([{"text": "no output here"}]))
+        list(critic(lm=lm).score_many([{"words": "no output here"}]))
 
 
 def test_a_row_of_a_demonstrations_group_is_judged_without_it(scripted: MakeScripted) -> None:

@@ -18,7 +18,7 @@ from pydantic import Field
 from ... import parts
 from ...errors import CallError, ModelError, OptionError
 from ...parts import option
-from ...programs.active_critic.scoring import Known, OverallScorer, bare_verdict
+from ...programs.active_critic.scoring import Known, OverallScorer
 from ...programs.aspects import Aspect
 from ...programs.judge import Words
 from ...programs.models.files import file_sha256
@@ -193,10 +193,11 @@ class DistilledJudge(OneAspectJudge):
         if isinstance(runs, Student):
             return await asyncio.to_thread(self._read, item, runs)
         if isinstance(self.scorer, OverallScorer):
-            return bare_verdict(await self.scorer.ascore(item, self._known(), runs))
+            scored = await self.scorer.ascore(item, self._known(), runs)
+            return scored.verdict(scored.read.values["score"])
         answer = await self.scorer.annotate(item, self._focus(), runs)
         errors = self._errors(answer.read.values["annotation"], item)
-        return bare_verdict(answer).model_copy(update={"errors": errors})
+        return answer.verdict(answer.read.values["score"]).model_copy(update={"errors": errors})
 
     def _read(self, item: Item, student: Student) -> Verdict:
         errors: tuple[ErrorSpan, ...] = ()

@@ -1,6 +1,17 @@
-"""Signatures that make DHP's perturbations by a language model (Table 2): one change is asked for, all else is kept."""
+"""Signatures by which a model writes: references to compare with, changed texts, and reworded instructions."""
 
 import dspy
+
+
+class WriteReference(dspy.Signature):  # type: ignore[misc]
+    """You write outputs of a wanted quality, which others will be measured against. Hit the wanted quality in the
+    named aspect, whether it is good or bad, and make the output one that a system could really have written."""
+
+    task: str = dspy.InputField(desc="what the systems were asked to do")
+    aspect: str = dspy.InputField(desc="the one respect in which quality is wanted")
+    source: str = dspy.InputField(desc="what the output is made from")
+    context: str = dspy.InputField(desc="background that the output may rest on")
+    output: str = dspy.OutputField(desc="the output alone")
 
 
 class ReplaceEntities(dspy.Signature):  # type: ignore[misc]
@@ -29,3 +40,12 @@ class Rephrase(dspy.Signature):  # type: ignore[misc]
 
     source: str = dspy.InputField()
     changed: str = dspy.OutputField(desc="one sentence that means the same")
+
+
+class ParaphraseInstructions(dspy.Signature):  # type: ignore[misc]
+    """The source holds the instructions of a rater who compares two outputs. Say them again in other words and another
+    order, as another author would have written them. Every point stays, none is added, and nothing is said about how
+    the answer is to be written."""
+
+    source: str = dspy.InputField()
+    paraphrase: str = dspy.OutputField(desc="the same instructions in other words")

@@ -1,0 +1,147 @@
+"""Signatures of judgements: scores, error annotations and comparisons.
+
+The instructions are ours. How an answer is laid out (with or without explanations, on which digits) is no part of a
+signature: the layouts in `programs` add it.
+"""
+
+import dspy
+
+
+class ScoreInOneAspect(dspy.Signature):  # type: ignore[misc]
+    """You rate texts as a careful human rater would."""
+
+    task: str = dspy.InputField(desc="what is being evaluated")
+    criteria: str = dspy.InputField(desc="the one respect with its definition")
+    aspect: str = dspy.InputField(desc="its name")
+    source: str = dspy.InputField(desc="what the output was made from")
+    context: str = dspy.InputField(desc="background that the output may rest on")
+    reference: str = dspy.InputField(desc="a good output for comparison")
+    output: str = dspy.InputField(desc="the text to be judged")
+
+
+class ScoreCriteria(dspy.Signature):  # type: ignore[misc]
+    """You rate texts as a careful human rater would. Take each criterion by itself: look for evidence in the output,
+    and give the score that follows from it. Use the whole range of the scale."""
+
+    task: str = dspy.InputField(desc="what is being evaluated")
+    criteria: str = dspy.InputField(desc="the criteria with their definitions")
+    source: str = dspy.InputField(desc="what the output was made from")
+    context: str = dspy.InputField(desc="background that the output may rest on")
+    reference: str = dspy.InputField(desc="a good output for comparison")
+    output: str = dspy.InputField(desc="the text to be judged")
+    criteria_scores: str = dspy.OutputField(desc="for each criterion an explanation and a score")
+
+
+class ScoreOverall(dspy.Signature):  # type: ignore[misc]
+    """You rate texts as a careful human rater would: weigh what is good and what is wrong in the output, and use the
+    whole range of the scale."""
+
+    task: str = dspy.InputField(desc="what is being evaluated")
+    criteria: str = dspy.InputField(desc="the criteria with their definitions")
+    source: str = dspy.InputField(desc="what the output was made from")
+    context: str = dspy.InputField(desc="background that the output may rest on")
+    reference: str = dspy.InputField(desc="a good output for comparison")
+    output: str = dspy.InputField(desc="the text to be judged")
+    criteria_scores: str = dspy.InputField(desc="scores that the output got on single criteria")
+    explanation: str = dspy.OutputField(desc="what decides the score and what should change")
+    score: float = dspy.OutputField(desc="overall quality")
+
+
+class WriteSteps(dspy.Signature):  # type: ignore[misc]
+    """You write down how a careful human rater goes about judging texts in one respect: what to look at first, what to
+    compare, what to weigh. The steps must work for any output of the task, not for a single one."""
+
+    task: str = dspy.InputField(desc="what is being evaluated")
+    criteria: str = dspy.InputField(desc="the one respect with its definition")
+    steps: str = dspy.OutputField(desc="three to six numbered steps, a sentence each")
+
+
+class ScoreBySteps(ScoreInOneAspect):
+    """You rate texts as a careful human rater would, step by step in your mind, and use the whole range of the
+    scale."""
+
+    score: float = dspy.OutputField(desc="how good the output is in this respect")
+
+
+class ExplainRating(ScoreInOneAspect):
+    """You evaluate texts in one respect, and every score that you give comes with the reasons for it. State the reasons
+    first, so that the score follows from them."""
+
+    explanation: str = dspy.OutputField(desc="the reasons for the score")
+    score: float = dspy.OutputField(desc="how good the output is in this respect")
+
+
+class AnalyseThenRate(ScoreInOneAspect):
+    """You analyse an output in one respect before you rate it. Go through the output, name the places that meet the
+    definition of this respect and those that do not, and weigh how much they matter. Leave every other respect aside,
+    and rate only after the analysis."""
+
+    explanation: str = dspy.OutputField(desc="the analysis")
+    score: float = dspy.OutputField(desc="the rating")
+
+
+class ReviewResponse(ScoreInOneAspect):
+    """You review what a system answered to a request. Say what the answer does well and where it falls short of what
+    was asked for, with the points that matter most to whoever asked, and what would improve it. Then give one overall
+    rating."""
+
+    explanation: str = dspy.OutputField(desc="the review")
+    score: float = dspy.OutputField(desc="the overall rating")
+
+
+class CompareResponses(dspy.Signature):  # type: ignore[misc]
+    """You compare two answers of systems to the same request. Find the points in which they differ, say which of the
+    two is stronger in each, and decide which is better on the whole. The order in which they stand means nothing."""
+
+    task: str = dspy.InputField(desc="what is being evaluated")
+    criteria: str = dspy.InputField(desc="the one respect with its definition")
+    aspect: str = dspy.InputField(desc="its name")
+    source: str = dspy.InputField(desc="what the output was made from")
+    context: str = dspy.InputField(desc="background that the output may rest on")
+    output: str = dspy.InputField(desc="one of the two answers")
+    other: str = dspy.InputField(desc="the other answer")
+    decision: str = dspy.OutputField(desc="the comparison and the choice")
+
+
+class PenaliseErrors(ScoreInOneAspect):
+    """You look for the errors of an output. For each one you point at the words, name the respect in which they are
+    wrong, explain why and how they should be, and take points off: the more an error harms the output, the more
+    points."""
+
+    criteria: str = dspy.InputField(desc="the respect that is judged, with its definition")
+    errors: str = dspy.OutputField(desc="the errors with their penalties")
+
+
+class AnnotateErrors(dspy.Signature):  # type: ignore[misc]
+    """You check texts that a system wrote for errors of one kind. You point at the words, say what is wrong with them
+    and how bad it is, and then say how good the output is in this one respect."""
+
+    task: str = dspy.InputField(desc="what the system was asked to do, and what its input and output are")
+    aspect: str = dspy.InputField(desc="the one respect in which the output is judged")
+    source: str = dspy.InputField(desc="what the output was made from")
+    context: str = dspy.InputField(desc="background that the output may rest on")
+    reference: str = dspy.InputField(desc="a good output for comparison")
+    output: str = dspy.InputField(desc="the text to be judged")
+    annotation: str = dspy.OutputField(desc="the errors, then an overall label")
+
+
+class MergeAnnotations(dspy.Signature):  # type: ignore[misc]
+    """Several annotators looked for errors in the same output. You make one list out of theirs, in which every problem
+    stands once."""
+
+    output: str = dspy.InputField(desc="the text that was annotated")
+    annotations: str = dspy.InputField(desc="the errors that each annotator reported")
+    merged: str = dspy.OutputField(desc="one list of errors")
+
+
+class CompareOutputs(dspy.Signature):  # type: ignore[misc]
+    """You compare two outputs that were made from the same material, as a careful human rater would. Only the named
+    aspect counts: leave everything else about the two outputs aside, their length and their order too."""
+
+    task: str = dspy.InputField(desc="what the systems were asked to do")
+    aspect: str = dspy.InputField(desc="the one respect in which the outputs are compared")
+    source: str = dspy.InputField(desc="what the outputs were made from")
+    context: str = dspy.InputField(desc="background that the outputs may rest on")
+    other: str = dspy.InputField(desc="the output of known quality")
+    output: str = dspy.InputField(desc="the output to be judged")
+    comparison: str = dspy.OutputField(desc="how the second output compares with the first")
