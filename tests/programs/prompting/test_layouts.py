@@ -25,7 +25,7 @@ from judgesmith.programs.prompting.layouts import (
     disarm,
 )
 from judgesmith.programs.prompting.predict import JudgePredict
-from judgesmith.signatures import scoring, task
+from judgesmith.signatures import judging, task, writing
 from judgesmith.signatures.values import Criterion, CriterionScore, Item
 
 CRITERIA = (Criterion("Fluency", "It reads well."), Criterion("Truth", "It is true."))
@@ -45,7 +45,7 @@ ATTACKS = [
 TAGS = sorted(
     {
         name
-        for module in (scoring, task)
+        for module in (judging, task, writing)
         for signature in vars(module).values()
         if isinstance(signature, type) and signature.__module__ == module.__name__
         for name in signature.input_fields
@@ -193,7 +193,7 @@ def test_a_rows_own_demonstration_is_not_in_its_prompt(explain: Explain) -> None
 
 
 def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
-    predict = JudgePredict(scoring.ScoreOverall, OverallLayout())
+    predict = JudgePredict(judging.ScoreOverall, OverallLayout())
     mine, no_source, no_group = demo("Out."), demo("Out.", source=None), demo("Out2.", group=None)
     predict.demos = [mine, no_source, no_group]
     # The same output where one of the two has no source may be the same row: it is kept out, too.
@@ -340,7 +340,7 @@ def test_brief_has_the_same_messages_and_a_shorter_answer(reading: Any) -> None:
     inputs = {"task": "t", "criteria": CRITERIA, "output": "x", "source": "y"}
     demos = [demo(explanation="Dull."), demo("Other.")]
     full, brief = OverallLayout("after", reading), OverallLayout("after", reading, brief=True)
-    assert full.format(scoring.ScoreOverall, demos, inputs) == brief.format(scoring.ScoreOverall, demos, inputs)
+    assert full.format(judging.ScoreOverall, demos, inputs) == brief.format(judging.ScoreOverall, demos, inputs)
     assert brief.max_tokens(inputs) < full.max_tokens(inputs)
     assert "Explanation" in (full.grammar(inputs) or "")
     assert "Explanation" not in (brief.grammar(inputs) or "")
