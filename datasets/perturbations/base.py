@@ -19,8 +19,6 @@ from rapidfuzz.distance import Levenshtein
 from ...errors import JudgesmithError, OptionError
 
 Kind = Literal["degradation", "invariance", "attack"]
-#: Kinds as files and settings of earlier versions spell them.
-OLD_KINDS: Mapping[str, Kind] = {"damage": "degradation"}
 Level = Literal["character", "word", "sentence"]
 Method = Literal["rules", "lm"]
 Degree = Literal["minor", "major", "only"]  # "only": the perturbation has no degrees

@@ -11,15 +11,11 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate
-from typing import ClassVar
 
 from .base import (
     WORD,
     Degree,
-    Level,
     Material,
-    Need,
-    Perturbation,
     Spot,
     Unperturbable,
     letters,
@@ -30,69 +26,28 @@ from .base import (
     split_space,
     spots_of,
 )
-from .registry import perturbations
+from .registry import rule
 from .rules import inserted
 
 NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*(?![\w])")
 _QUOTED = re.compile(r"""=\s*(?:'([^'"=]{2,60})'|"([^'"=]{2,60})")""")  # inform(name='red door cafe')
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
-_NO_NAME = frozenset(
-    [
-        "i",
-        "i'm",
-        "i'll",
-        "i've",
-        "i'd",
-        "the",
-        "a",
-        "an",
-        "he",
-        "she",
-        "it",
-        "they",
-        "we",
-        "you",
-        "this",
-        "that",
-        "these",
-    ]
-)
+_NO_NAME = frozenset([
+    "i", "i'm", "i'll", "i've", "i'd", "the", "a", "an", "he", "she", "it", "they", "we", "you", "this", "that",
+    "these",
+])  # fmt: skip
 _BEGINS = re.compile(r"[:\"“‘(\[*-]\s*$")  # a capital after it tells nothing
 
 
 _MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
     "December",
-]
+]  # fmt: skip
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _COUNTS = [
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-    "twelve",
-    "twenty",
-    "thirty",
-    "forty",
-    "fifty",
-    "hundred",
-]
+    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "twenty", "thirty",
+    "forty", "fifty", "hundred",
+]  # fmt: skip
 _CALENDAR = re.compile(rf"\b(?:{'|'.join([*_MONTHS, *_DAYS])})\b")
 _COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b", re.IGNORECASE)
 
@@ -135,103 +90,77 @@ def _values(source: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((a or b).strip() for a, b in _QUOTED.findall(source)))
 
 
-@perturbations.register
-class EntitiesByRules(Perturbation):
+@rule(
+    "entities-rules", "names and numbers of other documents instead of its own", "word", needs=("others",),
+    stands_for="entities-lm",
+)  # fmt: skip
+def entities(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Names (by their capitals), values of a structured source, and numbers, replaced by those of other documents."""
-
-    name: ClassVar[str] = "entities-rules"
-    about: ClassVar[str] = "names and numbers of other documents instead of its own"
-    level: ClassVar[Level] = "word"
-    needs: ClassVar[tuple[Need, ...]] = ("others",)
-    stands_for: ClassVar[str] = "entities-lm"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        spots = [*self._name_spots(text, rng, material), *self._number_spots(text, rng, material)]
-        return replace_by_degree(text, spots, degree, rng, "names or numbers that other documents could replace")
-
-    def _name_spots(self, text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
-        language = material.language
-        quoted = [v for v in _values(material.own.source) if not NUMBER.fullmatch(v)]
-        found = [(m.start(), m.end()) for v in quoted for m in re.finditer(rf"(?<!\w){re.escape(v)}(?!\w)", text, re.I)]
-        pool_of_values = {v for o in material.others for v in _values(o.source) if not NUMBER.fullmatch(v)}
-        pool: set[str] = set()
-        if not language.lower().startswith("de"):  # there every noun has a capital
-            found += [
-                place for place in names(text, language) if not any(a < place[1] and place[0] < b for a, b in found)
-            ]
-            pool = {o.text[a:b] for o in material.others for a, b in names(o.text, language)}
-        known = f"{text}\n{material.own.source}".casefold()
-        given: dict[str, str] = {}  # the same name is replaced by the same one
-        for start, end in found:
-            old = text[start:end]
-            wanted = pool_of_values if old.casefold() in {v.casefold() for v in quoted} else pool
-            fitting = sorted(n for n in wanted if n.casefold() not in known and n not in given.values())
-            alike = [n for n in fitting if len(n.split()) == len(old.split())] or fitting
-            if old in given or alike:
-                given[old] = given.get(old) or rng.choice(alike)
-                yield Spot(start, end, given[old])
-
-    def _number_spots(self, text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
-        pool = sorted({m[0] for o in material.others for m in NUMBER.finditer(o.text)})
-        own = {m[0] for m in NUMBER.finditer(text)}
-        for match in NUMBER.finditer(text):
-            shape = re.sub(r"\d", "0", match[0])
-            fitting = [n for n in pool if n not in own]
-            alike = [n for n in fitting if re.sub(r"\d", "0", n) == shape] or fitting
-            if alike:
-                yield Spot(match.start(), match.end(), rng.choice(alike))
+    spots = [*_name_spots(text, rng, material), *_number_spots(text, rng, material)]
+    return replace_by_degree(text, spots, degree, rng, "names or numbers that other documents could replace")
 
 
-@perturbations.register
-class Numbers(Perturbation):
-    name: ClassVar[str] = "numbers"
-    about: ClassVar[str] = "numbers and dates changed"
-    level: ClassVar[Level] = "word"
+def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
+    language = material.language
+    quoted = [v for v in _values(material.own.source) if not NUMBER.fullmatch(v)]
+    found = [(m.start(), m.end()) for v in quoted for m in re.finditer(rf"(?<!\w){re.escape(v)}(?!\w)", text, re.I)]
+    pool_of_values = {v for o in material.others for v in _values(o.source) if not NUMBER.fullmatch(v)}
+    pool: set[str] = set()
+    if not language.lower().startswith("de"):  # there every noun has a capital
+        found += [place for place in names(text, language) if not any(a < place[1] and place[0] < b for a, b in found)]
+        pool = {o.text[a:b] for o in material.others for a, b in names(o.text, language)}
+    known = f"{text}\n{material.own.source}".casefold()
+    given: dict[str, str] = {}  # the same name is replaced by the same one
+    for start, end in found:
+        old = text[start:end]
+        wanted = pool_of_values if old.casefold() in {v.casefold() for v in quoted} else pool
+        fitting = sorted(n for n in wanted if n.casefold() not in known and n not in given.values())
+        alike = [n for n in fitting if len(n.split()) == len(old.split())] or fitting
+        if old in given or alike:
+            given[old] = given.get(old) or rng.choice(alike)
+            yield Spot(start, end, given[old])
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        def other_digits(match: re.Match[str]) -> str:
-            digits = [i for i, c in enumerate(match[0]) if c.isdecimal()]
-            i = digits[0] if len(digits) < 3 else rng.choice(digits[:2])
-            return match[0][:i] + rng.choice([d for d in "123456789" if d != match[0][i]]) + match[0][i + 1 :]
 
-        def other_word(match: re.Match[str]) -> str | None:
-            near = text[max(0, match.start() - 3) : match.start()] + text[match.end() : match.end() + 3]
-            if match[0] == "May" and not re.search(r"\d", near):  # the verb
-                return None
-            among = next(w for w in (_MONTHS, _DAYS) if match[0] in w)
-            return rng.choice([w for w in among if w != match[0]])
+def _number_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
+    pool = sorted({m[0] for o in material.others for m in NUMBER.finditer(o.text)})
+    own = {m[0] for m in NUMBER.finditer(text)}
+    for match in NUMBER.finditer(text):
+        shape = re.sub(r"\d", "0", match[0])
+        fitting = [n for n in pool if n not in own]
+        alike = [n for n in fitting if re.sub(r"\d", "0", n) == shape] or fitting
+        if alike:
+            yield Spot(match.start(), match.end(), rng.choice(alike))
 
-        def other_count(match: re.Match[str]) -> str:
-            return like(match[0], rng.choice([w for w in _COUNTS if w != match[0].lower()]))
 
-        spots = spots_of(text, NUMBER, other_digits)
-        if material.english:
-            spots += [*spots_of(text, _CALENDAR, other_word), *spots_of(text, _COUNT, other_count)]
-        return replace_by_degree(text, spots, degree, rng, "numbers or dates")
+@rule("numbers", "numbers and dates changed", "word")
+def numbers(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    def other_digits(match: re.Match[str]) -> str:
+        digits = [i for i, c in enumerate(match[0]) if c.isdecimal()]
+        i = digits[0] if len(digits) < 3 else rng.choice(digits[:2])
+        return match[0][:i] + rng.choice([d for d in "123456789" if d != match[0][i]]) + match[0][i + 1 :]
+
+    def other_word(match: re.Match[str]) -> str | None:
+        near = text[max(0, match.start() - 3) : match.start()] + text[match.end() : match.end() + 3]
+        if match[0] == "May" and not re.search(r"\d", near):  # the verb
+            return None
+        among = next(w for w in (_MONTHS, _DAYS) if match[0] in w)
+        return rng.choice([w for w in among if w != match[0]])
+
+    def other_count(match: re.Match[str]) -> str:
+        return like(match[0], rng.choice([w for w in _COUNTS if w != match[0].lower()]))
+
+    spots = spots_of(text, NUMBER, other_digits)
+    if material.english:
+        spots += [*spots_of(text, _CALENDAR, other_word), *spots_of(text, _COUNT, other_count)]
+    return replace_by_degree(text, spots, degree, rng, "numbers or dates")
 
 
 # Negation ------------------------------------------------------------------------------------------------------------
 
 _AUXILIARY = [
-    "is",
-    "are",
-    "was",
-    "were",
-    "can",
-    "could",
-    "will",
-    "would",
-    "should",
-    "must",
-    "does",
-    "did",
-    "do",
-    "has",
-    "have",
-    "had",
-    "may",
-    "might",
-]
+    "is", "are", "was", "were", "can", "could", "will", "would", "should", "must", "does", "did", "do", "has",
+    "have", "had", "may", "might",
+]  # fmt: skip
 _CONTRACTED = {f"{w}n't": w for w in _AUXILIARY} | {"can't": "can", "won't": "will", "cannot": "can"}
 _FLIPS = _CONTRACTED | {"never": "always", "always": "never", "without": "with", "nobody": "everybody",
                         "nothing": "everything", "none": "all", "everyone": "no one"}  # fmt: skip
@@ -239,41 +168,34 @@ _NOT = re.compile(r"\b(\w+) not\b", re.IGNORECASE)
 _VERB = re.compile(rf"\b(?:{'|'.join(_AUXILIARY[:10])})\b(?! not\b|n['’]t)", re.IGNORECASE)
 
 
-@perturbations.register
-class Negation(Perturbation):
+@rule("negation", "statements turned into their opposites by a negation", "word", needs=("english",))
+def negation(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """ "not" taken away where it stands, put in after a verb that can take it where it does not, and words turned into
     their opposites."""
+    ends = list(accumulate(len(sentence) for sentence in sentences(text, material.language)))
+    starts = {0, *ends}
 
-    name: ClassVar[str] = "negation"
-    about: ClassVar[str] = "statements turned into their opposites by a negation"
-    level: ClassVar[Level] = "word"
-    needs: ClassVar[tuple[Need, ...]] = ("english",)
+    def turned(match: re.Match[str]) -> str | None:
+        word = _FLIPS.get(match[0].lower().replace("’", "'"))
+        return None if word is None else like(match[0], word)
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        ends = list(accumulate(len(sentence) for sentence in sentences(text, material.language)))
-        starts = {0, *ends}
+    def negated(match: re.Match[str]) -> str | None:
+        if match.start() in starts:  # a question: "Is it", not "Is not it"
+            return None
+        return "cannot" if match[0].lower() == "can" else f"{match[0]} not"
 
-        def turned(match: re.Match[str]) -> str | None:
-            word = _FLIPS.get(match[0].lower().replace("’", "'"))
-            return None if word is None else like(match[0], word)
-
-        def negated(match: re.Match[str]) -> str | None:
-            if match.start() in starts:  # a question: "Is it", not "Is not it"
-                return None
-            return "cannot" if match[0].lower() == "can" else f"{match[0]} not"
-
-        spots = spots_of(text, re.compile(r"[\w]+(?:['’]t)?\b"), turned)
-        spots += spots_of(text, _NOT, lambda m: m[1] if m[1].lower() in _AUXILIARY else None)
-        rng.shuffle(spots)
-        # One in a sentence, and "not" only where there is no other negation: "nobody was" and "everybody was not" say
-        # the same, and so do "never" and "not always".
-        by_sentence = {bisect_right(ends, spot.start): spot for spot in spots}
-        verbs = spots_of(text, _VERB, negated)
-        rng.shuffle(verbs)
-        for spot in verbs:
-            by_sentence.setdefault(bisect_right(ends, spot.start), spot)
-        spots = list(by_sentence.values())
-        return replace_by_degree(text, spots, degree, rng, "statements that the rules can negate")
+    spots = spots_of(text, re.compile(r"[\w]+(?:['’]t)?\b"), turned)
+    spots += spots_of(text, _NOT, lambda m: m[1] if m[1].lower() in _AUXILIARY else None)
+    rng.shuffle(spots)
+    # One in a sentence, and "not" only where there is no other negation: "nobody was" and "everybody was not" say
+    # the same, and so do "never" and "not always".
+    by_sentence = {bisect_right(ends, spot.start): spot for spot in spots}
+    verbs = spots_of(text, _VERB, negated)
+    rng.shuffle(verbs)
+    for spot in verbs:
+        by_sentence.setdefault(bisect_right(ends, spot.start), spot)
+    spots = list(by_sentence.values())
+    return replace_by_degree(text, spots, degree, rng, "statements that the rules can negate")
 
 
 # Speakers ------------------------------------------------------------------------------------------------------------
@@ -281,57 +203,47 @@ class Negation(Perturbation):
 _TURN = re.compile(r"^(?P<speaker>[^\W\d_][\w .'’-]{0,29}?)(?=\s*:\s)", re.MULTILINE)
 
 
-@perturbations.register
-class Speakers(Perturbation):
-    name: ClassVar[str] = "speakers"
-    about: ClassVar[str] = (
-        "two speakers of a dialogue change places (lines `Name: text`): in one turn each, in all turns"
-    )
-    level: ClassVar[Level] = "sentence"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        turns = list(_TURN.finditer(text))
-        speakers = list(dict.fromkeys(turn["speaker"] for turn in turns))
-        if len(speakers) < 2 or len(turns) < (2 if degree == "minor" else 3):
-            raise Unperturbable(f"{len(turns)} turns of {len(speakers)} speakers (lines `Name: text`)")
-        one, other = rng.sample(speakers, 2)
-        spots = [
-            Spot(t.start(), t.end(), other if t["speaker"] == one else one)
-            for t in turns
-            if t["speaker"] in (one, other)
-        ]
-        if degree == "minor":
-            first = rng.choice([s for s in spots if s.new == other])
-            spots = [first, rng.choice([s for s in spots if s.new == one])]
-        for spot in sorted(spots, key=lambda s: -s.start):
-            text = text[: spot.start] + spot.new + text[spot.end :]
-        return text
+@rule(
+    "speakers",
+    "two speakers of a dialogue change places (lines `Name: text`): in one turn each, in all turns",
+    "sentence",
+)
+def speakers(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    turns = list(_TURN.finditer(text))
+    speakers = list(dict.fromkeys(turn["speaker"] for turn in turns))
+    if len(speakers) < 2 or len(turns) < (2 if degree == "minor" else 3):
+        raise Unperturbable(f"{len(turns)} turns of {len(speakers)} speakers (lines `Name: text`)")
+    one, other = rng.sample(speakers, 2)
+    spots = [
+        Spot(t.start(), t.end(), other if t["speaker"] == one else one) for t in turns if t["speaker"] in (one, other)
+    ]
+    if degree == "minor":
+        first = rng.choice([s for s in spots if s.new == other])
+        spots = [first, rng.choice([s for s in spots if s.new == one])]
+    for spot in sorted(spots, key=lambda s: -s.start):
+        text = text[: spot.start] + spot.new + text[spot.end :]
+    return text
 
 
 # Sentences that are missing or too many ------------------------------------------------------------------------------
 
 
-@perturbations.register
-class Omission(Perturbation):
+@rule("omission", "the most important sentence is left out (major: the two most important)", "sentence")
+def omission(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Importance: the share of the content words of the source (of the other sentences, where there is none) that the
     sentence says; ties go to the earlier sentence."""
+    gone = 1 if degree == "minor" else 2
+    parts = several_sentences(text, material, gone + 1)
+    important = sorted(range(len(parts)), key=lambda i: -_importance(i, parts, material.own.source))[:gone]
+    kept = [part for i, part in enumerate(parts) if i not in important]
+    end = split_space(text)[1]
+    return "".join(kept).rstrip() + end
 
-    name: ClassVar[str] = "omission"
-    about: ClassVar[str] = "the most important sentence is left out (major: the two most important)"
-    level: ClassVar[Level] = "sentence"
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        gone = 1 if degree == "minor" else 2
-        parts = several_sentences(text, material, gone + 1)
-        important = sorted(range(len(parts)), key=lambda i: -self._importance(i, parts, material.own.source))[:gone]
-        kept = [part for i, part in enumerate(parts) if i not in important]
-        end = split_space(text)[1]
-        return "".join(kept).rstrip() + end
-
-    def _importance(self, i: int, parts: list[str], source: str) -> float:
-        said = _content(parts[i])
-        other = _content(source) or _content(" ".join(parts[:i] + parts[i + 1 :]))
-        return len(said & other) / max(len(other), 1)
+def _importance(i: int, parts: list[str], source: str) -> float:
+    said = _content(parts[i])
+    other = _content(source) or _content(" ".join(parts[:i] + parts[i + 1 :]))
+    return len(said & other) / max(len(other), 1)
 
 
 def _content(text: str) -> set[str]:
@@ -340,22 +252,21 @@ def _content(text: str) -> set[str]:
     return {w for w in words if len(w) > 3 or any(c.isdigit() for c in w)}
 
 
-@perturbations.register
-class Irrelevant(Perturbation):
-    name: ClassVar[str] = "irrelevant"
-    about: ClassVar[str] = "sentences of other documents added, true there and of no use here: one, or three (major)"
-    level: ClassVar[Level] = "sentence"
-    needs: ClassVar[tuple[Need, ...]] = ("others",)
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        parts = several_sentences(text, material, 1)
-        own = {split_space(part)[0] for part in parts}
-        found = {split_space(s)[0] for o in material.others for s in sentences(o.text, material.language)}
-        pool = sorted(s for s in found - own if len(letters(s)) >= 4)
-        wanted = 1 if degree == "minor" else 3
-        if len(pool) < wanted:
-            raise Unperturbable(f"{len(pool)} sentences in other documents, and {wanted} are needed")
-        rng.shuffle(pool)
-        for sentence in pool[:wanted]:
-            parts = inserted(parts, rng.randrange(len(parts)), sentence)
-        return "".join(parts)
+@rule(
+    "irrelevant",
+    "sentences of other documents added, true there and of no use here: one, or three (major)",
+    "sentence",
+    needs=("others",),
+)
+def irrelevant(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    parts = several_sentences(text, material, 1)
+    own = {split_space(part)[0] for part in parts}
+    found = {split_space(s)[0] for o in material.others for s in sentences(o.text, material.language)}
+    pool = sorted(s for s in found - own if len(letters(s)) >= 4)
+    wanted = 1 if degree == "minor" else 3
+    if len(pool) < wanted:
+        raise Unperturbable(f"{len(pool)} sentences in other documents, and {wanted} are needed")
+    rng.shuffle(pool)
+    for sentence in pool[:wanted]:
+        parts = inserted(parts, rng.randrange(len(parts)), sentence)
+    return "".join(parts)

@@ -5,15 +5,10 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Mapping
-from typing import ClassVar
 
 from .base import (
     Degree,
-    Kind,
-    Level,
     Material,
-    Need,
-    Perturbation,
     Unperturbable,
     like,
     replace_spots,
@@ -21,13 +16,7 @@ from .base import (
     split_space,
     spots_of,
 )
-from .registry import perturbations
-
-
-class _Invariance(Perturbation):
-    kind: ClassVar[Kind] = "invariance"
-    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
-
+from .registry import rule
 
 _OTHER_MARKS = (
     (re.compile(r"(\w) +([.,!?;:])(?=\s|$)"), r"\1\2"),  # tokenised text, as benchmarks have it
@@ -39,39 +28,34 @@ _OTHER_MARKS = (
 )
 
 
-@perturbations.register
-class Style(_Invariance):
+@rule("style", "another style of punctuation", "character", kind="invariance", degrees=("only",))
+def style(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """Typographic quotes and dashes, no space before a mark, no comma before "and"; where none of this applies, a final
     full stop is taken away or put there."""
-
-    name: ClassVar[str] = "style"
-    about: ClassVar[str] = "another style of punctuation"
-    level: ClassVar[Level] = "character"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        made = text
-        for pattern, new in _OTHER_MARKS:
-            made = pattern.sub(new, made)
-        if made != text:
-            return made
-        bare, space = split_space(text)
-        if not bare or not (bare[-1].isalnum() or bare[-1] == "."):
-            raise Unperturbable("it has no punctuation that could be set in another way")
-        return (bare[:-1] if bare[-1] == "." else f"{bare}.") + space
+    made = text
+    for pattern, new in _OTHER_MARKS:
+        made = pattern.sub(new, made)
+    if made != text:
+        return made
+    bare, space = split_space(text)
+    if not bare or not (bare[-1].isalnum() or bare[-1] == "."):
+        raise Unperturbable("it has no punctuation that could be set in another way")
+    return (bare[:-1] if bare[-1] == "." else f"{bare}.") + space
 
 
-@perturbations.register
-class Case(_Invariance):
-    name: ClassVar[str] = "case"
-    about: ClassVar[str] = "all in lower case, or sentences begun with capitals where it was"
-    level: ClassVar[Level] = "character"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        lower = text.lower()
-        if lower != text:
-            return lower
-        parts = several_sentences(text, material, 1)
-        return "".join(part[:1].upper() + part[1:] for part in parts)
+@rule(
+    "case",
+    "all in lower case, or sentences begun with capitals where it was",
+    "character",
+    kind="invariance",
+    degrees=("only",),
+)
+def case(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    lower = text.lower()
+    if lower != text:
+        return lower
+    parts = several_sentences(text, material, 1)
+    return "".join(part[:1].upper() + part[1:] for part in parts)
 
 
 #: Words that may be exchanged in nearly every sentence; each keeps its place in the grammar.
@@ -118,33 +102,30 @@ def _by_list(text: str, words: Mapping[str, str], rng: random.Random) -> str:
     return replace_spots(text, spots, rng)
 
 
-@perturbations.register
-class Synonyms(_Invariance):
-    name: ClassVar[str] = "synonyms"
-    about: ClassVar[str] = "words replaced by others of the same meaning, from a small list that is safe in English"
-    level: ClassVar[Level] = "word"
-    needs: ClassVar[tuple[Need, ...]] = ("english",)
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        return _by_list(text, SYNONYMS, rng)
-
-
-@perturbations.register
-class Longer(_Invariance):
-    name: ClassVar[str] = "longer"
-    about: ClassVar[str] = "the same in more words, from a small list of English phrases"
-    level: ClassVar[Level] = "word"
-    needs: ClassVar[tuple[Need, ...]] = ("english",)
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        return _by_list(text, LONGER, rng)
+@rule(
+    "synonyms",
+    "words replaced by others of the same meaning, from a small list that is safe in English",
+    "word",
+    kind="invariance",
+    degrees=("only",),
+    needs=("english",),
+)
+def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    return _by_list(text, SYNONYMS, rng)
 
 
-@perturbations.register
-class Formatting(_Invariance):
-    name: ClassVar[str] = "formatting"
-    about: ClassVar[str] = "every sentence on a line of its own, as a list"
-    level: ClassVar[Level] = "sentence"
+@rule(
+    "longer",
+    "the same in more words, from a small list of English phrases",
+    "word",
+    kind="invariance",
+    degrees=("only",),
+    needs=("english",),
+)
+def longer(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    return _by_list(text, LONGER, rng)
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        return "\n".join(f"- {split_space(part)[0].lstrip()}" for part in several_sentences(text, material))
+
+@rule("formatting", "every sentence on a line of its own, as a list", "sentence", kind="invariance", degrees=("only",))
+def formatting(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    return "\n".join(f"- {split_space(part)[0].lstrip()}" for part in several_sentences(text, material))

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import difflib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from ...errors import OptionError
 from ...parts import Registry
 from .base import (
-    OLD_KINDS,
     Amounts,
     Change,
     Degree,
@@ -31,31 +30,30 @@ from .base import (
 from .dhp import TASKS
 
 __all__ = [
-    "PERTURBATIONS",
-    "Amounts",
-    "Change",
-    "Degree",
-    "Kind",
-    "Left",
-    "Level",
-    "Material",
-    "Method",
-    "Pair",
-    "Perturbation",
-    "Text",
-    "Unperturbable",
-    "find_perturbations",
-    "pairs_of",
-    "perturbations",
-    "sentences",
-]
+    "PERTURBATIONS", "Amounts", "Change", "Degree", "Kind", "Left", "Level", "Material", "Method", "Pair",
+    "Perturbation", "Text", "Unperturbable", "find_perturbations", "pairs_of", "perturbations", "rule", "sentences",
+]  # fmt: skip
 
+#: (text, degree, rng, material) -> the changed text.
+Rule = TypeVar("Rule", bound=Callable[..., str])
 _TRIES = 8  # draws for a major perturbation that changed no more than the minor one
 
 #: Classes of perturbations, built in and of other packages; each is made without arguments.
 perturbations: Registry[type[Perturbation]] = Registry(
     "perturbation", packages=("judgesmith.datasets.perturbations",), group="judgesmith.perturbations"
 )
+
+
+def rule(name: str, about: str, level: Level, **declared: Any) -> Callable[[Rule], Rule]:
+    """Register a function as a perturbation. declared: what else `Perturbation` has: kind, degrees, needs, base …"""
+
+    def registered(change: Rule) -> Rule:
+        members = {"__module__": change.__module__, "__doc__": change.__doc__, "change": staticmethod(change)}
+        members |= {"name": name, "about": about, "level": level} | declared
+        perturbations.register(type(name, (Perturbation,), members))
+        return change
+
+    return registered
 
 
 class _Made(Mapping[str, Perturbation]):
@@ -121,7 +119,6 @@ class Pair:
         """Raises KeyError or TypeError for what `to_dict` did not write."""
         known = {name: data[name] for name in cls.__slots__}
         known["change"] = Change(**data["change"])
-        known["kind"] = OLD_KINDS.get(data["kind"], data["kind"])
         return cls(**known | {"references": tuple(data["references"]), "notes": tuple(data["notes"])})
 
 
@@ -159,7 +156,6 @@ def find_perturbations(
     found: dict[str, set[Degree]] = {}
     for word in wanted:
         name, colon, degree = word.strip().partition(":")
-        name = OLD_KINDS.get(name, name)
         members = groups.get(name, [name] if name in there else [])
         if not members:
             if name.endswith("-lm") and name not in there:

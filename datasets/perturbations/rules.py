@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import random
 import re
-from typing import ClassVar
 
 from .base import (
     DHP,
     WORD,
     Degree,
-    Level,
     Material,
-    Need,
-    Perturbation,
     Unperturbable,
     letters,
     like,
@@ -23,7 +19,7 @@ from .base import (
     split_space,
     spots_of,
 )
-from .registry import perturbations
+from .registry import rule
 
 #: Neighbours on a QWERTY keyboard. Our own small table: the package of that name on PyPI that the paper used seeds the
 #: generator of the whole process, and leaves a text unchanged without saying so.
@@ -50,47 +46,34 @@ QWERTY = _neighbours()
 # Characters ----------------------------------------------------------------------------------------------------------
 
 
-@perturbations.register
-class Deletions(Perturbation):
-    name: ClassVar[str] = "deletions"
-    about: ClassVar[str] = "letters and digits deleted at random"
-    level: ClassVar[Level] = "character"
-    paper: ClassVar[str] = DHP
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        places = letters(text)
-        k = material.amounts.count("character", degree, len(places))
-        rng.shuffle(places)  # what minor deletes is a part of what major deletes
-        gone = set(places[:k])
-        return "".join(character for i, character in enumerate(text) if i not in gone)
+@rule("deletions", "letters and digits deleted at random", "character", paper=DHP)
+def deletions(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    places = letters(text)
+    k = material.amounts.count("character", degree, len(places))
+    rng.shuffle(places)  # what minor deletes is a part of what major deletes
+    gone = set(places[:k])
+    return "".join(character for i, character in enumerate(text) if i not in gone)
 
 
-@perturbations.register
-class Typos(Perturbation):
+@rule("typos", "typing errors of a QWERTY keyboard", "character", paper=DHP)
+def typos(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """A slip to a neighbouring key, a key hit beside the right one, a letter doubled, two letters swapped, or one left
     out. Letters that no QWERTY keyboard has take part in the last three."""
-
-    name: ClassVar[str] = "typos"
-    about: ClassVar[str] = "typing errors of a QWERTY keyboard"
-    level: ClassVar[Level] = "character"
-    paper: ClassVar[str] = DHP
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        places = letters(text)
-        k = material.amounts.count("character", degree, len(places))
-        rng.shuffle(places)
-        made = list(text)
-        spoilt: set[int] = set()
-        for i in places:
-            if len(spoilt) == k:
-                break
-            if i - 1 in spoilt or i + 1 in spoilt or i in spoilt:  # else one slip could undo another
-                continue
-            spoilt.add(i)
-            made[i] = _slip(text, i, rng, made)
-        if len(spoilt) < k:  # errors no longer fit side by side: a very dense major
-            raise Unperturbable(f"only {len(spoilt)} typing errors fit into it, and {k} are asked for")
-        return "".join(made)
+    places = letters(text)
+    k = material.amounts.count("character", degree, len(places))
+    rng.shuffle(places)
+    made = list(text)
+    spoilt: set[int] = set()
+    for i in places:
+        if len(spoilt) == k:
+            break
+        if i - 1 in spoilt or i + 1 in spoilt or i in spoilt:  # else one slip could undo another
+            continue
+        spoilt.add(i)
+        made[i] = _slip(text, i, rng, made)
+    if len(spoilt) < k:  # errors no longer fit side by side: a very dense major
+        raise Unperturbable(f"only {len(spoilt)} typing errors fit into it, and {k} are asked for")
+    return "".join(made)
 
 
 def _slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
@@ -111,18 +94,12 @@ def _slip(text: str, i: int, rng: random.Random, made: list[str]) -> str:
 # Words ---------------------------------------------------------------------------------------------------------------
 
 
-@perturbations.register
-class WordDeletion(Perturbation):
-    name: ClassVar[str] = "word-deletion"
-    about: ClassVar[str] = "consecutive words deleted"
-    level: ClassVar[Level] = "word"
-    paper: ClassVar[str] = f"{DHP}: of translations"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        words = list(re.finditer(r"\S+\s*", text))
-        k = material.amounts.count("word", degree, len(words))
-        first = rng.randrange(len(words) - k + 1)
-        return text[: words[first].start()] + text[words[first + k - 1].end() :]
+@rule("word-deletion", "consecutive words deleted", "word", paper=f"{DHP}: of translations")
+def word_deletion(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    words = list(re.finditer(r"\S+\s*", text))
+    k = material.amounts.count("word", degree, len(words))
+    first = rng.randrange(len(words) - k + 1)
+    return text[: words[first].start()] + text[words[first + k - 1].end() :]
 
 
 _WRONG_FORM = {
@@ -132,71 +109,54 @@ _WRONG_FORM = {
     "at": "from", "for": "to", "of": "on", "by": "of", "with": "at", "from": "at", "much": "many", "many": "much",
     "goes": "go", "says": "say", "gets": "get", "makes": "make", "takes": "take", "its": "it", "their": "they",
 }  # fmt: skip
-_NO_PAST = frozenset(
-    [
-        "need",
-        "needed",
-        "speed",
-        "indeed",
-        "hundred",
-        "exceed",
-        "proceed",
-        "succeed",
-        "embed",
-        "naked",
-        "sacred",
-        "united",
-    ]
+_NO_PAST = frozenset([
+    "need", "needed", "speed", "indeed", "hundred", "exceed", "proceed", "succeed", "embed", "naked", "sacred",
+    "united",
+])  # fmt: skip
+
+
+@rule(
+    "grammar-rules",
+    "errors of agreement, case, tense and preposition, by a list of English words",
+    "word",
+    needs=("english",),
+    stands_for="grammar-lm",
 )
-
-
-@perturbations.register
-class GrammarByRules(Perturbation):
+def grammar_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """The stand-in for DHP's grammatical errors, which a language model makes."""
 
-    name: ClassVar[str] = "grammar-rules"
-    about: ClassVar[str] = "errors of agreement, case, tense and preposition, by a list of English words"
-    level: ClassVar[Level] = "word"
-    needs: ClassVar[tuple[Need, ...]] = ("english",)
-    stands_for: ClassVar[str] = "grammar-lm"
+    def wrong(match: re.Match[str]) -> str | None:
+        word = match[0].lower()
+        if word in _WRONG_FORM and not (len(word) > 1 and match[0].isupper()):  # US and IT are no pronouns
+            return like(match[0], _WRONG_FORM[word]) if word != "i" else "me"
+        if len(word) > 4 and word.endswith("ed") and word not in _NO_PAST:
+            return match[0][:-2] + "ing"
+        return None
 
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        def wrong(match: re.Match[str]) -> str | None:
-            word = match[0].lower()
-            if word in _WRONG_FORM and not (len(word) > 1 and match[0].isupper()):  # US and IT are no pronouns
-                return like(match[0], _WRONG_FORM[word]) if word != "i" else "me"
-            if len(word) > 4 and word.endswith("ed") and word not in _NO_PAST:
-                return match[0][:-2] + "ing"
-            return None
-
-        return replace_by_degree(text, spots_of(text, WORD, wrong), degree, rng, "words that the rules know")
+    return replace_by_degree(text, spots_of(text, WORD, wrong), degree, rng, "words that the rules know")
 
 
 # Sentences -----------------------------------------------------------------------------------------------------------
 
 
-@perturbations.register
-class Shuffle(Perturbation):
-    name: ClassVar[str] = "shuffle"
-    about: ClassVar[str] = "sentences in another order: two of them (minor), all (major)"
-    level: ClassVar[Level] = "sentence"
-    paper: ClassVar[str] = f"{DHP}: of summaries"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        parts = several_sentences(text, material, 3 if degree == "major" else 2)
-        bare = [split_space(part)[0] for part in parts]
-        if len(set(bare)) < len(bare):
-            raise Unperturbable("it has a sentence twice")
-        order = list(range(len(parts)))
-        if degree == "minor":
-            i, j = rng.sample(order, 2)
-            order[i], order[j] = j, i
-        else:
-            first = list(order)
-            while sum(a == b for a, b in zip(order, first, strict=True)) > len(order) - 3:  # at least three have moved
-                rng.shuffle(order)
-        # The white space stays where it was, so that paragraphs keep their number of sentences.
-        return join(text, [bare[i] for i in order], parts)
+@rule(
+    "shuffle", "sentences in another order: two of them (minor), all (major)", "sentence", paper=f"{DHP}: of summaries"
+)
+def shuffle(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    parts = several_sentences(text, material, 3 if degree == "major" else 2)
+    bare = [split_space(part)[0] for part in parts]
+    if len(set(bare)) < len(bare):
+        raise Unperturbable("it has a sentence twice")
+    order = list(range(len(parts)))
+    if degree == "minor":
+        i, j = rng.sample(order, 2)
+        order[i], order[j] = j, i
+    else:
+        first = list(order)
+        while sum(a == b for a, b in zip(order, first, strict=True)) > len(order) - 3:  # at least three have moved
+            rng.shuffle(order)
+    # The white space stays where it was, so that paragraphs keep their number of sentences.
+    return join(text, [bare[i] for i in order], parts)
 
 
 def join(text: str, bare: list[str], parts: list[str]) -> str:
@@ -220,25 +180,18 @@ def inserted(parts: list[str], i: int, sentence: str) -> list[str]:
     return [*parts[:i], bare + gap, sentence.strip() + space, *parts[i + 1 :]]
 
 
-@perturbations.register
-class RewriteByRules(Perturbation):
+@rule("rewrite-rules", "repeated sentences: one (minor), up to three (major)", "sentence", stands_for="rewrite-lm")
+def rewrite_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """The stand-in for DHP's rewriting and insertion: what is inserted again after a sentence is the same sentence, its
     clauses swapped where a comma allows, since rules cannot rephrase."""
-
-    name: ClassVar[str] = "rewrite-rules"
-    about: ClassVar[str] = "repeated sentences: one (minor), up to three (major)"
-    level: ClassVar[Level] = "sentence"
-    stands_for: ClassVar[str] = "rewrite-lm"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        parts = several_sentences(text, material, 2 if degree == "major" else 1)
-        places = [i for i, part in enumerate(parts) if len(WORD.findall(part)) >= 3 or len(letters(part)) >= 8]
-        if len(places) < (2 if degree == "major" else 1):
-            raise Unperturbable("its sentences are too short to be paraphrased")
-        rng.shuffle(places)
-        for i in sorted(places[: 1 if degree == "minor" else 3], reverse=True):
-            parts = inserted(parts, i, _again(split_space(parts[i])[0]))
-        return "".join(parts)
+    parts = several_sentences(text, material, 2 if degree == "major" else 1)
+    places = [i for i, part in enumerate(parts) if len(WORD.findall(part)) >= 3 or len(letters(part)) >= 8]
+    if len(places) < (2 if degree == "major" else 1):
+        raise Unperturbable("its sentences are too short to be paraphrased")
+    rng.shuffle(places)
+    for i in sorted(places[: 1 if degree == "minor" else 3], reverse=True):
+        parts = inserted(parts, i, _again(split_space(parts[i])[0]))
+    return "".join(parts)
 
 
 def _again(sentence: str) -> str:
@@ -246,51 +199,48 @@ def _again(sentence: str) -> str:
     return f"{found[2][:1].upper()}{found[2][1:]}, {found[1]}{found[3]}" if found else sentence
 
 
-@perturbations.register
-class RandomEnding(Perturbation):
-    name: ClassVar[str] = "random-ending"
-    about: ClassVar[str] = "the last sentence is that of another document (amount story: the whole text, an ending)"
-    level: ClassVar[Level] = "sentence"
-    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
-    needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[str] = f"{DHP}: of stories"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        if material.amounts.task == "story":  # the text is the ending alone
-            return other_text(text, material)
-        parts = several_sentences(text, material)
-        own = {split_space(part)[0] for part in parts}
-        other = [split_space(sentences(o.text, material.language)[-1])[0] for o in material.others if o.text.strip()]
-        other = [sentence for sentence in other if sentence not in own]
-        if not other:
-            raise Unperturbable("no other document ends differently")
-        return "".join(parts[:-1]) + rng.choice(other)
-
-
-@perturbations.register
-class WrongEnding(Perturbation):
-    name: ClassVar[str] = "wrong-ending"
-    about: ClassVar[str] = "the wrong ending that the data has"
-    level: ClassVar[Level] = "sentence"
-    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
-    needs: ClassVar[tuple[Need, ...]] = ("wrong",)
-    paper: ClassVar[str] = f"{DHP}: of stories"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        return material.own.wrong or ""
-
-
-@perturbations.register
-class RandomAnswer(Perturbation):
-    name: ClassVar[str] = "random-answer"
-    about: ClassVar[str] = "the whole text is that of another document"
-    level: ClassVar[Level] = "sentence"
-    degrees: ClassVar[tuple[Degree, ...]] = ("only",)
-    needs: ClassVar[tuple[Need, ...]] = ("others",)
-    paper: ClassVar[str] = f"{DHP}: of answers"
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+@rule(
+    "random-ending",
+    "the last sentence is that of another document (amount story: the whole text, an ending)",
+    "sentence",
+    degrees=("only",),
+    needs=("others",),
+    paper=f"{DHP}: of stories",
+)
+def random_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    if material.amounts.task == "story":  # the text is the ending alone
         return other_text(text, material)
+    parts = several_sentences(text, material)
+    own = {split_space(part)[0] for part in parts}
+    other = [split_space(sentences(o.text, material.language)[-1])[0] for o in material.others if o.text.strip()]
+    other = [sentence for sentence in other if sentence not in own]
+    if not other:
+        raise Unperturbable("no other document ends differently")
+    return "".join(parts[:-1]) + rng.choice(other)
+
+
+@rule(
+    "wrong-ending",
+    "the wrong ending that the data has",
+    "sentence",
+    degrees=("only",),
+    needs=("wrong",),
+    paper=f"{DHP}: of stories",
+)
+def wrong_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    return material.own.wrong or ""
+
+
+@rule(
+    "random-answer",
+    "the whole text is that of another document",
+    "sentence",
+    degrees=("only",),
+    needs=("others",),
+    paper=f"{DHP}: of answers",
+)
+def random_answer(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
+    return other_text(text, material)
 
 
 def other_text(text: str, material: Material) -> str:

@@ -273,13 +273,6 @@ def test_perturbations_by_name_degree_and_group() -> None:
     assert all(d == ("minor",) for _, d in find_perturbations(["degradation:minor"]))
 
 
-def test_the_old_spelling_of_a_kind_is_read() -> None:
-    assert find_perturbations(["damage:major"]) == find_perturbations(["degradation:major"]) != []
-    (pair,) = (one for one in outcomes("typos", [TEXTS[0]]).values() if isinstance(one, Pair) and one.degree == "minor")
-    assert pair.kind == "degradation"
-    assert Pair.from_dict(pair.to_dict() | {"kind": "damage"}) == pair
-
-
 @pytest.mark.parametrize(
     ("name", "said"),
     [
