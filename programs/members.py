@@ -45,6 +45,7 @@ class OfMembers(Judge):
         return sum(m.calls_per_row() for m in self.members)
 
     def passages(self) -> frozenset[Any]:
+        """The passages that are read of each row."""
         return frozenset().union(*map(passages_of, self.members))
 
     @property

@@ -140,6 +140,7 @@ class ActiveCritic(Judge):
     # -- compiling
 
     def infers(self) -> bool:
+        """Whether the task or the criteria are still to be inferred from labels."""
         if self.variant == "vanilla":
             return False
         needs_task = self.use_task and not self.knowledge.description
@@ -152,6 +153,7 @@ class ActiveCritic(Judge):
         inference: TaskInference,
         progress: Callable[[str], None] | None = None,
     ) -> Inference:
+        """Fill the task and the criteria that are not known; see `capabilities.InfersTask`."""
         asked = {"aspect": self.aspect, "progress": progress, "described": self.use_task}
         inferred: Inference = answer_of(await inference.acall(rows, lm=lm, **asked))
         known = self.knowledge
@@ -165,6 +167,7 @@ class ActiveCritic(Judge):
         return inferred
 
     def forms(self, *, logprobs: bool) -> list[Form]:
+        """Readings of the score and places of the explanation; see `capabilities.HasForms`."""
         if self.reading == "expected" and not logprobs:
             model = "the model" if self.own_lm is None else self.own_lm.name
             raise OptionError(f"{model} gives no log-probabilities; use reading 'said' or 'auto'")
@@ -178,9 +181,11 @@ class ActiveCritic(Judge):
         return forms[:3] if len(forms) == 4 else forms
 
     def may_leave_out(self) -> bool:
+        """Whether coarse prompts are to be tried without task and criteria, too."""
         return bool(self.variant == "coarse" and self.use_task and self.use_criteria)
 
     def without_inferred(self) -> Self:
+        """A copy whose prompts leave out the task, and the criteria but for the fine variant."""
         return self.copy_for(use_task=False, use_criteria=self.variant == "fine")
 
     def _variants(self, wanted: Sequence[str]) -> list[str]:
@@ -188,6 +193,7 @@ class ActiveCritic(Judge):
         return [v for v in wanted if v != self.variant and (v != "fine" or self.use_criteria)]
 
     def most_calls_per_row(self, *, variants: Sequence[str] = ()) -> int:
+        """Calls a row at most, whatever variant a search takes."""
         others = (self.as_variant(cast(Variant, v)).calls_per_row() for v in self._variants(variants))
         return max([self.calls_per_row(), *others])
 
@@ -226,6 +232,7 @@ class ActiveCritic(Judge):
         return chosen
 
     def refiners(self) -> list[Refiner]:
+        """The fit of the criteria's weights, for a fine judge without any."""
         return [self._weigh_criteria] if self.variant == "fine" and self.combination is None else []
 
     def _weigh_criteria(self, rows: TrainingRows) -> Refinement:

@@ -237,6 +237,7 @@ class PairwiseDirectScorer(OneAspectJudge):
         return str(self.chosen.writer)  # type: ignore[attr-defined]  # the step has the option's name
 
     def refiners(self) -> list[Refiner]:
+        """The fit of the levels' weights."""
         return [self._weigh_levels]
 
     def _weigh_levels(self, rows: TrainingRows) -> Refinement:

@@ -188,6 +188,7 @@ class OpeNLGauge(OneAspectJudge):
         return {name: value for name, value in super().options().items() if name != "annotators"}
 
     def refiners(self) -> list[Refiner]:
+        """The fit of the annotators' weights, where there are several."""
         return [self._weigh_annotators] if len(self.members) > 1 else []
 
     def _weigh_annotators(self, rows: TrainingRows) -> Refinement:

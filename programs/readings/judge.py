@@ -153,6 +153,7 @@ class ReadingsJudge(DirectScorer):
             self.choose(instruction=told.pop())
 
     def passages(self) -> frozenset[Any]:
+        """The passages that are read of each row."""
         return frozenset((self._reads_alike(), form) for form in self.read_forms)
 
     def models(self) -> tuple[str, ...]:
@@ -246,6 +247,7 @@ class ReadingsJudge(DirectScorer):
         self.opened(self.lm)  # a model that cannot be read is known before anything is spent
 
     def refiners(self) -> list[Refiner]:
+        """The fit of the head."""
         return [self._weigh_readings]
 
     def _weigh_readings(self, rows: TrainingRows) -> Refinement:

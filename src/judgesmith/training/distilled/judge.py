@@ -104,6 +104,7 @@ class DistilledJudge(OneAspectJudge):
     # -- its weights
 
     def located(self, path: Path) -> None:
+        """Look for the weights beside the judge's file."""
         self.home = path.parent
 
     def take(self, student: StudentData) -> None:
