@@ -1,7 +1,9 @@
 """What holds for every judge, whatever its method."""
 
+import ast
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,18 +12,15 @@ import pytest
 
 from judgesmith.errors import ArtifactError, LeakError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.baselines.critique import AutoJ, ExplainEval, Themis
 from judgesmith.programs.baselines.pairs import PairS
-from judgesmith.programs.baselines.tigerscore import TigerScore
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request
-from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.one_aspect import OneAspectJudge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.pointwise.geval import GEval
-from judgesmith.programs.readings.judge import ReadingsJudge
 from judgesmith.programs.registry import ensembles, judges
 from judgesmith.programs.several_aspects import AspectsJudge
 from judgesmith.programs.simple import judge
@@ -29,24 +28,15 @@ from judgesmith.signatures.values import Criterion, Item, Usage, Verdict
 from judgesmith.testing import JudgeContract
 from judgesmith.testing.judges import obliging
 from judgesmith.testing.scripted import scripted_models
-from judgesmith.training.distilled.judge import DistilledJudge
 
 Make = Callable[..., Judge]
 CLARITY = Criterion("Clarity", "It is easy to follow.")
-JUDGES: dict[str, Make] = {
+#: Judges that need other arguments than those of `default`, or that are tested in several variants.
+SPECIAL: dict[str, Make] = {
     "active-critic, vanilla": lambda **given: ActiveCritic("vanilla", **given),
-    "active-critic, coarse": lambda **given: ActiveCritic("coarse", criteria=[CLARITY], **given),
     "active-critic, fine": lambda **given: ActiveCritic("fine", criteria=[CLARITY], **given),
-    "openlgauge": lambda **given: OpeNLGauge("fluency", **given),
     "pairwise-direct": lambda **given: PairwiseDirectScorer("fluency", levels=2, samples=1, **given),
     "g-eval": lambda **given: GEval("fluency", samples=1, **given),
-    "direct": lambda **given: DirectScorer("fluency", **given),
-    "explain-eval": lambda **given: ExplainEval("fluency", **given),
-    "themis": lambda **given: Themis("fluency", **given),
-    "auto-j": lambda **given: AutoJ("fluency", **given),
-    "tigerscore": lambda **given: TigerScore("fluency", **given),
-    "readings": lambda **given: ReadingsJudge("fluency", **given),
-    "distilled": lambda **given: DistilledJudge("fluency", **given),
     "pairs": lambda **given: PairS("fluency", samples=1, **given),
     "committee": lambda **given: Ensemble([DirectScorer("fluency")] * 2, [Norm(40, 10), Norm(60, 20)], **given),
     "aspects": lambda lm=None, **given: AspectsJudge(
@@ -56,10 +46,35 @@ JUDGES: dict[str, Make] = {
 }
 
 
-def test_every_kind_is_here() -> None:
-    """Ours; other packages test theirs with the same suite."""
-    ours = {name for name, part in judges.parts().items() if part.__module__.startswith("judgesmith.")}
-    assert {make().kind for make in JUDGES.values()} == {*ours, *ensembles.names()}
+def default(part: type[Judge]) -> Make:
+    one: Any = part
+    return partial(one, "fluency") if issubclass(part, OneAspectJudge) else partial(one, criteria=[CLARITY])
+
+
+#: Every judge of this package; other packages test theirs with the same suite.
+JUDGES: dict[str, Make] = {
+    **{kind: default(part) for kind, part in judges.parts().items() if part.__module__.startswith("judgesmith.")},
+    **SPECIAL,
+}
+
+
+def test_the_core_compares_with_no_name_of_a_part() -> None:
+    """What a part is, fits or saves it declares; code that asks for its name would have to know all of them."""
+    names = {*judges.names(), *ensembles.names()}
+    root = Path(__file__).resolve().parents[2]
+    core = [*(root / "programs").glob("*.py"), *(root / "optimizers").rglob("*.py")]
+    core.remove(root / "programs/aspects.py")  # `aspects` is a key of its YAML
+    core += [path for room in ("models", "prompting") for path in (root / "programs" / room).glob("*.py")]
+    wrong = []
+    for path in core:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            asked: list[ast.expr] = []
+            if isinstance(node, ast.Compare):
+                asked = [node.left, *node.comparators]
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("judges.get", "ensembles.get"):
+                asked = node.args
+            wrong += [f"{path.name}:{node.lineno}" for a in asked if isinstance(a, ast.Constant) and a.value in names]
+    assert wrong == []
 
 
 class TestEveryJudge(JudgeContract):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -37,27 +38,58 @@ def _value(kind: str) -> str:
     return {"bool": "True", "int": "1", "float": "1.0"}.get(kind, "It will do.")
 
 
+#: The parts of a GBNF rule: a literal, a class of characters, a name, a count, or a sign.
+_TOKEN = re.compile(r'("(?:[^"\\]|\\.)*")|(\[(?:[^\]\\]|\\.)*\])|([a-z][\w-]*)|\{(\d+)[^}]*\}|([()|?*+])')
+
+
+def shortest(grammar: str) -> str:
+    """A short text that a GBNF grammar allows: the first of alternatives, as few repetitions as may be."""
+    rules = dict(re.split(r"\s*::=\s*", line, maxsplit=1) for line in grammar.splitlines() if "::=" in line)
+
+    def rule(name: str) -> str:
+        tokens = [match.groups() for match in _TOKEN.finditer(rules[name])]
+        return alternatives(tokens)
+
+    def alternatives(tokens: list[Any]) -> str:
+        """The text of the first alternative, up to the closing bracket; the tokens are used up."""
+        text, last, chosen = "", "", None
+        while tokens:
+            literal, chars, name, count, sign = tokens.pop(0)
+            if sign == ")":
+                break
+            if sign == "|":
+                chosen, text, last = text + last if chosen is None else chosen, "", ""
+            elif sign in ("?", "*"):
+                last = ""
+            elif count is not None:
+                last *= int(count)
+            elif sign != "+":
+                text += last
+                if literal is not None:
+                    last = json.loads(literal)
+                elif chars is not None:
+                    last = "x" if chars.startswith("[^") else chars[1]
+                else:
+                    last = alternatives(tokens) if sign == "(" else rule(name)
+        return text + last if chosen is None else chosen
+
+    return rule("root")
+
+
 def obliging() -> Callable[[Request], str]:
-    """A model that gives every judge the form of answer that it asks for."""
+    """A model that gives every judge the form of answer that it asks for: as its grammar or DSPy's adapter has it, and
+    free text otherwise."""
     written = 0
 
     def answer(request: Request) -> str:
         nonlocal written
-        system, last = (request.messages[i]["content"] for i in (0, -1))
+        system = request.messages[0]["content"]
         if asked := _ASKED.findall(system.partition("Your output fields are:")[2].partition("All interactions")[0]):
             return "".join(f"[[ ## {name} ## ]]\n{_value(kind)}\n\n" for name, kind in asked) + "[[ ## completed ## ]]"
-        if "Aim at about" in last:
-            written += 1
-            return f"Reference text number {written}, which is plain."
-        if "output 1" in system or "Output 1:" in last:
-            return "Better"
-        if "numbered steps, one sentence each" in system:
-            return "1. Read it.\n2. Rate it."
-        if "Location:" in system:
-            return "No Error\n\nOverall: Fair\nReason: it will do"
-        if "Clarity: " in system and "each criterion by itself" in system:
-            return "Clarity: It is clear. Score: 4"
-        return "Score: 4" if "one line" in system else "Explanation: It will do.\nScore: 4"
+        if request.grammar:
+            return shortest(request.grammar)
+        written += 1
+        return f"1. This is text number {written}, which is plain."
 
     return answer
 
@@ -66,8 +98,8 @@ class JudgeContract:
     """Subclass it in a test module, name the `part`, and pytest runs all of this over it.
 
     part: the judge's class. aspect: what it is made for, None for a judge that takes no aspect. answers: a method that
-    gives a function from a request to an answer; override it where the judge asks for a form that `obliging` does not
-    know.
+    gives a function from a request to an answer; override it where the judge asks for a form that it declares neither
+    by its layout nor by a signature.
     """
 
     part: ClassVar[type[Judge]]
@@ -97,7 +129,7 @@ class JudgeContract:
             assert kind.about and "\n" not in kind.about
 
     def test_rows_get_verdicts_in_their_order_on_the_users_scale(self, make: Make, scripted: MakeScripted) -> None:
-        lm, transport = scripted(self.answers())
+        lm, transport = scripted(self.answers(), grammar=True)
         judge = make(lm=lm, scale=Scale(1, 5))
         done: list[int] = []
         verdicts = list(judge.score_many(iter(ROWS), concurrency=2, progress=done.append))
@@ -110,7 +142,7 @@ class JudgeContract:
         assert list(judge.score_many([], progress=False)) == []
 
     def test_equal_rows_get_equal_scores_from_any_copy(self, make: Make, scripted: MakeScripted) -> None:
-        lm, _ = scripted(self.answers())
+        lm, _ = scripted(self.answers(), grammar=True)
         judge = make(lm=lm)
         scores = [v.score for v in judge.score_many(ROWS)]
         assert [v.score for v in judge.deepcopy().score_many(ROWS)] == scores
@@ -123,7 +155,7 @@ class JudgeContract:
         assert any("HTTP 400" in (v.failure or "") for v in verdicts)
 
     def test_a_single_output_is_judged_or_the_reason_is_said(self, make: Make, scripted: MakeScripted) -> None:
-        lm, _ = scripted(self.answers())
+        lm, _ = scripted(self.answers(), grammar=True)
         judge = make(lm=lm)
         verdict = judge.score("A source.", "An output.")
         assert (verdict.failure is None) == (not judge.whole_documents)
@@ -134,7 +166,7 @@ class JudgeContract:
             judge.score("A source.")
 
     def test_a_used_up_budget_is_no_failure_of_a_row(self, make: Make, scripted: MakeScripted) -> None:
-        lm, _ = scripted(self.answers())
+        lm, _ = scripted(self.answers(), grammar=True)
         judge = make(lm=lm)
         list(judge.score_many(ROWS[:3]))  # probes and steps are paid
         lm.meter.max_calls = lm.meter.logical
@@ -144,12 +176,12 @@ class JudgeContract:
     def test_without_a_model_or_an_output_the_message_says_what_to_do(self, make: Make, scripted: MakeScripted) -> None:
         with pytest.raises(ModelError, match="lm="):
             list(make().score_many(ROWS))
-        lm, _ = scripted(self.answers())
+        lm, _ = scripted(self.answers(), grammar=True)
         with pytest.raises(OptionError, match="'output'"):
             list(make(lm=lm).score_many([{"source": "s"}]))
 
     def test_what_is_saved_is_the_same_judge(self, make: Make, scripted: MakeScripted, tmp_path: Path) -> None:
-        lm, _ = scripted(self.answers())
+        lm, _ = scripted(self.answers(), grammar=True)
         judge = make(lm=lm, scale=Scale(1, 5))
         for predictor in judge.taught():
             predictor.demos = [judge.demonstration(Item("Shown.", "Elsewhere.", group="g"), None) | MARKS]
@@ -181,7 +213,7 @@ class JudgeContract:
         assert shown("h") == bool(judge.taught())
 
     def test_no_prompt_that_is_sent_shows_the_rows_own_document(self, make: Make, scripted: MakeScripted) -> None:
-        lm, transport = scripted(self.answers())
+        lm, transport = scripted(self.answers(), grammar=True)
         judge = make(lm=lm)
         if judge.whole_documents:
             pytest.skip("it compares the outputs of one document")
@@ -195,7 +227,7 @@ class JudgeContract:
         assert next(other).failure is None
 
     def test_what_was_sent_is_reported_and_was_announced(self, make: Make, scripted: MakeScripted) -> None:
-        lm, transport = scripted(self.answers())
+        lm, transport = scripted(self.answers(), grammar=True)
         judge = make(lm=lm)
         # Twice: what a judge asks once a document, or once for all, is paid after the first time.
         list(judge.score_many(ROWS))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..programs.models.lm import Connection, LanguageModel, Sampling
 from ..programs.models.transport import Message, Reply, Request, TokenChoice, Unanswered
@@ -72,6 +72,7 @@ class MakeScripted(Protocol):
         logprobs: bool = ...,
         json_schema: bool = ...,
         system_prompt: bool = ...,
+        grammar: bool = ...,
         name: str = ...,
         sampling: Sampling | None = ...,
         attempts: int = ...,
@@ -89,6 +90,7 @@ def scripted_models() -> Iterator[MakeScripted]:
         logprobs: bool = False,
         json_schema: bool = False,
         system_prompt: bool = True,
+        grammar: bool = False,
         name: str = "test/model",
         sampling: Sampling | None = None,
         attempts: int = 1,
@@ -96,7 +98,8 @@ def scripted_models() -> Iterator[MakeScripted]:
         transport = ScriptedTransport(script, logprobs=logprobs, json_schema=json_schema, system_prompt=system_prompt)
         made.append(transport)
         connection = Connection(cache=False, attempts=attempts)
-        return LanguageModel(name, transport, identity="test", sampling=sampling, connection=connection), transport
+        own: Any = {"identity": "test", "sampling": sampling, "connection": connection, "knows_grammar": grammar}
+        return LanguageModel(name, transport, **own), transport
 
     yield make
     left = [len(t.steps) for t in made if t.steps]
