@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from judgesmith import parts
 from judgesmith.errors import OptionError
-from judgesmith.parts import Options, Registry, describe, from_text, nearest, option, read_options
+from judgesmith.parts import Options, Registry, describe, from_text, option, read_options
 
 
 class Shown(Options):
@@ -44,10 +44,6 @@ class Plain:
 class Plugin:
     name = "mine"
     about = "from another package"
-
-
-class Silent:
-    name = "silent"
 
 
 def registry() -> Registry[Any]:
@@ -99,6 +95,23 @@ def test_a_name_or_alias_is_taken_once_and_by_a_class_defined_anew() -> None:
     assert things.get("plain") is anew
 
 
+def test_what_declares_too_little_is_refused() -> None:
+    class Bare(Options):
+        given: int = option(1, "How often.")
+        unexplained: int = 1
+
+    for wrong, reason in (
+        ({"name": "silent"}, "it needs `name` and `about`"),
+        ({"about": "x"}, "it needs `name` and `about`"),
+        ({"name": 1, "about": "x"}, "it needs `name` and `about`"),
+        ({"name": "bare", "about": "x", "Options": Bare}, "option 'unexplained' has no help"),
+    ):
+        things = registry()
+        with pytest.raises(OptionError, match=reason):
+            things.register(type("Wrong", (), wrong))
+        assert things.parts() == {}
+
+
 def test_objects_are_parts_too() -> None:
     things = registry()
     assert things.register(Set("one")) == Set("one")
@@ -107,25 +120,6 @@ def test_objects_are_parts_too() -> None:
         things.register(Set("one", "another set"))
     with pytest.raises(OptionError, match=r"\.Set is no thing: it needs `name` and `about`"):
         things.register(Set("two", about=""))
-
-
-@pytest.mark.parametrize(
-    "wrong", [Silent, type("Nameless", (), {"about": "x"}), type("N", (), {"name": 1, "about": "x"})]
-)
-def test_what_declares_too_little_is_refused(wrong: type) -> None:
-    things = registry()
-    with pytest.raises(OptionError, match=r"is no thing: it needs `name` and `about`"):
-        things.register(wrong)
-    assert things.parts() == {}
-
-
-def test_an_option_without_help_is_refused() -> None:
-    class Bare(Options):
-        said: int = option(1, "How often.")
-        unsaid: int = 1
-
-    with pytest.raises(OptionError, match=r"thing bare: option 'unsaid' has no help"):
-        registry().register(type("Bare", (), {"name": "bare", "about": "x", "Options": Bare}))
 
 
 def test_the_modules_of_a_package_are_imported_when_a_part_is_first_asked_for(
@@ -244,25 +238,13 @@ def test_options_describe_themselves() -> None:
         ({"samples": 0}, r"^--method x, samples: Input should be greater than or equal to 1; got 0$"),
         ({"reading": "sung"}, r"^--method x, reading: Input should be 'said' or 'expected'; got 'sung'$"),
         ({"heat": float("nan")}, r"^--method x, heat: .*finite number; got nan$"),
+        ({"reading": "x" * 10_000}, r"^--method x, reading: "),
     ],
 )
 def test_what_is_no_option_or_off_its_limits_is_refused(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(OptionError, match=message):
+    with pytest.raises(OptionError, match=message) as refused:
         read_options(Shown, given, "--method x")
-
-
-def test_a_part_without_options_says_so() -> None:
-    with pytest.raises(OptionError, match=r"^here has no option 'a'; it has none$"):
-        read_options(Options, {"a": 1}, "here")
-
-
-def test_a_long_value_does_not_fill_the_screen() -> None:
-    with pytest.raises(OptionError) as refused:
-        read_options(Shown, {"reading": "x" * 10_000}, "here")
     assert len(str(refused.value)) <= 400
-
-
-def test_options_never_change() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Shown().samples = 5  # type: ignore[misc]
 
@@ -297,8 +279,3 @@ def test_any_text_is_read_or_refused_in_one_line(name: str, text: str) -> None:
         assert str(error).startswith(f"--set, {name}: ") and "\n" not in str(error)
     else:
         assert read_options(Shown, made.settings(), "again") == made  # JSON and back
-
-
-def test_nearest_says_nothing_where_nothing_is_near() -> None:
-    assert nearest("samplse", ["samples", "heat"]) == " (did you mean 'samples'?)"
-    assert nearest("qqqq", ["samples", "heat"]) == nearest("x", []) == ""

@@ -2,8 +2,6 @@
 
 import json
 import math
-import os
-import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ import pytest
 from judgesmith.errors import ArtifactError
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.artifact import FORMAT, LARGEST, dumps, fingerprint, load, read, save, to_dict
+from judgesmith.programs.artifact import LARGEST, dumps, fingerprint, load, read, save, to_dict
 from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.models.lm import LanguageModel, Sampling
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
@@ -82,16 +80,13 @@ def test_a_loaded_judge_sends_the_same_prompts(path: Path, variant: str, explain
     assert again.knowledge.criteria == CRITERIA
 
 
-@pytest.mark.parametrize("options", [{"use_task": False}, {"use_criteria": False, "variant": "coarse"}])
+@pytest.mark.parametrize(
+    "options", [{"use_task": False}, {"use_criteria": False, "variant": "coarse"}, {"combine": "mean"}]
+)
 def test_ablations_survive(path: Path, options: dict[str, Any]) -> None:
     judge = compiled(**options)
     judge.save(path)
     assert load(path).previews(ITEM) == judge.previews(ITEM)
-
-
-def test_the_mean_of_criteria_survives(path: Path) -> None:
-    compiled(combine="mean").save(path)
-    assert list(load(path).previews(ITEM)) == ["criteria_scorer"]
 
 
 def test_verdicts_are_equal_before_and_after(path: Path, scripted: MakeScripted) -> None:
@@ -108,7 +103,7 @@ def test_verdicts_are_equal_before_and_after(path: Path, scripted: MakeScripted)
 
 def test_the_second_save_is_the_same_byte_for_byte(path: Path, tmp_path: Path) -> None:
     compiled().save(path)
-    again = tmp_path / "again.json"
+    again = tmp_path / "new" / "deep" / "again.json"
     load(path).save(again)
     assert again.read_bytes() == path.read_bytes()
 
@@ -164,20 +159,6 @@ def test_a_demonstration_with_an_unread_criterion_can_be_saved(path: Path) -> No
     assert dumps(again) == dumps(judge)
 
 
-def test_permissions_are_those_of_any_file(path: Path) -> None:
-    mask = os.umask(0o022)
-    try:
-        compiled().save(path)
-    finally:
-        os.umask(mask)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o644
-
-
-def test_directories_are_made(tmp_path: Path) -> None:
-    compiled().save(tmp_path / "new" / "deep" / "judge.json")
-    assert load(tmp_path / "new" / "deep" / "judge.json").knowledge.description == "Summaries are judged."
-
-
 # Failures leave the old file
 
 
@@ -222,20 +203,6 @@ def test_a_write_that_fails_halfway_leaves_the_old_file(path: Path, monkeypatch:
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(ArtifactError, match="No space left"):
-        compiled("coarse").save(path)
-    assert path.read_bytes() == before
-    assert files(path) == ["judge.json"]
-
-
-def test_an_interrupted_write_leaves_the_old_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled().save(path)
-    before = path.read_bytes()
-
-    def interrupt(self: Path, mode: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "chmod", interrupt)
-    with pytest.raises(KeyboardInterrupt):
         compiled("coarse").save(path)
     assert path.read_bytes() == before
     assert files(path) == ["judge.json"]
@@ -497,13 +464,5 @@ def test_a_judge_too_large_to_be_read_again_is_not_saved(path: Path) -> None:
 def test_a_missing_file_says_what_makes_one(path: Path) -> None:
     with pytest.raises(ArtifactError, match="judgesmith compile"):
         load(path)
-
-
-def test_a_directory_is_no_judge(tmp_path: Path) -> None:
-    with pytest.raises(ArtifactError):
-        load(tmp_path)
-
-
-def test_what_was_saved_is_what_the_schema_says(path: Path) -> None:
-    save(compiled(), path)
-    assert read(path).format == FORMAT
+    with pytest.raises(ArtifactError, match="not a judge"):
+        load(path.parent)

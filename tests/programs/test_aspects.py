@@ -45,16 +45,11 @@ def test_every_aspect_says_something_of_its_own() -> None:
     for aspect in every:
         assert aspect.low != aspect.high
         assert len(aspect.definition.split()) >= 6, aspect
-    names = [(a.task, a.definition) for a in every]
-    assert len({definition for _, definition in names}) == len(names)
-
-
-def test_aspects_of_form_need_no_source_and_those_of_content_do() -> None:
-    library = aspects()
-    assert not library.find("fluency", "summarization").needs_source
-    assert library.find("consistency", "summarization").needs_source
-    assert library.find("coherence", "dialogue").needs_source  # with the dialogue, not within the response
-    assert not library.find("coherence", "summarization").needs_source
+    assert len({aspect.definition for aspect in every}) == len(every)
+    # Form needs no source and content does; coherence in a dialogue is with the dialogue, not within the response.
+    needs = {f"{a.task}/{a.name}": a.needs_source for a in every}
+    assert needs["summarization/consistency"] and needs["dialogue/coherence"]
+    assert not needs["summarization/fluency"] and not needs["summarization/coherence"]
 
 
 def test_bad_things_are_marked_and_say_what_a_score_means() -> None:
@@ -89,6 +84,8 @@ def test_the_benchmarks_names_of_aspects_are_found() -> None:
         ("FLUENCY", "translation en-de", "fluency"),
         ("engagingness", "story", "engagement"),
         ("grammar", "QA", "grammaticality"),
+        ("accuracy", "summarization", "accuracy"),  # an aspect of its own, and an alias elsewhere
+        ("interesting", "dialogue", "interestingness"),
     ],
 )
 def test_a_name_is_found_by_any_spelling_and_alias(name: str, task: str, found: str) -> None:
@@ -98,26 +95,11 @@ def test_a_name_is_found_by_any_spelling_and_alias(name: str, task: str, found: 
     assert aspect.task == library.task(task).name != "general"
 
 
-def test_a_name_goes_before_an_alias_of_another() -> None:
-    # In summarization "accuracy" is an aspect of its own, and in dialogue "interesting" is not engagingness.
-    assert aspects().find("accuracy", "summarization").name == "accuracy"
-    assert aspects().find("interesting", "dialogue").name == "interestingness"
-
-
-def test_what_a_task_lacks_comes_from_the_general_ones() -> None:
-    aspect = aspects().find("overall", "story")
-    assert (aspect.task, aspect.name) == ("general", "overall")
-
-
 def test_without_a_task_the_general_aspect_or_the_only_one_is_taken() -> None:
     assert aspects().find("fluency").task == "general"
     assert aspects().find("simplicity").task == "simplification"
     assert aspects().find("dialogue/fluency").task == "dialogue"
-
-
-def test_an_ambiguous_name_lists_the_tasks() -> None:
-    with pytest.raises(OptionError, match="dialogue/empathy, story/empathy"):
-        aspects().find("empathy")
+    assert aspects().find("overall", "story").task == "general"  # which the task lacks
 
 
 @pytest.mark.parametrize(
@@ -129,6 +111,7 @@ def test_an_ambiguous_name_lists_the_tasks() -> None:
         ("simplicty", "simplification", "did you mean 'simplicity'"),
         ("", None, "there is no aspect ''"),
         ("x/y/z", None, "there is no task 'x'"),
+        ("empathy", None, "dialogue/empathy, story/empathy"),
     ],
 )
 def test_an_unknown_name_says_what_comes_close(name: str, task: str | None, words: str) -> None:
@@ -199,10 +182,6 @@ def test_an_alias_can_become_an_aspect(overlay) -> None:
     mine = aspects(overlay(f"tasks: {{data-to-text: {{aspects: {{accuracy: {VOICE}}}}}}}"))
     assert mine.find("accuracy", "data-to-text").name == "accuracy"
     assert mine.find("correctness", "data-to-text").name == "correctness"
-
-
-def test_an_empty_file_changes_nothing(overlay) -> None:
-    assert dict(aspects(overlay("# nothing yet\n")).tasks) == dict(aspects().tasks)
 
 
 @pytest.mark.parametrize(

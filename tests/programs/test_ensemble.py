@@ -24,14 +24,12 @@ from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.calibration import Calibration
-from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.ensemble import LEAST_SD, Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
-from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.signatures.values import Item, Scale, Verdict
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
@@ -88,11 +86,15 @@ def test_the_mean_of_z_scores_by_hand(scripted: MakeScripted) -> None:
     assert not verdict.notes
 
 
-def test_a_score_stays_inside_its_range(scripted: MakeScripted) -> None:
+def test_a_score_stays_inside_its_range_and_is_calibrated_last(scripted: MakeScripted) -> None:
     # (100 - 50) / 10 = 5 and (100 - 20) / 5 = 16: 50 + 10 * 10.5 = 155.
     assert judged(scripted, 100, 100).percent == 100.0
     assert judged(scripted, 0, 0).percent == pytest.approx(50 - 10 * 4.5)  # -5 and -4
     assert judged(scripted, 0, 0, norms=(Norm(20, 10), Norm(90, 5))).percent == 0.0  # -2 and -18
+    lm, _ = scripted(saying({SECRETS[0]: 60, SECRETS[1]: 30}))
+    judge = committee(lm=lm)
+    judge.calibration = Calibration((0.0, 65.0, 100.0), (1.0, 4.5, 5.0))
+    assert judge.score("A source.", "An output.").score == pytest.approx(4.5)
 
 
 class Fixed(Judge):
@@ -140,13 +142,6 @@ def test_a_score_lies_among_its_members_and_knows_no_units(
     assert turned.percent == pytest.approx(verdict.percent, abs=1e-6)
 
 
-def test_calibration_comes_last(scripted: MakeScripted) -> None:
-    lm, _ = scripted(saying({SECRETS[0]: 60, SECRETS[1]: 30}))
-    judge = committee(lm=lm)
-    judge.calibration = Calibration((0.0, 65.0, 100.0), (1.0, 4.5, 5.0))
-    assert judge.score("A source.", "An output.").score == pytest.approx(4.5)
-
-
 # -- members that fail
 
 
@@ -164,23 +159,12 @@ def test_a_member_that_fails_leaves_the_mean_with_a_note(scripted: MakeScripted)
     assert verdict.usage.calls == 4  # the first was asked twice
     assert verdict.spread == pytest.approx(math.sqrt(50) * 0.04)
     json.dumps(verdict.to_dict(raw=True), allow_nan=False)
-
-
-def test_of_one_member_there_is_no_spread(scripted: MakeScripted) -> None:
-    verdict = judged(scripted, 60, Unanswered("HTTP 400: no", again=False))
-    assert verdict.percent == pytest.approx(60.0)
-    assert math.isnan(verdict.spread)
-
-
-def test_where_all_fail_there_is_no_score_but_the_reasons(scripted: MakeScripted) -> None:
-    verdict = judged(scripted, Unanswered("HTTP 400: no", again=False), "I would rather not.")
-    assert math.isnan(verdict.score)
-    assert verdict.failure is not None
-    assert verdict.failure.startswith("every member failed: member 1: ")
-    assert "HTTP 400" in verdict.failure
-    assert "; member 2: " in verdict.failure
-    assert verdict.usage.calls == 2  # the second was asked twice; the first call was refused
-    assert len(verdict.raw) == 2
+    single = judged(scripted, 60, Unanswered("HTTP 400: no", again=False))
+    assert (single.percent, math.isnan(single.spread)) == (pytest.approx(60.0), True)
+    none = judged(scripted, Unanswered("HTTP 400: no", again=False), "I would rather not.")
+    assert math.isnan(none.score)
+    assert re.match(r"every member failed: member 1: .*HTTP 400.*; member 2: ", none.failure or "")
+    assert (none.usage.calls, len(none.raw)) == (2, 2)  # the second was asked twice; the first call was refused
 
 
 def test_a_used_up_budget_ends_all_members(scripted: MakeScripted) -> None:
@@ -291,13 +275,10 @@ def test_what_cannot_be_a_committee(members: Any, norms: Any, said: str) -> None
         Ensemble(members(), norms)
 
 
-@pytest.mark.parametrize(
-    ("mean", "sd"),
-    [(math.nan, 1.0), (50.0, math.nan), (50.0, 0.0), (50.0, -1.0), (-1.0, 5.0), (101.0, 5.0), (50.0, math.inf)],
-)
-def test_what_cannot_be_a_norm(mean: float, sd: float) -> None:
-    with pytest.raises(OptionError, match="standard deviation"):
-        Norm(mean, sd)
+def test_a_norm_is_a_mean_and_a_spread_of_percents() -> None:
+    for mean, sd in ((math.nan, 1), (50, math.nan), (50, 0), (50, -1), (-1, 5), (101, 5), (50, math.inf)):
+        with pytest.raises(OptionError, match="standard deviation"):
+            Norm(mean, sd)
 
 
 # -- saved and loaded
@@ -343,75 +324,55 @@ def test_the_fingerprint_knows_every_member_and_norm() -> None:
     assert len(prints) == 5
 
 
-def forged(tmp_path: Path, change: Callable[[dict[str, Any]], Any]) -> Path:
-    data = json.loads(artifact.dumps(committee(3)))
-    change(data)
-    path = tmp_path / "judge.json"
-    path.write_text(json.dumps(data), encoding="utf-8")
-    return path
+def direct_method() -> dict[str, Any]:
+    return {"norm": {"mean": 5, "sd": 5}, **artifact.method(DirectScorer("fluency"))}
 
 
-OTHER = "overall_scorer.predict"
+def ranking_method() -> dict[str, Any]:
+    return {"norm": {"mean": 5, "sd": 5}, **artifact.method(PairS("fluency"))}
+
+
+#: What is special to a committee's file; what any judge's file may hold is tested with the artifact.
 FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "no other member": lambda d: d["committee"].update(others=[]),
     "nine members": lambda d: d["committee"].update(others=d["committee"]["others"] * 4),
     "no norm": lambda d: d["committee"].pop("norm"),
-    "a seat without a norm": lambda d: d["committee"]["others"][0].pop("norm"),
-    "sd 0": lambda d: d["committee"]["norm"].update(sd=0),
+    "a member without a norm": lambda d: d["committee"]["others"][0].pop("norm"),
     "sd too small": lambda d: d["committee"]["norm"].update(sd=LEAST_SD / 2),
-    "sd below 0": lambda d: d["committee"]["others"][1]["norm"].update(sd=-3),
-    "sd huge": lambda d: d["committee"]["norm"].update(sd=1e9),
     "sd as text": lambda d: d["committee"]["norm"].update(sd="10"),
     "sd true": lambda d: d["committee"]["norm"].update(sd=True),
     "mean off the scale": lambda d: d["committee"]["norm"].update(mean=101),
-    "mean null": lambda d: d["committee"]["others"][0]["norm"].update(mean=None),
     "a key": lambda d: d["committee"].update(weights=[1, 2]),
+    "a key in a norm": lambda d: d["committee"]["norm"].update(code="x"),
     "an address": lambda d: d["committee"]["others"][0].update(api_base="http://evil"),
     "a model of its own": lambda d: d["committee"]["others"][0].update(lm={"model": "openai/evil", "sampling": {}}),
     "a scale of its own": lambda d: d["committee"]["others"][0].update(scale={"low": 0, "high": 1}),
-    "a class": lambda d: d["committee"]["others"][0]["program"].update({"class": "os.system"}),
-    "kind committee": lambda d: d["committee"]["others"][0]["program"].update(kind="committee"),
     "the file as a committee": lambda d: d["program"].update(kind="committee"),
-    "a committee in a seat": lambda d: d["committee"]["others"][0].update(committee=copy.deepcopy(d["committee"])),
-    "another kind": lambda d: d["committee"]["others"].__setitem__(
-        0, {"norm": {"mean": 5, "sd": 5}, **artifact.method(DirectScorer("fluency"))}
-    ),
-    "another variant": lambda d: d["committee"]["others"][0]["program"]["options"].update(variant="fine"),
-    "an option": lambda d: d["committee"]["others"][0]["program"]["options"].update(endpoint="x"),
-    "an option's type": lambda d: d["committee"]["others"][0]["program"]["options"].update(use_task="no"),
-    "an ensemble": lambda d: d["committee"]["others"][0].update(ensemble=[{"model": "openai/evil"}]),
+    "a committee as a member": lambda d: d["committee"]["others"][0].update(committee=copy.deepcopy(d["committee"])),
+    "another kind": lambda d: d["committee"]["others"].__setitem__(0, direct_method()),
     "another predictor": lambda d: d["committee"]["others"][0]["state"].update(evil={"instructions": "", "demos": []}),
-    "no predictor": lambda d: d["committee"]["others"][1]["state"].clear(),
-    "another signature": lambda d: d["committee"]["others"][1]["signatures"].update({OTHER: "0" * 12}),
-    "a demo off the scale": lambda d: d["committee"]["others"][1]["state"][OTHER]["demos"][0].update(score=200),
-    "a config": lambda d: d["committee"]["others"][1]["state"][OTHER].update(config={"api_base": "x"}),
     "as a list": lambda d: d.update(committee=[d["committee"]]),
     "ranks": lambda d: d.update(
-        artifact.method(PairS("fluency")),
-        committee={
-            "norm": {"mean": 5, "sd": 5},
-            "others": [{"norm": {"mean": 5, "sd": 5}, **artifact.method(PairS("fluency"))}],
-        },
+        ranking_method(), committee={"norm": {"mean": 5, "sd": 5}, "others": [ranking_method()]}
     ),
 }
 
 
 @pytest.mark.parametrize("change", FORGED.values(), ids=FORGED.keys())
 def test_a_forged_committee_is_refused(change: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = forged(tmp_path, change)
+    data = json.loads(artifact.dumps(committee(3)))
+    path = tmp_path / "judge.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    assert len(js.load(path).members) == 3  # type: ignore[attr-defined]
+    change(data)
+    path.write_text(json.dumps(data), encoding="utf-8")
     monkeypatch.setattr(artifact, "language_model", lambda *_, **__: pytest.fail("a model was looked up"))
     with pytest.raises(ArtifactError) as caught:
         js.load(path)
     assert len(str(caught.value)) < 500
 
 
-def test_the_forgeries_start_from_a_file_that_loads(tmp_path: Path) -> None:
-    loaded = js.load(forged(tmp_path, lambda d: None))
-    assert isinstance(loaded, Ensemble)
-    assert len(loaded.members) == 3
-
-
-def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
+def test_a_member_that_cannot_be_saved_is_named(tmp_path: Path) -> None:
     judge: Judge = committee(2)
     judge.members[1].overall_scorer.predict.demos[0]["score"] = 101.0  # type: ignore[attr-defined]
     with pytest.raises(ArtifactError, match=r"cannot be saved: committee\.others\.0\.state"):
@@ -421,73 +382,36 @@ def test_what_cannot_be_saved_is_refused(tmp_path: Path) -> None:
 # -- compiled, whatever the method
 
 
-def labels_of(rows: int) -> Labels:
-    made = [
-        Row(
-            id=f"r{n}",
-            source=f"Source {n // 2}.",
-            output=f"Text {n} of quality {n * 7 % 10}.",
-            system=None,
-            doc_id=f"d{n // 2}",
-            group=f"d{n // 2}",
-            scores={"overall": float(n * 7 % 10)},
-            line=n,
-        )
-        for n in range(rows)
-    ]
-    return Labels(tuple(made), "overall", (0.0, 9.0), origin="labels.jsonl")
-
-
-def unsure(request: Request) -> str:
-    """A model that sees the quality, and errs otherwise with other demonstrations."""
+def by_quality(request: Request) -> str:
+    """A model that sees an output's quality, and errs otherwise with other demonstrations."""
     asked = request.messages[-1]["content"]
-    if "numbered steps, one sentence each" in request.messages[0]["content"]:
-        return "1. Read it.\n2. Rate it."
-    if "Aim at about" in asked:
-        return f"Reference text number {len(asked)}."
     quality = int(re.findall(r"of quality (\d)", asked)[-1])
-    error = random.Random(str(request.messages)).gauss(0, 3)
-    seen = min(9.0, max(0.0, quality + error))
-    system = request.messages[0]["content"]
-    if "output 1" in system or "Output 1:" in asked:
-        return "Better" if seen > 4.5 else "Worse"
-    if "Location:" in system:
+    seen = min(9.0, max(0.0, quality + random.Random(str(request.messages)).gauss(0, 3)))
+    if "Location:" in request.messages[0]["content"]:
         label = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")[int(seen / 2)]
         return f"No Error\n\nOverall: {label}\nReason: it will do"
     return f"Score: {round(seen * 11) if '100' in asked else 1 + round(seen * 4 / 9)}"
 
 
-METHODS: dict[str, Callable[[Any], Judge]] = {
-    "direct": lambda _: DirectScorer("fluency", reading="said"),
-    "g-eval": lambda _: GEval("fluency", samples=2),
-    "pairwise-direct": lambda _: PairwiseDirectScorer("fluency", levels=3, samples=1),
-    "openlgauge": lambda _: OpeNLGauge("fluency"),
-    "openlgauge, an ensemble": lambda lm: _ensemble(lm),
-}
-
-
-def _ensemble(lm: Any) -> OpeNLGauge:
-    judge = OpeNLGauge("fluency", annotators=["openai/a", "openai/b"], supervisor="none")
-    judge.use("openai/a", lm)
-    judge.use("openai/b", lm)
-    return judge
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_every_method_can_be_compiled_to_a_committee(
-    method: str, scripted: MakeScripted, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
-    lm, _ = scripted(unsure)
-    compiler = Compiler(search=CorrelationRandomSearch(candidates=4, max_demos=3, sure=0.0), ensemble_top=4)
-    made, report = compiler.run(METHODS[method](lm), labels_of(60), lm)
-    told = made.provenance["committee"]
-    assert isinstance(made, Ensemble) == (told["reason"] is None)
+@pytest.mark.parametrize("annotators", [(), ("openai/a", "openai/b")], ids=["direct", "openlgauge"])
+def test_every_method_can_be_compiled_to_a_committee(annotators: tuple[str, ...], scripted: MakeScripted) -> None:
+    lm, _ = scripted(by_quality)
+    rows = [
+        Row(f"r{n}", f"Text {n} of quality {n * 7 % 10}.", f"Source {n // 2}.", doc_id=f"d{n // 2}",
+            group=f"d{n // 2}", scores={"overall": float(n * 7 % 10)}, line=n)
+        for n in range(60)
+    ]  # fmt: skip
+    labels = Labels(tuple(rows), "overall", (0.0, 9.0), origin="labels.jsonl")
+    judge: Any = DirectScorer("fluency", reading="said")
+    if annotators:
+        judge = OpeNLGauge("fluency", annotators=annotators, supervisor="none")
+        for name in annotators:
+            judge.use(name, lm)
+    search = CorrelationRandomSearch(candidates=4, max_demos=3, sure=0.0)
+    made, report = Compiler(search=search, ensemble_top=4).run(judge, labels, lm)
+    assert isinstance(made, Ensemble), made.provenance["committee"]
     assert report.heldout.objective.failed == 0
-    if not isinstance(made, Ensemble):
-        pytest.fail(f"errors are independent: {told}")
     again = artifact.build(artifact.Artifact.of(artifact.to_dict(made)), lm=lm)
     assert artifact.fingerprint(again) == artifact.fingerprint(made)
     verdict = made.score("Source 99.", "Text 99 of quality 8.")
-    assert verdict.failure is None
-    assert len(verdict.opinions) == len(made.members)
+    assert (verdict.failure, len(verdict.opinions)) == (None, len(made.members))

@@ -18,11 +18,11 @@ import judgesmith as js
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.objectives import Q
 from judgesmith.datasets.records import Labels
-from judgesmith.errors import BudgetError, OptionError
-from judgesmith.optimizers.budget import Budget
+from judgesmith.errors import OptionError
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import Scored, agreement, examples_of, score_rows
 from judgesmith.optimizers.fitting.ensemble import form_ensemble
+from judgesmith.optimizers.report import Budget
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, unfit
 from judgesmith.programs.ensemble import Ensemble
 from judgesmith.programs.progress import Silent
@@ -118,13 +118,8 @@ def test_one_that_is_clearly_best_stays_alone() -> None:
     assert found.percents is record.scored.percents
     assert found.details["members"][0] == "c3"
     assert found.details["single_q"] > found.details["q"]
-
-
-def test_several_that_say_the_same_are_no_gain() -> None:
-    rng = np.random.default_rng(2)
-    human = rng.uniform(0, 100, 40)
-    examples = rows(human)
-    judge, found = formed(record_of(np.repeat(noisy(human, 1, 30, rng), 4, axis=0), examples), examples, 3)
+    alike = np.repeat(noisy(human, 1, 30, rng), 4, axis=0)
+    judge, found = formed(record_of(alike, examples), examples, 3)
     assert judge is None
     assert found.details["q"] == pytest.approx(found.details["single_q"])
 
@@ -161,17 +156,11 @@ def test_who_cannot_be_chosen_is_no_member() -> None:
     assert whole - set(found.details["members"]) == {"c1", "c2", "c4"}
     assert judge is None or len(judge.members) == 4
     assert np.isfinite(found.percents).all()  # who failed on one row leaves that row's mean
-
-
-def test_perturbed_copies_have_no_say() -> None:
-    rng = np.random.default_rng(4)
-    human = rng.uniform(0, 100, 60)
-    examples = rows(human)
-    table = noisy(human, 5, 40, rng)
-    copies = np.concatenate([table, rng.uniform(0, 100, (5, 30))], axis=1)
-    plain, with_copies = (formed(record_of(t, examples), examples, 3) for t in (table, copies))
-    assert plain[1].details == with_copies[1].details
-    assert len(with_copies[1].percents) == 60
+    # Perturbed copies behind the rows have no say.
+    longer = np.concatenate([table, rng.uniform(0, 100, (7, 30))], axis=1)
+    plain, with_copies = (formed(record_of(t, examples), examples, 3)[1] for t in (table[4:], longer[4:]))
+    assert plain.details == with_copies.details
+    assert len(with_copies.percents) == 60
 
 
 def test_too_little_to_tell() -> None:
@@ -267,6 +256,8 @@ def test_an_ensemble_is_compiled_where_candidates_err_independently(
     verdict = judge.score(labels.rows[0].source, labels.rows[0].output)
     assert len(verdict.opinions) == 4
     assert verdict.spread > 0
+    with pytest.raises(OptionError, match="give one of its members"):
+        compiled(labels, judge)
 
 
 def test_the_training_scores_are_those_of_the_ensemble(
@@ -336,25 +327,14 @@ def test_the_plan_knows_what_an_ensemble_costs(
     assert [n - two[0] for n in two] == [0, 24, 24]
 
 
-@pytest.mark.parametrize("reserved", [True, False])
 def test_held_out_rows_are_paid_for_before_the_search(
-    reserved: bool,
-    server: Any,
-    fake: Any,
-    compiled: Callable[..., js.Judge],
-    labels: Labels,
-    monkeypatch: pytest.MonkeyPatch,
+    server: Any, fake: Any, compiled: Callable[..., js.Judge], labels: Labels
 ) -> None:
     server.answer = independent(labels, fake)
     # Ten candidates on 72 rows would leave what a single judge needs for 24 rows; eight members need more.
     calls = 3 + 10 * 72 + 24 * (1 + 1) * 2
-    options = {"optimizer": js.CorrelationRandomSearch(candidates=9), "budget": Budget(max_calls=calls)}
-    if not reserved:  # the control
-        monkeypatch.setattr(Compiler, "_seats", property(lambda self: 1))
-        with pytest.raises(BudgetError):
-            compiled(labels, ensemble_top=8, **options)
-        return
-    judge = compiled(labels, ensemble_top=8, **options)
+    search = js.CorrelationRandomSearch(candidates=9)
+    judge = compiled(labels, ensemble_top=8, optimizer=search, budget=Budget(max_calls=calls))
     assert isinstance(judge, Ensemble)
     assert judge.report.stopped is not None
     assert judge.report.heldout.objective.failed == 0
@@ -382,18 +362,6 @@ def test_what_cannot_become_an_ensemble_is_refused_before_a_call(
     given_ = {"ensemble_top": 3, **options}
     with pytest.raises(OptionError, match=said):
         compiled(labels, given_.pop("judge", None), **given_)
-    assert server.asks == []
-
-
-def test_an_ensemble_is_not_compiled_again(
-    server: Any, fake: Any, compiled: Callable[..., js.Judge], labels: Labels
-) -> None:
-    server.answer = independent(labels, fake)
-    judge = compiled(labels, ensemble_top=2)
-    assert isinstance(judge, Ensemble)
-    server.forget()
-    with pytest.raises(OptionError, match="give one of its members"):
-        compiled(labels, judge)
     assert server.asks == []
 
 

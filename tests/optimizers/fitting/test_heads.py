@@ -149,18 +149,6 @@ def test_a_constant_reading_weighs_nothing() -> None:
     assert head.weights["good"] == (7.0, 0.0)
 
 
-def test_towards_equal_weights_needs_fewer_labels() -> None:
-    lead = []
-    for seed in range(20):
-        table, y = made(seed, 216, noise=2.0)
-        train, test = np.arange(16), np.arange(16, 216)
-        plain, towards = (
-            agreement(recipe(table.rows(train), y[train]).head(table.rows(test)), y[test]) for recipe in RECIPES[2:4]
-        )
-        lead.append(towards - plain)
-    assert np.mean(lead) > 0
-
-
 @given(st.lists(st.integers(0, 8), min_size=2, max_size=60).filter(lambda g: len(set(g)) > 1), st.integers(2, 6))
 def test_folds_keep_groups_whole(groups: list[int], count: int) -> None:
     found = folds(groups, count)
