@@ -20,7 +20,7 @@ def test_the_demo_writes_judge_scores_and_report_flags_the_injection_and_says_wh
     assert done.code == 0, done.err
     rows = read_scored(tmp_path / "demo.scored.jsonl").rows
     assert [row.row.id for row in rows] == ["n01", "n02", "n03", "n04"]
-    assert [bool(row.suspicious) for row in rows] == [False, False, False, True]
+    assert [bool(row.verdict.suspicious) for row in rows] == [False, False, False, True]
     page = (tmp_path / "demo.html").read_text(encoding="utf-8")
     assert "<strong>Suspicious:</strong>" in page and "1 suspicious" in page
     end = done.out[done.out.index("n04 addresses the judge") :]

@@ -26,9 +26,10 @@ from typer.testing import CliRunner
 
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
 from judgesmith.reports.command import register
-from judgesmith.reports.rows import Found, mean_of, pieces, read_scored, summarise
+from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
 from judgesmith.reports.spans import PAGE, STILL, packed, render
 from judgesmith.running.plain import clean
+from judgesmith.signatures.values import ErrorSpan
 
 HOSTILE = (
     "</script><script>window.broken=1</script><!-- <img src=x onerror=window.broken=2> \"' onfocus=alert(1) "
@@ -142,8 +143,8 @@ def in_order(record: dict[str, Any]) -> list[dict[str, Any]]:
 # Pieces of text ------------------------------------------------------------------------------------------------------
 
 
-def found(start: int | None, end: int | None, severity: float = 3) -> Found:
-    return Found("", "", severity, "exact" if start is not None else "ungrounded", start, end)
+def found(start: int | None, end: int | None, severity: float = 3) -> ErrorSpan:
+    return ErrorSpan("", "", severity, start, end, "exact" if start is not None else "ungrounded")
 
 
 def test_overlapping_errors_cut_the_text_into_pieces() -> None:
@@ -249,8 +250,8 @@ def test_a_verdict_of_any_shape_is_shown(tmp_path: Path, name: str, value: Any) 
 )
 def test_a_place_outside_the_text_is_no_place(tmp_path: Path, start: Any, end: Any) -> None:
     path = write(tmp_path / "x.jsonl", [row("a", errors=[error("", None, None) | {"start": start, "end": end}])])
-    (only,) = read_scored(path).rows[0].errors
-    assert (only.place, only.start, only.end) == ("ungrounded", None, None)
+    (only,) = read_scored(path).rows[0].verdict.errors
+    assert (only.how, only.start, only.end) == ("ungrounded", None, None)
 
 
 def test_other_words_than_the_text_has_are_said(tmp_path: Path) -> None:
@@ -268,7 +269,7 @@ def test_the_csv_form_of_scores_is_read(tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text("id,output,judge_score,judge_explanation,judge_failure\na,text,4.5,good,\nb,text,,,no answer\n")
     first, second = read_scored(path).rows
-    assert (first.score, first.explanation, second.failure) == (4.5, "good", "no answer")
+    assert (first.score, first.verdict.explanation, second.verdict.failure) == (4.5, "good", "no answer")
 
 
 # The page ------------------------------------------------------------------------------------------------------------
@@ -405,13 +406,12 @@ def test_the_worst_disagreement_comes_first_without_scripts_too(tmp_path: Path) 
     assert text.index("worst disagreement first") < text.index("of the file")
 
 
-def test_readings_are_bars_in_proportion_and_their_words_escaped(tmp_path: Path) -> None:
+def test_readings_are_listed_by_size_and_their_words_escaped(tmp_path: Path) -> None:
     details = {"base": 3.4, "readings": {HOSTILE: -1.0, "likelihood": 2.0}, "improbable": [[HOSTILE, 8.5], ["x"], 7]}
     made = [row(str(k), score=k, details=details, explanation="3.40 on average; …") for k in (1, 5)]
     text = page_of(tmp_path, made).split("<script")[0]
-    bars = re.findall(r'<i class="(\w*)" style="left:([\d.]+)%;width:([\d.]+)%">', text)
-    # From the middle: 2 and 1 points of a scale of 4 are a half and a quarter of the half of the bar's room.
-    assert bars[:2] == [("", "50.0", "25.0"), ("down", "37.5", "12.5")]
+    points = re.findall(r'<td class="n" dir="auto">([+-][\d.]+)</td>', text)
+    assert points[:2] == ["+2.00", "-1.00"]
     assert "the mean of the training rows" in text and "8.5 nats" in text and "window.broken=2>" not in text
     assert "3.40 on average; …" not in text  # what the bars say is not said twice
 

@@ -16,8 +16,9 @@ from ..datasets.preferences import Pairs
 from ..datasets.records import Row
 from ..errors import LabelsError
 from ..evaluating.sources import places, read_file
-from ..reports.rows import Found, Shown, read_scored
+from ..reports.rows import Shown, read_scored
 from ..running.opening import rows_file
+from ..signatures.values import ErrorSpan
 from .task import Kind, Unit
 
 #: A column that no file has: for pairs of outputs that are not compared yet.
@@ -138,27 +139,29 @@ def _verdicts(path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
 
 
 def _about(shown: Shown) -> Iterator[dict[str, Any]]:
-    if shown.failure:
+    verdict = shown.verdict
+    if verdict.failure:
         return
-    for error in shown.errors:
+    for error in verdict.errors:
         yield {"what": "error", "error": _error(error)}
     said = [
-        {"name": name, "score": _number(score), "explanation": text} for name, (score, text) in shown.criteria.items()
+        {"name": name, "score": _number(one.score), "explanation": one.explanation}
+        for name, one in verdict.criteria.items()
+        if one.explanation
     ]
-    said = [one for one in said if one["explanation"]]
     for one in said:
         yield {"what": "criterion"} | one
-    if shown.explanation and not shown.errors:
+    if verdict.explanation and not verdict.errors:
         yield {
-            "what": "overall", "name": "overall", "score": _number(shown.score), "explanation": shown.explanation,
+            "what": "overall", "name": "overall", "score": _number(verdict.score), "explanation": verdict.explanation,
             "criteria": said,
         }  # fmt: skip
 
 
-def _error(error: Found) -> dict[str, Any]:
+def _error(error: ErrorSpan) -> dict[str, Any]:
     return {
         "text": error.text, "explanation": error.explanation, "severity": _number(error.severity),
-        "start": error.start, "end": error.end, "place": error.place,
+        "start": error.start, "end": error.end, "place": error.how,
     }  # fmt: skip
 
 

@@ -21,86 +21,42 @@ from ..errors import LabelsError
 from ..evaluating.sources import read_cell
 from ..evaluating.verdicts import plain_name, verdict_of
 from ..rows import as_text
+from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ReadDetails, ScoreInterval, Verdict
 
 GROUNDED = ("exact", "normalised", "fuzzy")
 _LABELS = 20  # errors that one piece of text names; more are counted
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """An error as it is shown. place: exact, normalised or fuzzy (start and end lie in the output), omission or
-    ungrounded (both None). severity: NaN where there is none."""
-
-    text: str
-    explanation: str
-    severity: float
-    place: str
-    start: int | None = None
-    end: int | None = None
-    annotators: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def grade(self) -> int:
-        """1 to 5, 0 for no severity."""
-        return 0 if math.isnan(self.severity) else min(5, max(1, math.floor(self.severity + 0.5)))
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """One annotator's opinion of an output. percent: in [0, 100] or NaN."""
-
-    name: str
-    percent: float
-    label: str
-    explanation: str
-    errors: tuple[Found, ...]
-    failure: str
-    outlier: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Readings:
-    """What readings add to a score. base: the mean training row's score. added: by group of readings, in points of the
-    scale, most first. improbable: the words that the model expected least, with their surprise in nats."""
-
-    base: float
-    added: Mapping[str, float]
-    improbable: tuple[tuple[str, float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Shown:
-    """A row with its verdict. score: NaN where `failure` says why. anchor: its place in the page, unique.
-    aspect: what the score is of, where the row has it. aspects: of a judge of several, score and words for each, which
-    are the reason where the score is NaN. human, criteria: by aspect, NaN where there is none. interval: low and high
-    end, NaN where there is none. readings: how the score came about, where a judge weighs readings. suspicious: what in
-    the output addresses a judge. deferred: left to a person."""
+    """A row with its verdict, whose score is NaN where its `failure` says why and whose errors lie in the output."""
 
     row: Row
     anchor: str
-    score: float
-    failure: str
-    explanation: str = ""
-    aspect: str = ""
-    aspects: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    criteria: Mapping[str, tuple[float, str]] = field(default_factory=dict)
-    errors: tuple[Found, ...] = ()
-    views: tuple[View, ...] = ()
-    spread: float = math.nan
-    notes: tuple[str, ...] = ()
+    """Its place in the page, unique."""
+    verdict: Verdict
     human: Mapping[str, float] = field(default_factory=dict)
-    interval: tuple[float, float] = (math.nan, math.nan)
-    readings: Readings | None = None
-    suspicious: str = ""
-    deferred: bool = False
-    seen: bool = False
+    """Human ratings by aspect, NaN where there is none."""
+    aspect: str = ""
+    """What the score is of, where the row has it."""
     judge: str = ""
-    category: str = ""
+    deferred: bool = False
+    """Left to a person."""
+    seen: bool = False
+    """Used to compile the judge."""
 
     @property
     def document(self) -> str:
         return self.row.doc_id
+
+    @property
+    def score(self) -> float:
+        return self.verdict.score
+
+
+def grade(error: ErrorSpan) -> int:
+    """The severity as 1 to 5, 0 where there is none."""
+    return 0 if math.isnan(error.severity) else min(5, max(1, math.floor(error.severity + 0.5)))
 
 
 class Piece(NamedTuple):
@@ -239,66 +195,36 @@ def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple
 
 
 def _shown(
-    row: Row, record: Mapping[str, Any], verdict: Mapping[str, Any] | None, human: Mapping[str, float], anchor: str
+    row: Row, record: Mapping[str, Any], told: Mapping[str, Any] | None, human: Mapping[str, float], anchor: str
 ) -> Shown:
-    aspect = _words((verdict or {}).get("aspect")) or _words(record.get("aspect"))
-    common: dict[str, Any] = {"row": row, "anchor": anchor, "human": human, "aspect": aspect}
-    if verdict is None:
-        return Shown(**common, score=math.nan, failure="there is no verdict in this row")
-    score = _number(_read(verdict.get("score")))
-    failure = _words(verdict.get("failure"))
+    verdict = Verdict.failed("there is no verdict in this row") if told is None else _verdict(told, row.output)
+    aspect = _words((told or {}).get("aspect")) or _words(record.get("aspect"))
+    flags = (record.get(name) is True for name in ("defer", "seen"))
+    return Shown(row, anchor, verdict, human, aspect, _words(record.get("judge")), *flags)
+
+
+def _verdict(told: Mapping[str, Any], output: str = "") -> Verdict:
+    """A verdict from values of any shape; what does not fit is left out."""
+    score, failure = _number(told.get("score")), _words(told.get("failure"))
     if math.isnan(score) and not failure:
         failure = "no reason is given"
-    return Shown(
-        **common,
-        score=math.nan if failure else score,
-        failure=failure,
-        explanation=_words(verdict.get("explanation")),
-        aspects=dict(_aspects(verdict.get("aspects"))),
-        criteria=dict(_criteria(verdict.get("criteria"))),
-        errors=_errors(verdict.get("errors"), row.output),
-        views=tuple(_views(verdict.get("opinions"), row.output)),
-        spread=_number(verdict.get("spread")),
-        notes=_several(verdict.get("notes")),
-        interval=_interval(verdict),
-        readings=_readings(verdict.get("details")),
-        suspicious=_words(verdict.get("suspicious")),
-        deferred=record.get("defer") is True,
-        seen=record.get("seen") is True,
-        judge=_words(record.get("judge")),
-        category=_words(verdict.get("category")),
-    )
+    details = told.get("details")
+    return Verdict(
+        score=math.nan if failure else score, failure=failure or None, explanation=_words(told.get("explanation")),
+        criteria=dict(_criteria(told.get("criteria"))), errors=_errors(told.get("errors"), output),
+        opinions=dict(_opinions(told.get("opinions"), output)), spread=_number(told.get("spread")),
+        notes=_several(told.get("notes")), interval=_interval(told.get("interval")),
+        details=ReadDetails(details) if isinstance(details, Mapping) else None,
+        suspicious=_words(told.get("suspicious")) or None, category=_words(told.get("category")) or None,
+        aspects={name: _verdict(one) for name, one in _named(told.get("aspects"))},
+    )  # fmt: skip
 
 
-def _read(cell: Any) -> Any:
-    """A score from JSON, or from a cell of a CSV."""
-    try:
-        return float(cell) if isinstance(cell, str) and cell.strip() else cell
-    except ValueError:
-        return None
-
-
-def _interval(verdict: Mapping[str, Any]) -> tuple[float, float]:
-    said = verdict.get("interval")
-    low, high = (_number(said.get(end)) for end in ("low", "high")) if isinstance(said, Mapping) else (math.nan,) * 2
-    return (low, high) if low <= high else (math.nan, math.nan)
-
-
-def _readings(details: Any) -> Readings | None:
-    """Of a judge of readings; None for details of another shape."""
-    if not isinstance(details, Mapping) or not isinstance(details.get("readings"), Mapping):
-        return None
-    added = {str(name): _number(value) for name, value in details["readings"].items()}
-    added = {name: value for name, value in added.items() if not math.isnan(value)}
-    base, words = _number(details.get("base")), details.get("improbable")
-    improbable = tuple(
-        (_words(pair[0]), _number(pair[1]))
-        for pair in (words if isinstance(words, list) else ())
-        if isinstance(pair, list) and len(pair) == 2 and not math.isnan(_number(pair[1]))
-    )
-    if math.isnan(base) or not added:
-        return None
-    return Readings(base, dict(sorted(added.items(), key=lambda pair: -abs(pair[1]))), improbable)
+def _named(value: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The mappings in a mapping, by name."""
+    for name, one in value.items() if isinstance(value, Mapping) else ():
+        if isinstance(one, Mapping):
+            yield str(name), one
 
 
 def _words(value: Any) -> str:
@@ -310,75 +236,62 @@ def _several(value: Any) -> tuple[str, ...]:
 
 
 def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return math.nan
+    """A finite number of JSON or of a CSV's cell, else NaN."""
     try:
-        number = float(value)
-    except OverflowError:
+        found = math.nan if isinstance(value, bool) or not isinstance(value, int | float | str) else float(value)
+    except (ValueError, OverflowError):
         return math.nan
-    return number if math.isfinite(number) else math.nan
+    return found if math.isfinite(found) else math.nan
 
 
-def _criteria(value: Any) -> Iterator[tuple[str, tuple[float, str]]]:
-    for name, said in value.items() if isinstance(value, Mapping) else ():
-        if isinstance(said, Mapping):
-            yield str(name), (_number(said.get("score")), _words(said.get("explanation")))
-        else:
-            yield str(name), (_number(said), "")
+def _interval(value: Any) -> ScoreInterval | None:
+    told = value if isinstance(value, Mapping) else {}
+    low, high, *others = (_number(told.get(name)) for name in ("low", "high", "coverage", "error"))
+    return ScoreInterval(low, high, *others) if low <= high else None
 
 
-def _aspects(value: Any) -> Iterator[tuple[str, tuple[float, str]]]:
-    for name, said in value.items() if isinstance(value, Mapping) else ():
-        if isinstance(said, Mapping):
-            failure = _words(said.get("failure"))
-            words = (
-                f"no score: {failure}" if failure else _words(said.get("category")) or _words(said.get("explanation"))
-            )
-            yield str(name), (math.nan if failure else _number(_read(said.get("score"))), words)
+def _criteria(value: Any) -> Iterator[tuple[str, CriterionScore]]:
+    for name, one in value.items() if isinstance(value, Mapping) else ():
+        told = one if isinstance(one, Mapping) else {"score": one}
+        yield str(name), CriterionScore(_number(told.get("score")), _words(told.get("explanation")))
 
 
-def _views(value: Any, output: str) -> Iterator[View]:
-    for name, said in value.items() if isinstance(value, Mapping) else ():
-        if isinstance(said, Mapping):
-            yield View(
-                str(name),
-                _number(said.get("percent")),
-                _words(said.get("label")),
-                _words(said.get("explanation")),
-                _errors(said.get("errors"), output),
-                _words(said.get("failure")),
-                said.get("outlier") is True,
-            )
+def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
+    for name, one in _named(value):
+        label, explanation, failure = (_words(one.get(key)) for key in ("label", "explanation", "failure"))
+        errors, outlier = _errors(one.get("errors"), output), one.get("outlier") is True
+        yield name, Opinion(_number(one.get("percent")), label, explanation, errors, failure or None, outlier)
 
 
-def _errors(value: Any, output: str) -> tuple[Found, ...]:
+def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
     """In the order of the text; then omissions, then what was not found in it."""
-    found = [_error(said, output) for said in value if isinstance(said, Mapping)] if isinstance(value, list) else []
+    found = [_error(one, output) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
     kinds = {"omission": 1, "ungrounded": 2}
-    return tuple(sorted(found, key=lambda e: (kinds.get(e.place, 0), e.start or 0, -(e.end or 0))))
+    return tuple(sorted(found, key=lambda e: (kinds.get(str(e.how), 0), e.start or 0, -(e.end or 0))))
 
 
-def _error(said: Mapping[str, Any], output: str) -> Found:
-    start, end, how = said.get("start"), said.get("end"), said.get("how")
-    words, notes = _words(said.get("text")), list(_several(said.get("notes")))
-    places = all(isinstance(at, int) and not isinstance(at, bool) for at in (start, end))
-    if places and 0 <= start < end <= len(output):  # type: ignore[operator]
-        place = how if how in GROUNDED else "exact"
-        if how in (None, "exact") and words and output[start:end] != words:
-            place = "normalised"
+def _error(told: Mapping[str, Any], output: str) -> ErrorSpan:
+    start, end = told.get("start"), told.get("end")
+    how: Any = told.get("how")
+    words, notes = _words(told.get("text")), list(_several(told.get("notes")))
+    placed = type(start) is int and type(end) is int
+    if type(start) is int and type(end) is int and 0 <= start < end <= len(output):
+        how = how if how in GROUNDED else "exact"
+        if told.get("how") in (None, "exact") and words and output[start:end] != words:
+            how = "normalised"
             notes.append(f"the judge's file quotes other words: {words}")
     else:
-        place, start, end = "omission" if how == "omission" else "ungrounded", None, None
-        if places:
+        how, start, end = "omission" if how == "omission" else "ungrounded", None, None
+        if placed:
             notes.append("the place that the file gives is outside the text")
-    severity, explanation = _number(said.get("severity")), _words(said.get("explanation"))
-    return Found(words, explanation, severity, place, start, end, _several(said.get("annotators")), tuple(notes))
+    severity, explanation = _number(told.get("severity")), _words(told.get("explanation"))
+    return ErrorSpan(words, explanation, severity, start, end, how, _several(told.get("annotators")), tuple(notes))
 
 
 # The text in pieces --------------------------------------------------------------------------------------------------
 
 
-def pieces(output: str, errors: Sequence[Found]) -> list[Piece]:
+def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
     """The output cut at every start and end of an error; the pieces' texts together are the output."""
     starts: dict[int, list[int]] = {}
     ends: dict[int, list[int]] = {}
@@ -393,10 +306,10 @@ def pieces(output: str, errors: Sequence[Found]) -> list[Piece]:
     for here, there in itertools.pairwise(cuts):
         for number in ends.get(here, ()):
             del open_now[number]
-            grades[errors[number].grade] -= 1
+            grades[grade(errors[number])] -= 1
         for number in starts.get(here, ()):
             open_now[number] = None
-            grades[errors[number].grade] += 1
+            grades[grade(errors[number])] += 1
         gravest = max((grade for grade, n in enumerate(grades) if n), default=0)
         found.append(Piece(output[here:there], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
     return found
@@ -432,8 +345,8 @@ def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) 
     people = {name: np.array([row.human.get(name, math.nan) for row in rows]) for name in aspects}
     yield _side("", scores, people.get(standard or "", nothing))
     called = {plain_name(name): name for name in aspects}
-    several = [name for row in rows for name in row.aspects]
-    criteria = [name for row in rows for name in row.criteria]
+    several = [name for row in rows for name in row.verdict.aspects]
+    criteria = [name for row in rows for name in row.verdict.criteria]
     own = [row.aspect for row in rows if row.aspect]
     for name in dict.fromkeys([*several, *criteria, *own, *(a for a in aspects if a != standard)]):
         same = called.get(plain_name(name), name)
@@ -447,8 +360,9 @@ def _sides(rows: Sequence[Shown], aspects: Sequence[str], standard: str | None) 
 def _of_aspect(row: Shown, name: str, people: Mapping[str, Vector]) -> float:
     """The judge's score for an aspect: the one that was given for it, else the criterion's, else the verdict's where it
     speaks of this aspect."""
-    if row.aspects or name in row.criteria:
-        return {**row.criteria, **row.aspects}.get(name, (math.nan, ""))[0]
+    own: dict[str, CriterionScore | Verdict] = {**row.verdict.criteria, **row.verdict.aspects}
+    if row.verdict.aspects or name in row.verdict.criteria:
+        return own[name].score if name in own else math.nan
     return row.score if row.aspect == name or (not row.aspect and name in people) else math.nan
 
 
@@ -464,9 +378,9 @@ def _side(name: str, score: Vector, human: Vector) -> Side:
 def summarise(data: Scored) -> dict[str, Any]:
     """The sums of a report, plain JSON types with None for what is undefined."""
     rows = data.rows
-    judged = [row for row in rows if not row.failure]
+    judged = [row.verdict for row in rows if not row.verdict.failure]
     errors = [error for row in judged for error in row.errors]
-    places = Counter("grounded" if error.place in GROUNDED else error.place for error in errors)
+    places = Counter("grounded" if error.how in GROUNDED else error.how for error in errors)
     score = mean_of(data.sides[0].score, [row.document for row in rows])
     plain = [None if math.isnan(v) else round(v, 6) for v in score[:3]]
     return {
@@ -475,7 +389,7 @@ def summarise(data: Scored) -> dict[str, Any]:
         "scored": score.n,
         "failures": len(rows) - len(judged),
         "deferred": sum(row.deferred for row in rows),
-        "suspicious": sum(bool(row.suspicious) for row in rows),
+        "suspicious": sum(bool(row.verdict.suspicious) for row in rows),
         "mean_score": dict(zip(("value", "low", "high"), plain, strict=True)) | {"n": score.n},
         "errors": len(errors),
         "errors_per_row": round(len(errors) / len(judged), 6) if judged else None,

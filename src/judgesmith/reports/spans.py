@@ -14,20 +14,19 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from ..agreement.correlation import Vector
 from ..datasets.records import infer_scale
-from ..evaluating.pivot import plain_number
 from ..pages import environment
-from ..running.plain import clean
-from ..tables import plain as number
-from .rows import GROUNDED, Found, Mean, Piece, Scored, Shown, Side, mean_of, pieces, summarise
+from ..signatures.values import ErrorSpan
+from ..tables import Cell, Column, Table, clean, escaped, interval, number, percent, plain, shortened
+from .rows import GROUNDED, Mean, Piece, Scored, Shown, Side, grade, mean_of, pieces, summarise
 
 PAGE, STILL = 25, 10  # rows on a page, and rows that are there without scripts
 _NAMED = 3  # numbers of errors at one piece of text
@@ -42,62 +41,50 @@ _PLACES = {
     "ungrounded": "not found in the text",
 }
 _GRADES = {1: "hardly matters", 2: "minor", 3: "moderate", 4: "major", 5: "critical", 0: "no severity given"}
+_HASH = re.compile(r"[0-9a-f]{12,}")
+Span = tuple[float, float]
 
 
 def render(data: Scored, title: str = "") -> str:
     """The page."""
-    from .. import __version__
-
-    def exact(words: str) -> Any:
-        """A text of which every character counts: a parser would turn carriage returns into line feeds."""
-        return Markup(str(escape(clean(words))).replace("\r", "&#13;"))  # noqa: S704  # escaped in this very line
-
     pages = environment("judgesmith.reports", trim_blocks=True, lstrip_blocks=True)
-    pages.filters |= {"exact": exact, "number": number, "short": _short, "fragment": _fragment}
+    filters: dict[str, Callable[[Any], object]] = {
+        # Every character counts here: a parser would turn carriage returns into line feeds.
+        "exact": lambda words: Markup(escaped(words).replace("\r", "&#13;")),  # noqa: S704  # escaped
+        "number": plain, "short": lambda words: shortened(words, _QUOTED), "grade": grade,
+        "fragment": lambda anchor: quote(clean(anchor), safe="~"),
+    }  # fmt: skip
+    pages.filters |= filters
     pages.globals |= {"places": _PLACES, "grades": _GRADES}
     card = pages.get_template("span_row.html.j2")
     script = pages.get_template("spans.js.j2").render()
-    texts: dict[str, int] = {}
+    overall, texts = data.sides[0], dict[str, int]()
     named = {side.name for side in data.sides[1:]}
-    axis = _axis(np.concatenate([data.sides[0].score, data.sides[0].human]))
-    shown = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
+    axis = _axis(np.concatenate([overall.score, overall.human]))
+    rows = [_row(data, i, texts, named, axis) for i in range(len(data.rows))]
     start = next((k for k, side in enumerate(data.sides) if not np.isnan(side.gap).all()), 0)
-    order = _worst_first(data.sides[start].gap)[:STILL]
-    first = [Markup(card.render(row=shown[i], inline=True)) for i in order]  # noqa: S704  # from a template that escapes
-    html = [card.render(row=row, inline=False) for row in shown]
-    return pages.get_template("spans.html.j2").render(
-        title=title or f"Judged texts: {data.origin}",
-        origin=data.origin,
-        about=summarise(data),
-        score=_cell(mean_of(data.sides[0].score, [row.document for row in data.rows]), *_axis(data.sides[0].score)),
-        people=plain_number(_mean(data.sides[0].human), 2),
-        gaps=any(not np.isnan(side.gap).all() for side in data.sides),
-        start=start,
-        flags=[
-            (name, bit)
-            for bit, (name, there) in {
-                1: ("left to a person", any(row.deferred for row in data.rows)),
-                2: ("suspicious", any(row.suspicious for row in data.rows)),
-                4: ("used to compile the judge", any(row.seen for row in data.rows)),
-            }.items()
-            if there
-        ],
-        tables=[table for table in _tables(data) if table["rows"]],
-        sides=[side.name for side in data.sides],
-        systems=_systems(data.rows),
-        first=first,
-        page_size=PAGE,
-        data=packed(_columns(data, html, list(texts))),
-        script=Markup(script),  # noqa: S704  # our own script
-        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        version=__version__,
+    # Those furthest from people first, if people scored any; the others in the order of the file.
+    order = np.argsort(-np.nan_to_num(data.sides[start].gap, nan=-1.0), kind="stable")[:STILL]
+    first = [Markup(card.render(row=rows[i], inline=True)) for i in order]  # noqa: S704  # from a template that escapes
+    html = [card.render(row=row, inline=False) for row in rows]
+    mean = mean_of(overall.score, [row.document for row in data.rows])
+    flags = (
+        ("left to a person", 1, any(row.deferred for row in data.rows)),
+        ("suspicious", 2, any(row.verdict.suspicious for row in data.rows)),
+        ("used to compile the judge", 4, any(row.seen for row in data.rows)),
     )
-
-
-def _worst_first(gap: Vector) -> list[int]:
-    """Rows in the order in which the page shows them at first: those furthest from people first, if people scored
-    any; the others in the order of the file."""
-    return [int(i) for i in np.argsort(-np.nan_to_num(gap, nan=-1.0), kind="stable")]
+    return str(
+        pages.get_template("spans.html.j2").render(
+            title=title or f"Judged texts: {data.origin}", origin=data.origin, about=summarise(data),
+            score=number(mean.value, _digits(axis)), interval=_interval(mean, _axis(overall.score)),
+            people=number(_mean(overall.human), 2), gaps=any(not np.isnan(side.gap).all() for side in data.sides),
+            start=start, flags=[(name, bit) for name, bit, known in flags if known],
+            tables=[(about, table) for about, table in _tables(data) if len(table)],
+            sides=[side.name for side in data.sides], systems=_systems(data.rows), first=first, page_size=PAGE,
+            data=packed(_columns(data, html, list(texts))), script=Markup(script),  # noqa: S704  # our own script
+            script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        )
+    )  # fmt: skip
 
 
 def packed(data: Any) -> str:
@@ -107,122 +94,82 @@ def packed(data: Any) -> str:
     return base64.b64encode(made).decode("ascii")
 
 
-def _short(words: str) -> str:
-    words = " ".join(words.split())
-    return words if len(words) <= _QUOTED else words[: _QUOTED - 1] + "…"
-
-
-def _fragment(anchor: str) -> str:
-    return quote(clean(anchor), safe="~")
-
-
 # Rows ----------------------------------------------------------------------------------------------------------------
 
 
 def _row(data: Scored, i: int, texts: dict[str, int], named: set[str], axis: Span) -> dict[str, Any]:
     """What the template of a row needs. `texts` collects what is folded away: rows of a document share their source."""
-    row = data.rows[i]
-    folded = [
-        {"title": title, "words": words, "key": texts.setdefault(words, len(texts))}
-        for title, words in (("Source", row.row.source), ("Context", row.row.context), ("Reference", row.row.reference))
-        if words
-    ]
+    row, verdict = data.rows[i], data.rows[i].verdict
+    folded = (("Source", row.row.source), ("Context", row.row.context), ("Reference", row.row.reference))
     gap, human = float(data.sides[0].gap[i]), float(data.sides[0].human[i])
+    base, readings, improbable = _readings(verdict.details.to_dict() if verdict.details else {})
+    ends = (verdict.interval.low, verdict.interval.high) if verdict.interval else (math.nan, math.nan)
+    low, high = (min(max(end, axis[0]), axis[1]) for end in ends)
     return {
         "it": row,
-        "title": _title(data.origin, row),
-        "track": _track(row, human, axis),
-        "readings": _bars(row, axis),
-        "told": row.readings is not None and row.explanation.startswith(f"{row.readings.base:.2f} on average"),
+        "verdict": verdict,
+        # The row's id where it says something to a reader; for hashes the file and the line.
+        "title": row.row.id if _HASH.search(row.row.id) is None and len(row.row.id) <= _HEADING
+        else f"{data.origin}, line {row.row.line}" if row.row.line else data.origin,
+        "interval": "" if math.isnan(ends[0]) or verdict.failure else f"[{plain(low)}, {plain(high)}]",
+        "readings": readings, "base": base, "improbable": improbable,
+        "told": readings is not None and verdict.explanation.startswith(f"{base:.2f} on average"),
         "gap": "" if math.isnan(gap) else f"{gap:.0f}",
-        "human": "" if math.isnan(human) else number(human),
+        "human": "" if math.isnan(human) else plain(human),
         "people": {name: value for name, value in row.human.items() if name in named and not math.isnan(value)},
-        "pieces": [_piece(piece) for piece in pieces(row.row.output, row.errors)],
-        "groups": [group for group in _groups(row.errors) if group[2]],
-        "views": _views(row),
-        "folded": folded,
-    }
+        "pieces": [_piece(piece) for piece in pieces(row.row.output, verdict.errors)],
+        "groups": [group for group in _groups(verdict.errors) if group[2]],
+        "opinions": list(_opinions(row)),
+        "folded": [(title, words, texts.setdefault(words, len(texts))) for title, words in folded if words],
+    }  # fmt: skip
 
 
-def _views(row: Shown) -> list[dict[str, Any]]:
-    """What each annotator said. numbers: of the row's errors that it found as they are; errors: its others."""
-    numbers = {_same(error): n for n, error in reversed(list(enumerate(row.errors, 1)))}
-    return [
-        {"it": view, "numbers": sorted({numbers[_same(error)] for error in view.errors if _same(error) in numbers}),
-         "errors": [error for error in view.errors if _same(error) not in numbers]}
-        for view in row.views
-    ]  # fmt: skip
+def _readings(details: Mapping[str, Any]) -> tuple[float, Table | None, list[tuple[str, float]]]:
+    """How a judge of readings came to a score: the mean training row's score, what groups of readings add to it in
+    points of the scale, most first, and the words that the model expected least with their surprise in nats. The table
+    is None for details of another shape."""
+    base, added = details.get("base", math.nan), details.get("readings")
+    known = {str(k): v for k, v in added.items() if _is_number(v)} if isinstance(added, Mapping) else {}
+    if not _is_number(base) or not known:
+        return math.nan, None, []
+    made = Table(["readings", Column("points", "+.2f")], "What readings add")
+    for name, value in sorted(known.items(), key=lambda pair: -abs(pair[1])):
+        made.add(name, value)
+    words = details.get("improbable")
+    pairs = [pair for pair in words if isinstance(pair, list) and len(pair) == 2] if isinstance(words, list) else []
+    return float(base), made, [(str(word), float(nats)) for word, nats in pairs if _is_number(nats)]
 
 
-def _same(error: Found) -> tuple[Any, ...]:
-    return error.text, error.explanation, error.start, error.end, error.grade, error.place
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
-_HASH = re.compile(r"[0-9a-f]{12,}")
-Span = tuple[float, float]
+def _opinions(row: Shown) -> Iterator[tuple[str, Any, list[int], list[ErrorSpan]]]:
+    """(annotator, opinion, numbers of the row's errors that it found as they are, its other errors)."""
+    numbers = {_same(error): n for n, error in reversed(list(enumerate(row.verdict.errors, 1)))}
+    for name, opinion in row.verdict.opinions.items():
+        same = sorted({numbers[_same(error)] for error in opinion.errors if _same(error) in numbers})
+        yield name, opinion, same, [error for error in opinion.errors if _same(error) not in numbers]
 
 
-def _title(origin: str, row: Shown) -> str:
-    """The row's id where it says something to a reader; for hashes the file and the line."""
-    if _HASH.search(row.row.id) is None and len(row.row.id) <= _HEADING:
-        return row.row.id
-    return f"{origin}, line {row.row.line}" if row.row.line else origin
-
-
-def _within(value: float, axis: Span) -> float:
-    """In percent of the axis, at its end for what is beyond."""
-    low, high = axis
-    return round(min(100.0, max(0.0, (value - low) / (high - low) * 100)), 1)
-
-
-def _track(row: Shown, human: float, axis: Span) -> dict[str, Any] | None:
-    """The score, its interval and the human rating on the scale; None without a score."""
-    if row.failure or math.isnan(row.score):
-        return None
-    low, high = (min(max(end, axis[0]), axis[1]) for end in row.interval)
-    whole = not math.isnan(row.interval[0])
-    return {
-        "at": _within(row.score, axis),
-        "low": _within(low, axis) if whole else 0.0,
-        "width": round(_within(high, axis) - _within(low, axis), 1) if whole else 0.0,
-        "people": None if math.isnan(human) else _within(human, axis),
-        "interval": f"[{number(low)}, {number(high)}]" if whole else "",
-    }
-
-
-def _bars(row: Shown, axis: Span) -> list[dict[str, Any]]:
-    """What each group of readings adds, as bars from the middle; half of the scale is half of the bar's room."""
-    if row.readings is None:
-        return []
-    made = []
-    for name, value in row.readings.added.items():
-        share = min(50.0, abs(value) / (axis[1] - axis[0]) * 50)
-        made.append({"name": name, "value": f"{value:+.2f}", "left": round(50 - share * (value < 0), 1),
-                     "width": round(share, 1)})  # fmt: skip
-    return made
+def _same(error: ErrorSpan) -> tuple[Any, ...]:
+    return error.text, error.explanation, error.start, error.end, grade(error), error.how
 
 
 def _piece(piece: Piece) -> dict[str, Any]:
     more = piece.covering - _NAMED
-    return {
-        "words": piece.text,
-        "errors": " ".join(map(str, piece.errors)),
-        "label": ",".join(str(k + 1) for k in piece.errors[:_NAMED]) + (f"+{more}" if more > 0 else ""),
-        "covering": piece.covering,
-        "unnamed": piece.covering - len(piece.errors),
-        "grade": piece.grade,
-    }
+    label = ",".join(str(k + 1) for k in piece.errors[:_NAMED]) + (f"+{more}" if more > 0 else "")
+    return {"words": piece.text, "errors": " ".join(map(str, piece.errors)), "label": label, "grade": piece.grade,
+            "covering": piece.covering, "unnamed": piece.covering - len(piece.errors)}  # fmt: skip
 
 
-def _groups(errors: Sequence[Found]) -> Iterable[tuple[str, int, list[Found]]]:
+def _groups(errors: Sequence[ErrorSpan]) -> Iterator[tuple[str, int, list[ErrorSpan]]]:
     """(title, number of the first, errors): the errors are in the order of these groups already."""
     first = 1
     for title, kinds in (
-        ("Errors in the text", GROUNDED),
-        ("Omissions", ("omission",)),
-        ("Not found in the text", ("ungrounded",)),
-    ):
-        group = [error for error in errors if error.place in kinds]
+        ("Errors in the text", GROUNDED), ("Omissions", ("omission",)), ("Not found in the text", ("ungrounded",)),
+    ):  # fmt: skip
+        group = [error for error in errors if error.how in kinds]
         yield title, first, group
         first += len(group)
 
@@ -242,11 +189,11 @@ def _columns(data: Scored, html: list[str], texts: list[str]) -> dict[str, Any]:
         "anchor": ["" if row.anchor == f"row-{row.row.id}" else clean(row.anchor) for row in data.rows],
         "id": [clean(row.row.id) for row in data.rows],
         "system": [places.get(row.row.system or "", -1) for row in data.rows],
-        "errors": [len(row.errors) for row in data.rows],
+        "errors": [len(row.verdict.errors) for row in data.rows],
         # A bit for each grade that a row has, bit 0 for errors without severity.
-        "grades": [sum({1 << error.grade for error in row.errors}) for row in data.rows],
-        "failed": [int(bool(row.failure)) for row in data.rows],
-        "flags": [row.deferred + 2 * bool(row.suspicious) + 4 * row.seen for row in data.rows],
+        "grades": [sum({1 << grade(error) for error in row.verdict.errors}) for row in data.rows],
+        "failed": [int(bool(row.verdict.failure)) for row in data.rows],
+        "flags": [row.deferred + 2 * bool(row.verdict.suspicious) + 4 * row.seen for row in data.rows],
         "score": [_plain(side.score) for side in data.sides],
         "gap": [_plain(side.gap, 1) for side in data.sides],
     }
@@ -259,148 +206,113 @@ def _plain(values: Vector, digits: int = 6) -> list[float | None]:
 # Tables --------------------------------------------------------------------------------------------------------------
 
 
-def _tables(data: Scored) -> Iterable[dict[str, Any]]:
-    """{title, intro, names, rows: cells}; a cell is a text, or {value, interval, bar} in percent of the axis."""
+def _tables(data: Scored) -> Iterator[tuple[str, Table]]:
+    """(introduction, table) of the summary."""
     rows, overall = data.rows, data.sides[0]
-    scores, low, high = overall.score, *_axis(overall.score)
-    yield _histogram(scores)
+    known = overall.score[~np.isnan(overall.score)]
+    distinct, counts = np.unique(known, return_counts=True)
+    names = [plain(float(value)) for value in distinct]
+    if len(distinct) > _BINS:
+        counts, edges = np.histogram(known, _BINS, _axis(known))
+        names = [f"{plain(float(a))} to {plain(float(b))}" for a, b in itertools.pairwise(edges)]
+    yield "How many rows have which score.", _shares("Scores", "score", "rows", dict(zip(names, counts, strict=True)))
     documents = [row.document for row in rows]
-    yield _system_table(rows, overall, low, high)
-    yield {
-        "title": "Aspects",
-        "intro": "Means with 95 % intervals over documents, each on the scale that the judge uses for it.",
-        "names": ["aspect", "rows", "without score", "mean score", "human mean"],
-        "rows": [_aspect(side, documents, len(rows)) for side in data.sides[1:]],
-    }
-    errors = [error for row in rows for error in row.errors]
-    for title, kinds, of in (
-        ("Severity of errors", {g: f"{g or '–'} {_GRADES[g]}" for g in (5, 4, 3, 2, 1, 0)}, [e.grade for e in errors]),
-        ("Where errors were found", _PLACES, [e.place for e in errors]),
-    ):
-        counts = Counter(of)
-        yield {
-            "title": title,
-            "intro": "",
-            "names": ["", "errors", "share"],
-            "rows": [[text, str(counts[kind]), _share(counts[kind], len(errors))] for kind, text in kinds.items()]
-            if errors
-            else [],
-        }
-    yield _annotators(rows, documents)
+    yield from _system_table(rows, overall)
+    made = Table(
+        ["aspect", Column("rows", "d"), Column("without score", "d"), Column("mean score", "s"),
+         Column("human mean", ".2f")], "Aspects",
+    )  # fmt: skip
+    for side in data.sides[1:]:
+        mean = mean_of(side.score, documents)
+        made.add(side.name, mean.n, len(rows) - mean.n, _bar(mean, _axis(side.score)), _mean(side.human))
+    yield "Means with 95 % intervals over documents, each on the scale that the judge uses for it.", made
+    errors = [error for row in rows for error in row.verdict.errors]
+    grades, places = Counter(map(grade, errors)), Counter(str(error.how) for error in errors)
+    severity = {f"{g or '–'} {_GRADES[g]}": grades[g] for g in (5, 4, 3, 2, 1, 0)}
+    yield "", _shares("Severity of errors", "severity", "errors", severity)
+    yield (
+        "",
+        _shares("Where errors were found", "place", "errors", {_PLACES[how]: places[how] for how in _PLACES}),
+    )
+    yield (
+        "Scores in percent of the scale. Outlier: so far from the others that its errors were set aside.",
+        _annotators(rows, documents),
+    )
 
 
-def _system_table(rows: Sequence[Shown], overall: Side, low: float, high: float) -> dict[str, Any]:
-    """The systems, best first; without rows where there is one system only."""
-    systems = np.array([row.row.system or "" for row in rows], dtype=object)
-    people, spans = not bool(np.isnan(overall.human).all()), any(row.errors for row in rows)
+def _shares(title: str, what: str, of: str, counts: Mapping[str, int]) -> Table:
+    """How often what occurs, without rows where nothing does."""
+    made, whole = Table([what, Column(of, "d"), Column("share", "s")], title), int(sum(counts.values()))
+    for name, n in counts.items() if whole else ():
+        made.add(name, int(n), _share(int(n), whole))
+    return made
+
+
+def _share(part: int, whole: int) -> Cell:
+    """The share as text and as a bar."""
+    return Cell(percent(part / whole if whole else math.nan), bar=round(100 * part / (whole or 1), 2))
+
+
+def _system_table(rows: Sequence[Shown], overall: Side) -> Iterator[tuple[str, Table]]:
+    """The systems, best first, where there are several."""
+    systems, axis = np.array([row.row.system or "" for row in rows], dtype=object), _axis(overall.score)
+    people, spans = not bool(np.isnan(overall.human).all()), any(row.verdict.errors for row in rows)
     found: list[tuple[Mean, list[Any]]] = []
     for name in sorted(set(systems)):
-        mine = systems == name
         own = [row for row in rows if (row.row.system or "") == name]
-        judged = [row for row in own if not row.failure]
-        mean = mean_of(overall.score[mine], [row.document for row in own])
-        cells = [name or "(not named)", str(len(judged)), str(len(own) - len(judged)), _cell(mean, low, high)]
-        if people:
-            cells.append(plain_number(_mean(overall.human[mine]), 2))
-        if spans:
-            cells.append(_ratio(sum(len(row.errors) for row in judged), len(judged)))
-        found.append((mean, cells))
+        judged = [row.verdict for row in own if not row.verdict.failure]
+        mean = mean_of(overall.score[systems == name], [row.document for row in own])
+        beside = [_mean(overall.human[systems == name])] * people
+        beside += [sum(len(one.errors) for one in judged) / len(judged) if judged else math.nan] * spans
+        found.append((mean, [name or "(not named)", len(judged), len(own) - len(judged), _bar(mean, axis), *beside]))
     found.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
-    names = ["system", "rows", "failed", "mean score", *["human mean"] * people, *["errors a row"] * spans]
-    axis = f"bars from {number(low)} to {number(high)}"
-    return {
-        "title": "Systems",
-        "intro": f"{len(found)} systems. Mean scores with 95 % intervals over documents; {axis}.",
-        "names": names,
-        "rows": [cells for _, cells in found] if len(found) > 1 else [],
-    }
+    more = [*[Column("human mean", ".2f")] * people, *[Column("errors a row", ".2f")] * spans]
+    made = Table(["system", Column("rows", "d"), Column("failed", "d"), Column("mean score", "s"), *more], "Systems")
+    for _, cells in found if len(found) > 1 else ():
+        made.add(*cells)
+    ends = f"bars from {plain(axis[0])} to {plain(axis[1])}"
+    yield f"{len(found)} systems. Mean scores with 95 % intervals over documents; {ends}.", made
 
 
-def _axis(values: Vector) -> tuple[float, float]:
+def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:
+    made = Table(
+        ["annotator", Column("rows", "d"), Column("failed", "d"), Column("mean score", "s"), Column("outlier", "s"),
+         Column("errors a row", ".2f")], "Annotators",
+    )  # fmt: skip
+    for name in dict.fromkeys(name for row in rows for name in row.verdict.opinions):
+        own = [(row.verdict.opinions[name], document) for row, document in zip(rows, documents, strict=True)
+               if name in row.verdict.opinions]  # fmt: skip
+        mean = mean_of(np.array([one.percent for one, _ in own]), [document for _, document in own])
+        made.add(
+            name, len(own), sum(bool(one.failure) for one, _ in own), _bar(mean, (0, 100)),
+            _share(sum(one.outlier for one, _ in own), len(own)), sum(len(one.errors) for one, _ in own) / len(own),
+        )  # fmt: skip
+    return made
+
+
+def _axis(values: Vector) -> Span:
     known = values[~np.isnan(values)]
     low, high = infer_scale(known, len(known)) if len(known) else (0.0, 1.0)
     return low, high if high > low else low + 1.0
 
 
-def _histogram(scores: Vector) -> dict[str, Any]:
-    known = scores[~np.isnan(scores)]
-    distinct, counts = np.unique(known, return_counts=True)
-    names = [number(float(value)) for value in distinct]
-    if len(distinct) > _BINS:
-        counts, edges = np.histogram(known, _BINS, _axis(known))
-        names = [f"{number(float(a))} to {number(float(b))}" for a, b in itertools.pairwise(edges)]
-    return {
-        "title": "Scores",
-        "intro": "How many rows have which score.",
-        "names": ["score", "rows", "share"],
-        "rows": [[name, str(n), _share(int(n), len(known))] for name, n in zip(names, counts, strict=True)],
-    }
+def _digits(axis: Span) -> int:
+    extent = axis[1] - axis[0]
+    return 3 if extent <= 2 else 2 if extent <= 20 else 1
 
 
-def _cell(mean: Mean, low: float, high: float) -> dict[str, Any]:
-    """A mean on an axis. Student's t knows no end of a scale: an interval is cut there."""
-
-    def at(value: float) -> float:
-        return round(min(100.0, max(0.0, (value - low) / (high - low) * 100)), 2)
-
-    whole = not math.isnan(mean.low)
-    digits = 3 if high - low <= 2 else 2 if high - low <= 20 else 1
-    return {
-        "value": plain_number(mean.value, digits),
-        "interval": f"[{plain_number(max(mean.low, low), digits)}, {plain_number(min(mean.high, high), digits)}]"
-        if whole
-        else "",
-        "bar": at(mean.value) if mean.n else None,
-        "low": at(mean.low) if whole else 0,
-        "width": round(at(mean.high) - at(mean.low), 2) if whole else 0,
-    }
+def _interval(mean: Mean, axis: Span) -> str:
+    """Student's t knows no end of a scale: an interval is cut there."""
+    return interval(max(mean.low, axis[0]), min(mean.high, axis[1]), _digits(axis)) if mean.low == mean.low else ""
 
 
-def _share(part: int, whole: int) -> dict[str, Any]:
-    """The share as text and as a bar."""
-    bar = round(100 * part / (whole or 1), 2)
-    return {"value": f"{part / whole:.0%}" if whole else "–", "interval": "", "bar": bar, "low": 0, "width": 0}
-
-
-def _aspect(side: Side, documents: Sequence[str], rows: int) -> list[Any]:
-    mean = mean_of(side.score, documents)
-    return [
-        side.name,
-        str(mean.n),
-        str(rows - mean.n),
-        _cell(mean, *_axis(side.score)),
-        plain_number(_mean(side.human), 2),
-    ]
-
-
-def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> dict[str, Any]:
-    found: dict[str, dict[str, list[Any]]] = {}
-    for row, document in zip(rows, documents, strict=True):
-        for view in row.views:
-            mine = found.setdefault(view.name, {"percent": [], "documents": [], "views": []})
-            mine["percent"].append(view.percent)
-            mine["documents"].append(document)
-            mine["views"].append(view)
-    return {
-        "title": "Annotators",
-        "intro": "Scores in percent of the scale. Outlier: so far from the others that its errors were set aside.",
-        "names": ["annotator", "rows", "failed", "mean score", "outlier", "errors a row"],
-        "rows": [
-            [
-                name, str(len(mine["views"])), str(sum(bool(view.failure) for view in mine["views"])),
-                _cell(mean_of(np.array(mine["percent"]), mine["documents"]), 0, 100),
-                _share(sum(view.outlier for view in mine["views"]), len(mine["views"])),
-                _ratio(sum(len(view.errors) for view in mine["views"]), len(mine["views"])),
-            ]
-            for name, mine in found.items()
-        ],
-    }  # fmt: skip
+def _bar(mean: Mean, axis: Span) -> Cell:
+    """A mean with its interval, and how far up the axis it lies."""
+    low, high = axis
+    place = round(min(100.0, max(0.0, (mean.value - low) / (high - low) * 100)), 2) if mean.n else None
+    return Cell(number(mean.value, _digits(axis)), note=_interval(mean, axis), bar=place)
 
 
 def _mean(values: Vector) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else math.nan
-
-
-def _ratio(part: int, whole: int) -> str:
-    return f"{part / whole:.2f}" if whole else "–"

@@ -103,7 +103,7 @@ def read_scores(path: Path, columns: Mapping[str, str] | None = None) -> Scores:
     scored = read_scored(path, columns=columns)
     return Scores(
         path.name, [one.row for one in scored.rows], np.array([one.score for one in scored.rows]),
-        [one.category for one in scored.rows], frozenset(one.judge for one in scored.rows if one.judge),
+        [one.verdict.category or "" for one in scored.rows], frozenset(one.judge for one in scored.rows if one.judge),
     )  # fmt: skip
 
 
