@@ -135,23 +135,36 @@ class CompileReport:
             f"{self.usage.calls:,} calls)"
         )
 
-    def _repr_html_(self) -> str:
-        """For notebooks: the compiled judge beside zero-shot and the baseline without a model, and the notes."""
-        value, low, high, p = self.difference
-        lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
-        how = f"{self.folds}-fold cross-validation" if self.folds else "held out, never seen by the search"
-        table = Table(
-            ("judge", Column(self.heldout.by.label, ".2f"), Column("rows", "d"), Column("failed", "d")),
+    def table(self) -> Table:
+        """The compiled judge beside zero-shot and the baseline without a model."""
+        by, how = self.heldout.by, "held out, never seen by the search"
+        how = f"{self.folds}-fold cross-validation" if self.folds else how
+        names = [*(["Q"] if by.name != "q" else []), "Pearson", "Spearman", "Kendall"]
+        made = Table(
+            [
+                "judge",
+                *(Column(name, ".2f") for name in (by.label, *names)),
+                Column("rows", "d"),
+                Column("failed", "d"),
+            ],
             f"Agreement with people on {self.heldout_rows} rows ({how})",
-        )
+        )  # fmt: skip
+        lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
         for name, found in lines:
-            table.add(name, Cell(found.value, found.low, found.high), found.reached.n, found.reached.failed)
+            o, reached = found.objective, found.reached
+            values = (o.q, o.pearson, o.spearman, o.kendall)[-len(names) :]
+            made.add(name, Cell(found.value, found.low, found.high), *values, reached.n, reached.failed)
+        return made
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the table, the difference, and the notes."""
+        value, low, high, p = self.difference
         beside: list[tuple[str, Any]] = [
             ("compiled less zero-shot", f"{value:+.2f} [{low:.2f}, {high:.2f}], p = {p:.3f}")
         ]
         beside += [("chosen", self.selected.get("candidate")), ("calls", f"{self.usage.calls:,}")]
         beside += [("note", note) for note in self.notes]
-        return table.notebook() + facts(beside)
+        return self.table().notebook() + facts(beside)
 
     def to_dict(self) -> dict[str, Any]:
         usage = ("tokens", "prompt_tokens", "completion_tokens", "prefix_tokens")

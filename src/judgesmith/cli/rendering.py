@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich import box
 from rich.markup import escape
-from rich.table import Table
 
 from ..running.console import duration, number, out, print_json
+from ..tables import Cell, Column, Table, shortened
 
 if TYPE_CHECKING:  # DSPy takes a second to load, and many commands do without it
     from ..optimizers.report import CompileReport, Plan
@@ -27,20 +26,18 @@ def show_dry_run(plan: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def show_plan(plan: Plan, model: str) -> None:
-    table = Table(title=f"What compiling with {escape(model)} would take (at most)", show_header=False)
-    table.add_column(style="bold")
-    table.add_column(justify="right")
+    table = Table(["", Column("", "s")], f"What compiling with {model} would take (at most)", header=False)
     split = (
         f"{plan.folds} folds, cross-validated" if plan.folds else f"{plan.train} to learn from, {plan.heldout} held out"
     )
-    table.add_row("rows", f"{plan.rows} ({split})")
-    table.add_row("maximised", f"{plan.objective.label}: {plan.objective.about}")
-    table.add_row("calls", f"{plan.calls:,}")
-    table.add_row("prompt tokens", f"about {plan.prompt_tokens:,}")
-    table.add_row("answer tokens", f"about {plan.completion_tokens:,}")
-    table.add_row("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")
-    table.add_row("cost", "price unknown" if plan.cost is None else f"about ${plan.cost:.2f}")
-    out.print(table)
+    table.add("rows", f"{plan.rows} ({split})")
+    table.add("maximised", f"{plan.objective.label}: {plan.objective.about}")
+    table.add("calls", f"{plan.calls:,}")
+    table.add("prompt tokens", f"about {plan.prompt_tokens:,}")
+    table.add("answer tokens", f"about {plan.completion_tokens:,}")
+    table.add("time", "unknown" if plan.seconds is None else f"about {duration(plan.seconds)}")
+    table.add("cost", "price unknown" if plan.cost is None else f"about ${plan.cost:.2f}")
+    table.show(out)
     for note in plan.notes:
         out.print(f"note: {escape(note)}")
 
@@ -49,17 +46,14 @@ def show_aspects_report(report: AspectsReport, judge: Judge, *, shown: Sequence[
     """The table that ends a compile run over several aspects: agreement of each. Notes in `shown` were said before."""
     first = next(iter(report.aspects.values()))
     how = f"{first.folds}-fold cross-validation" if first.folds else "held out, the same documents for all"
-    table = Table(title=f"Agreement with people, by aspect ({how})")
-    for name in ("aspect", "rows", "Q", "95 % interval", "zero-shot Q", "surface Q", "Pearson", "failed"):
-        table.add_column(name, justify="left" if name == "aspect" else "right", overflow="fold")
+    numbers = (Column(name, ".2f") for name in ("Q", "zero-shot Q", "surface Q", "Pearson"))
+    title = f"Agreement with people, by aspect ({how})"
+    table = Table(["aspect", Column("rows", "d"), *numbers, Column("failed", "d")], title)
     for name, one in report.aspects.items():
         found, o = one.heldout, one.heldout.objective
-        table.add_row(
-            escape(name), str(one.heldout_rows), number(found.q),
-            escape(f"[{number(found.low)}, {number(found.high)}]"),
-            number(one.zero_shot.q), number(one.surface.q), number(o.pearson), str(o.failed),
-        )  # fmt: skip
-    out.print(table)
+        interval = Cell(found.q, found.low, found.high)
+        table.add(name, one.heldout_rows, interval, one.zero_shot.q, one.surface.q, o.pearson, o.failed)
+    table.show(out)
     for name, one in report.aspects.items():
         member = judge.by_aspect[name]
         told = [f"mean error {number(one.calibrated_error)} on {member.scale}"]
@@ -71,41 +65,12 @@ def show_aspects_report(report: AspectsReport, judge: Judge, *, shown: Sequence[
     out.print(
         f"`score` is the mean of these on {judge.scale}, `aspects` has each; {judge.facts()['aspects']}.", markup=False
     )
-    u = report.usage
-    out.print(
-        f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
-        f"tokens, {duration(report.seconds)}."
-    )
-    for note in report.notes:
-        if note not in shown:
-            out.print(f"note: {note}", style="yellow", markup=False)
+    _show_end(report, shown)
 
 
 def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = ()) -> None:
     """The table that ends a compile run: agreement on rows the search never saw. Notes in `shown` were said before."""
-    how = f"{report.folds}-fold cross-validation" if report.folds else "held out, never seen by the search"
-    table = Table(
-        title=f"Agreement with people on {report.heldout_rows} rows ({how})", title_justify="left",
-        box=box.SIMPLE_HEAD, padding=(0, 1), collapse_padding=True, pad_edge=False,
-    )  # fmt: skip
-    by = report.heldout.by
-    beside = ("Q",) if by.name != "q" else ()
-    for name in ("judge", by.label, "95 % interval", *beside, "Pearson", "Spearman", "Kendall", "failed"):
-        table.add_column(name, justify="left" if name == "judge" else "right", no_wrap=True)
-    lines = (("no model: surface", report.surface), ("zero-shot", report.zero_shot), ("compiled", report.heldout))
-    for name, found in lines:
-        o = found.objective
-        table.add_row(
-            name,
-            number(found.value),
-            f"[{number(found.low)}, {number(found.high)}]".replace("[", r"\["),
-            *([number(found.q)] if beside else []),
-            number(o.pearson),
-            number(o.spearman),
-            number(o.kendall),
-            str(o.failed),
-        )
-    out.print(table)
+    report.table().show(out)
     value, low, high, p = report.difference
     if report.selected["candidate"] == "zero-shot":
         verdict = "The search kept the zero-shot prompt: nothing tried did clearly better on the training rows."
@@ -130,15 +95,19 @@ def show_report(report: CompileReport, judge: Judge, *, shown: Sequence[str] = (
         out.print(_decisions(report.decisions, judge), markup=False)
     if sure := report.sureness:
         out.print(_how_sure(sure, judge))
+    _show_end(report, shown)
+
+
+def _show_end(report: CompileReport | AspectsReport, shown: Sequence[str]) -> None:
+    """The cost of a run, and the notes that were not printed before."""
     u = report.usage
     out.print(
         f"{u.calls:,} calls ({u.cached:,} more came from the disk), {u.prompt_tokens:,} + {u.completion_tokens:,} "
         f"tokens, {duration(report.seconds)}."
     )
     for note in report.notes:
-        if note in shown:
-            continue
-        out.print(f"note: {note}", style="yellow", markup=False)
+        if note not in shown:
+            out.print(f"note: {note}", style="yellow", markup=False)
 
 
 #: What a decision's measures are called.
@@ -198,7 +167,7 @@ def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
     score = "no score" if verdict.failure else number(verdict.score)
     decided = f", {escape(verdict.category)}" if verdict.category is not None else ""
     out.print(f"\n[bold]{escape(title)}[/bold]  {score} on {scale}{decided}")
-    out.print(f"  {_shorten(output)}", markup=False, style="dim")
+    out.print(f"  {shortened(output, 240)}", markup=False, style="dim")
     if verdict.failure:
         out.print(f"  failed: {verdict.failure}", markup=False, style="red")
     if verdict.suspicious:
@@ -209,8 +178,3 @@ def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:
         out.print(f"  - {name}: {part.failure or number(part.score)}", markup=False)
     for name, criterion in verdict.criteria.items():
         out.print(f"  - {name}: {number(criterion.score, 0)}/100 {criterion.explanation}", markup=False)
-
-
-def _shorten(text: str, most: int = 240) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"

@@ -7,16 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from ..cli.options import LM, ApiBases, Columns, Concurrency, Json, Limit, NoCache, Rpm, Timeout
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from ..agreement.resampling import Interval
     from ..programs.models.lm import Connection
-    from .judges import Change, JudgeDiff
+    from .judges import JudgeDiff
     from .scores import ScoreDiff
 
 __all__ = ["register"]
@@ -106,42 +103,30 @@ def _on_rows(
 
 def _tell_judges(found: JudgeDiff, a: str, b: str) -> None:
     from ..running.console import out
-
-    table = Table(title="The judges", title_justify="left")
-    for column in ("", escape(a), escape(b), ""):
-        table.add_column(column, overflow="fold")
-    table.add_row("fingerprint", found.a.fingerprint, found.b.fingerprint, "" if found.same else "differs")
-    for name, mark in found.a.parts().items():
-        other = found.b.parts()[name]
-        table.add_row(name, escape(mark), escape(other), "" if mark == other else "differs")
-    out.print(table)
-    answer = "yes" if found.comparable.scores else "only" if found.comparable.order else "no"
-    out.print(f"May their scores be compared? {answer}: {found.comparable.why}.", markup=False, soft_wrap=True)
-    if found.changes:
-        out.print(_changes(found.changes, a, b))
-
-
-def _changes(changes: Sequence[Change], a: str, b: str) -> Table:
+    from ..tables import Table
     from .judges import shown
 
-    table = Table(title="What changed", title_justify="left")
-    table.add_column("part")
-    table.add_column("what", overflow="fold")
-    table.add_column(escape(a), overflow="fold", ratio=1)
-    table.add_column(escape(b), overflow="fold", ratio=1)
-    for part in dict.fromkeys(change.part for change in changes):
-        mine = [change for change in changes if change.part == part]
-        for place, one in enumerate(mine[:MOST_SHOWN]):
-            before, after = escape(shown(one.before)), escape(shown(one.after))
-            table.add_row("" if place else escape(part), escape(one.name), before, after)
-        if len(mine) > MOST_SHOWN:
-            table.add_row("", f"and {len(mine) - MOST_SHOWN} more (--json)", "", "")
-    return table
+    table = Table(["part", a, b, "same?"], "The judges")
+    marks, others = ({"fingerprint": one.fingerprint} | one.parts() for one in (found.a, found.b))
+    for name, mark in marks.items():
+        table.add(name, mark, others[name], "" if mark == others[name] else "differs")
+    table.show(out)
+    answer = "yes" if found.comparable.scores else "only" if found.comparable.order else "no"
+    out.print(f"May their scores be compared? {answer}: {found.comparable.why}.", markup=False, soft_wrap=True)
+    table = Table(["part", "what", a, b], "What changed")
+    for part in dict.fromkeys(change.part for change in found.changes):
+        own = [change for change in found.changes if change.part == part]
+        for change in own[:MOST_SHOWN]:
+            table.add(part, change.name, shown(change.before), shown(change.after))
+        if len(own) > MOST_SHOWN:
+            table.add(part, f"and {len(own) - MOST_SHOWN} more (--json)")
+    if len(table):
+        table.show(out)
 
 
 def _tell_scores(found: ScoreDiff, a: str, b: str) -> None:
-    from ..running.console import number, out
-    from ..tables import p_value
+    from ..running.console import out
+    from ..tables import Column, Table, interval, number, p_value
 
     failed = found.failed
     out.print(
@@ -149,40 +134,26 @@ def _tell_scores(found: ScoreDiff, a: str, b: str) -> None:
         f"same score; without a score: {failed['a']} only by {a}, {failed['b']} only by {b}, {failed['both']} by both.",
         markup=False, soft_wrap=True,
     )  # fmt: skip
-    table = Table(title=f"{b} against {a} (95 % intervals over documents)", title_justify="left")
-    for column in ("", "value", "interval", ""):
-        table.add_column(column)
+    table = Table(
+        ["what", Column("value", "s"), "interval", "note"], f"{b} against {a} (95 % intervals over documents)"
+    )
     for name, value in (("Spearman", found.spearman), ("Kendall tau-b", found.kendall)):
-        table.add_row(name, number(value.value), _interval(value), escape(value.reason or ""))
-    if found.difference is not None:
-        mean = found.difference
-        told = "" if mean.p != mean.p else f"p = {p_value(mean.p)}".replace("= <", "< ")
-        between = f"{number(mean.low)} … {number(mean.high)}"
-        table.add_row("mean difference", f"{mean.value:+.3g}", between, told)
+        table.add(name, number(value.value, 2), interval(value.low, value.high), value.reason or "")
+    if (mean := found.difference) is not None:
+        chance = f"p {p_value(mean.p)}" if mean.p == mean.p else ""
+        table.add("mean difference", f"{mean.value:+.3g}", interval(mean.low, mean.high), chance)
     share = f"{found.reversed / found.pairs:.1%} of {found.pairs}" if found.pairs else ""
-    table.add_row("pairs in the opposite order", str(found.reversed), "", share)
+    table.add("pairs in the opposite order", str(found.reversed), "", share)
     if found.flips is not None:
-        table.add_row("rows in another category", str(sum(found.flips.values())), "", f"of {found.n}")
+        table.add("rows in another category", str(sum(found.flips.values())), "", f"of {found.n}")
         for (one, other), count in found.flips.items():
-            table.add_row(escape(f"  {one} → {other}"), str(count), "", "")
-    out.print(table)
-    if found.moved:
-        moved = Table(title="The rows that moved most", title_justify="left")
-        for column in ("row", a, b, "output"):
-            moved.add_column(escape(column), overflow="fold")
-        for row in found.moved:
-            before, after = (
-                f"{number(score)} {category}".strip()
-                for score, category in ((row.a, row.category_a), (row.b, row.category_b))
-            )
-            words = " ".join(row.row.output.split())
-            moved.add_row(escape(row.row.id), escape(before), escape(after), escape(words[:80]))
-        out.print(moved)
+            table.add(f"{one} → {other}", str(count))
+    table.show(out)
+    moved = Table(["row", a, b, "output"], "The rows that moved most")
+    for row in found.moved:
+        before, after = f"{number(row.a, 2)} {row.category_a}", f"{number(row.b, 2)} {row.category_b}"
+        moved.add(row.row.id, before.strip(), after.strip(), row.row.output[:80])
+    if len(moved):
+        moved.show(out)
     for note in found.notes:
         out.print(f"note: {note}", markup=False, style="yellow", soft_wrap=True)
-
-
-def _interval(found: Interval) -> str:
-    from ..running.console import number
-
-    return f"{number(found.low)} … {number(found.high)}"
