@@ -19,10 +19,10 @@ from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.objectives import Q
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
+from judgesmith.optimizers.budget import Budget
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.examples import Scored, agreement, examples_of, score_rows
 from judgesmith.optimizers.fitting.ensemble import form_ensemble
-from judgesmith.optimizers.report import Budget
 from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, unfit
 from judgesmith.programs.ensemble import Ensemble
 from judgesmith.programs.progress import Silent
