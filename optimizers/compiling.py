@@ -22,12 +22,12 @@ from ..errors import BudgetError, LabelsError, OptionError
 from ..parts import Options, option, read_options
 from ..programs.active_critic.task import Inference, Labelled, TaskInference
 from ..programs.aspects import OVERALL
-from ..programs.calibration import Calibration
 from ..programs.capabilities import Form, HasForms, InfersTask, passages_of
 from ..programs.judge import Judge
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel, check_priced, price
 from ..programs.models.transport import Reply
+from ..programs.outcome import Calibration
 from ..programs.progress import Progress, Silent
 from ..programs.refining import Refinement
 from ..programs.registry import ensembles
@@ -36,9 +36,8 @@ from .augmentation import try_augmentation, with_copies
 from .budget import Budget, BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
-from .fitting.decision import fit_decision
 from .fitting.ensemble import form_ensemble, refuse_ensemble
-from .fitting.preference import fit_preference
+from .fitting.outcome import fit_decision, fit_preference
 from .fitting.training import Training, refine
 from .report import CompileReport, Fitted, FormTrial, Parts, Plan
 from .search.base import DemonstrationSearch, SearchRecord, unfit

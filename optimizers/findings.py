@@ -20,12 +20,11 @@ from ..agreement.objectives import Objective
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
-from ..programs.sureness import COVERAGE, Sureness
+from ..programs.outcome import COVERAGE, Sureness
 from ..signatures.values import Scale, ScoreInterval, Usage, Verdict
 from .examples import Agreement, Scored, Vector, agreement, difference, examples_of, json_number
-from .fitting.decision import places_of
+from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
-from .fitting.sureness import calibrated_without, fit_sureness
 from .report import CompileReport, Fitted, FormTrial
 from .seen import marks
 

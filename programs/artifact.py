@@ -28,16 +28,13 @@ from pydantic_core import to_jsonable_python
 from ..errors import ArtifactError, JudgesmithError
 from ..signatures.values import Criterion, Scale
 from .atomic import write_whole
-from .calibration import Calibration
 from .capabilities import locate
-from .decision import Decision
 from .models.lm import Connection, LanguageModel, Sampling, language_model
 from .models.names import ShownName, check_chosen, check_listed, recorded
-from .preference import BradleyTerry
+from .outcome import BradleyTerry, Calibration, Decision, Sureness
 from .prompting.predict import JudgePredict
 from .prompting.saved import Part, SavedPredictor, Short, Text, saved_predictor, signature_hash
 from .registry import ensembles, judges
-from .sureness import Sureness
 
 if TYPE_CHECKING:
     from .judge import Judge

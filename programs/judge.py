@@ -23,19 +23,16 @@ from ..tables import facts, shortened
 from . import artifact
 from .active_critic.task import TaskKnowledge
 from .aspects import OVERALL
-from .calibration import Calibration
 from .capabilities import locate
-from .decision import Decision
 from .models import engine, row_context
 from .models.as_dspy import Quiet
 from .models.lm import Connection, LanguageModel, language_model
 from .models.recording import recorded
 from .models.transport import Message
-from .preference import BradleyTerry, Preference
+from .outcome import BradleyTerry, Calibration, Decision, Preference, Sureness
 from .progress import counting
 from .prompting.predict import JudgePredict, answer_of, called, carrying
 from .prompting.suspicion import guarded
-from .sureness import Sureness
 
 
 @dataclass(frozen=True, slots=True)

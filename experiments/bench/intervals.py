@@ -23,8 +23,8 @@ import numpy as np
 from judgesmith.agreement.conformal import deferred
 from judgesmith.experiments.bench.figures import add_save, save
 from judgesmith.experiments.bench.tables import Vector, read_table
-from judgesmith.optimizers.fitting.sureness import COVERAGES, calibrated_without, fit_sureness
-from judgesmith.programs.calibration import Calibration
+from judgesmith.optimizers.fitting.outcome import COVERAGES, calibrated_without, fit_sureness
+from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Scale
 
 #: set, aspect, judge's metric, scale

@@ -26,9 +26,9 @@ from ...agreement.correlation import Level
 from ...agreement.objectives import Objective, Q, objectives
 from ...errors import BudgetError
 from ...parts import Options, option, read_options
-from ...programs.calibration import Calibration
 from ...programs.judge import Judge
 from ...programs.models.lm import LanguageModel
+from ...programs.outcome import Calibration
 from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
 from ..examples import Agreement, Scored, agreement, clearly, difference, humans, item_of, refuse_overlap, score_rows

@@ -30,9 +30,9 @@ from ...programs.comparing.comparison import Comparison, PairwiseComparer, sampl
 from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import LanguageModel
+from ...programs.prompting.answers import bare
 from ...programs.prompting.layouts import TextLayout
 from ...programs.prompting.predict import JudgePredict
-from ...programs.rewriting import bare
 from ...signatures.values import Item
 from ...signatures.writing import ParaphraseInstructions
 from ..examples import item_of

@@ -367,3 +367,17 @@ def _without_thoughts(text: str) -> str:
 def _short(text: str, most: int = 120) -> str:
     text = " ".join(text.split())
     return repr(text if len(text) <= most else text[: most - 1] + "…")
+
+
+def bare(answer: str) -> str:
+    """An answer without tags, quotation marks or an introduction around it."""
+    text = answer.strip()
+    tag = re.match(r"<(\w+)>", text)
+    if tag and text.endswith(closing := f"</{tag[1]}>"):
+        text = text[tag.end() : -len(closing)].strip()
+    text = re.sub(r"^(?:here is|here's|sure|certainly)\b[^\n]{0,80}:\s*", "", text, flags=re.IGNORECASE)
+    for opening, closing in (('"', '"'), ("“", "”")):
+        inside = text[1:-1]
+        if len(text) > 2 and text[0] == opening and text[-1] == closing and opening not in inside:
+            text = inside
+    return text.strip()

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from judgesmith.agreement.conformal import conformal_quantile, coverage_of, deferred, independent_rows
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.optimizers.fitting.sureness import calibrated_without, fit_sureness
-from judgesmith.programs.sureness import Sureness
+from judgesmith.optimizers.fitting.outcome import calibrated_without, fit_sureness
+from judgesmith.programs.outcome import Sureness
 from judgesmith.signatures.values import Scale
 
 NAN = float("nan")
@@ -109,6 +109,6 @@ def test_rows_without_a_score_go_to_people_first_then_the_least_sure() -> None:
 )  # fmt: skip
 def test_a_sureness_that_makes_no_sense_is_refused(change: dict) -> None:
     good = {"percent": (50.0,), "error": (1.0,), "coverage": (0.9,), "times": (2.0,), "rows": 9, "documents": 9}
-    assert Sureness(**good).to_dict()["times"] == [2.0]
+    assert Sureness(**good).times == (2.0,)
     with pytest.raises(ArtifactError):
         Sureness(**(good | change))

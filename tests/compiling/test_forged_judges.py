@@ -19,11 +19,11 @@ from judgesmith.evaluating.judges import Wanted, read_judged
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.active_critic.scoring import Combination
-from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
 from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.registry import judges
 from judgesmith.running import opening
 from judgesmith.scoring.scoring import score_file

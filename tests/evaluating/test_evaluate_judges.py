@@ -13,8 +13,8 @@ from patience import HANG
 
 from judgesmith.optimizers.examples import row_key
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Scale
 
 Rows = Callable[..., Path]

@@ -12,8 +12,8 @@ from judgesmith.errors import ArtifactError
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.artifact import LARGEST, dumps, fingerprint, load, read, save, to_dict
-from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.models.lm import LanguageModel, Sampling
+from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Criterion, CriterionScore, Item, Scale
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from judgesmith.errors import ArtifactError
-from judgesmith.programs.calibration import SLOPE, Calibration
+from judgesmith.programs.outcome import SLOPE, Calibration
 from judgesmith.signatures.values import Scale
 
 FIVE = Scale(1, 5)

@@ -17,12 +17,10 @@ import judgesmith as js
 from judgesmith.errors import ArtifactError, ModelError, OptionError
 from judgesmith.programs.active_critic.scoring import MultiCriteriaScorer, OverallScorer
 from judgesmith.programs.active_critic.task import Labelled, TaskInference
-from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.comparing.comparison import PairwiseComparer
 from judgesmith.programs.comparing.synthesis import ReferenceWriter, Target
-from judgesmith.programs.decision import Decision
 from judgesmith.programs.openlgauge.annotation import AnnotationLayout, Annotator, Focus, Supervisor
-from judgesmith.programs.sureness import Sureness
+from judgesmith.programs.outcome import Calibration, Decision, Sureness
 from judgesmith.signatures.values import Criterion, ErrorSpan, Scale
 from judgesmith.testing.scripted import MakeScripted
 

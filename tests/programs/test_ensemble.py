@@ -23,12 +23,12 @@ from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.baselines.pairs import PairS
-from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.ensemble import LEAST_SD, Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
+from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Item, Scale, Verdict
 

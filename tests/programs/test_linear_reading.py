@@ -8,12 +8,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgesmith.programs import rewriting
+from judgesmith.discerning import rewriting
 from judgesmith.programs.comparing import comparison, synthesis
 from judgesmith.programs.models.transport import Reply
 from judgesmith.programs.openlgauge import grounding
 from judgesmith.programs.openlgauge import reading as annotation_text
 from judgesmith.programs.pointwise import geval
+from judgesmith.programs.prompting import answers
 from judgesmith.programs.prompting import structured as structured_input
 from judgesmith.programs.prompting.layouts import (
     CriteriaLayout,
@@ -36,7 +37,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "annotation": lambda text: annotation_text.read_annotation(text, output=OUTPUT),
     "structured input": structured_input.read_structured,
     "steps": geval.numbered,
-    "rewritten text": rewriting.bare,
+    "rewritten text": answers.bare,
     "check of a rewritten text": lambda text: rewriting.check("grammar", text, text + " x"),
     "written text": lambda text: synthesis.bare(text, "summary"),
     "comparison": lambda text: comparison.ComparisonLayout(sampled=True).read(Reply(text), {}),

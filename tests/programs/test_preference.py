@@ -8,7 +8,7 @@ import pytest
 
 import judgesmith as js
 from judgesmith.errors import ArtifactError, OptionError
-from judgesmith.programs.preference import BradleyTerry
+from judgesmith.programs.outcome import BradleyTerry
 from judgesmith.testing.scripted import MakeScripted
 
 

@@ -14,10 +14,10 @@ from planted import PlantedReader
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs import artifact
 from judgesmith.programs.baselines.pairs import PairS
-from judgesmith.programs.decision import Decision
 from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.transport import Request, Unanswered
+from judgesmith.programs.outcome import Decision
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings import opening
 from judgesmith.programs.readings.head import HeadData

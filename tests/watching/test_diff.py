@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judgesmith.programs import artifact
-from judgesmith.programs.calibration import Calibration
+from judgesmith.programs.outcome import Calibration
 from judgesmith.signatures.values import Criterion
 from judgesmith.watching.judges import compare_judges
 from judgesmith.watching.scores import reversed_pairs

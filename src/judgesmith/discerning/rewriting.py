@@ -1,10 +1,21 @@
-"""DHP's perturbations by a language model, as perturbations like all others; here, since `datasets` asks no model."""
+"""DHP's perturbations by a language model (its Table 2), each answer checked before it is taken. They are perturbations
+like all others, and here since `datasets` asks no model.
+
+What a model answers is no perturbed text until it is shown to be one: the asked part changed, the rest stayed, and the
+length is near. An answer that fails is asked for again, a few times and no more.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
-from typing import ClassVar
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import dspy
+from rapidfuzz.distance import Indel
 
 from ..datasets.perturbations.base import DHP, Need, several_sentences, split_space
 from ..datasets.perturbations.registry import Degree, Level, Material, Method, Perturbation, Unperturbable
@@ -12,9 +23,142 @@ from ..datasets.perturbations.rules import inserted
 from ..errors import CallError
 from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
-from ..programs.rewriting import Amount, Rewriter, Rewriting
+from ..programs.prompting.answers import bare
+from ..programs.prompting.layouts import TextLayout
+from ..programs.prompting.predict import JudgePredict
+from ..signatures.values import Usage
+from ..signatures.writing import BreakGrammar, Rephrase, ReplaceEntities
 
 __all__ = ["WRITTEN", "Written", "written_perturbations"]
+
+
+Rewriting = Literal["entities", "grammar", "rephrase"]
+Amount = Literal["minor", "major"]
+
+TRIES = 3
+_AMOUNT: Mapping[tuple[str, Amount], str] = {
+    ("entities", "minor"): "exactly one of them",
+    ("entities", "major"): "as many as there are, at least three",
+    ("grammar", "minor"): "exactly one",
+    ("grammar", "major"): "at least four",
+}
+_WORD = re.compile(r"\w+(?:['’.,:-]\w+)*")
+_LENGTH = {"entities": (0.7, 1.5), "grammar": (0.8, 1.25), "rephrase": (0.5, 2.0)}
+#: Share of words that may change: more would be another text, not this one perturbed.
+_MOST = {("entities", "minor"): 0.35, ("entities", "major"): 0.7, ("grammar", "minor"): 0.25, ("grammar", "major"): 0.5}
+
+
+class Unusable(CallError):
+    """The model was asked several times and no answer was the perturbation that was asked for."""
+
+    def __init__(self, problem: str, usage: Usage) -> None:
+        super().__init__(problem)
+        self.usage = usage
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A text that passed the checks, and the tries it took; usage counts all of them."""
+
+    text: str
+    tries: int
+    usage: Usage
+
+
+class Rewriter(dspy.Module):  # type: ignore[misc]
+    """Perturbs texts. text_tokens: the longest answer that is asked for, in tokens."""
+
+    def __init__(self, *, text_tokens: int = 1500) -> None:
+        super().__init__()
+        rule = "Answer with the {} and nothing else: no introduction, no quotation marks, no list of what you changed."
+        self.entities = JudgePredict(ReplaceEntities, _Again("changed", rule.format("whole text"), tokens=text_tokens))
+        self.grammar = JudgePredict(BreakGrammar, _Again("changed", rule.format("whole text"), tokens=text_tokens))
+        self.rephrase = JudgePredict(Rephrase, _Again("changed", rule.format("sentence"), tokens=text_tokens))
+
+    async def rewrite(self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Amount = "minor") -> Rewritten:
+        """One text ("rephrase": one sentence). Raises Unusable after three answers that fail, CallError."""
+        step: JudgePredict = getattr(self, kind)
+        usage = Usage()
+        problem = ""
+        for attempt in range(1, TRIES + 1):
+            # "source" is a tag that a text cannot close (see `prompting`).
+            inputs: dict[str, Any] = {"source": text}
+            if kind != "rephrase":
+                inputs["amount"] = _AMOUNT[kind, amount]
+            if problem:
+                inputs["problem"] = problem  # also another prompt, so that no cache gives the same answer
+                inputs["attempt"] = attempt
+            answer = await step.ask(lm, inputs)
+            usage += answer.usage
+            changed = bare(str(answer.read.values["changed"]))
+            problem = check(kind, text, changed, amount)
+            if not problem:
+                return Rewritten(_spaced_like(text, changed), attempt, usage)
+        raise Unusable(f"no usable answer in {TRIES} tries; of the last one: {problem}", usage)
+
+
+class _Again(TextLayout):
+    """Plain text, and at a further try what was wrong with the answer before."""
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        again = inputs.get("problem")
+        return (
+            f"{self.rule} Try {inputs['attempt']}: an earlier answer was refused, since {again}."
+            if again
+            else self.rule
+        )
+
+    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
+        return min(self.tokens, 60 + len(str(inputs.get("source") or "")))  # a token is rarely less than a character
+
+
+def check(kind: Rewriting, before: str, after: str, amount: Amount = "minor") -> str:
+    """What is wrong with an answer, in words; "" where nothing is."""
+    if " ".join(after.split()).casefold() == " ".join(before.split()).casefold():
+        return "nothing was changed"
+    low, high = _LENGTH[kind]
+    ratio = len(after) / max(len(before), 1)
+    if not low <= ratio <= high:
+        return f"it is {ratio:.1f} times as long as the text"
+    gone, new = _changed_words(before, after)
+    if kind == "rephrase":
+        if _numbers(before) != _numbers(after):
+            return "its numbers are others"
+        share = Indel.normalized_distance(_words(before), _words(after))
+        return "it hardly differs" if share < 0.1 else ""
+    share = max(len(gone), len(new)) / max(len(_words(before)), 1)
+    if share > _MOST[kind, amount]:
+        return f"{share:.0%} of the words were changed, which is another text"
+    if kind == "entities":
+        named = [word for word in gone if word[:1].isupper() or any(c.isdigit() for c in word) or len(word) > 3]
+        return "" if named and new else "no name, number or term was replaced"
+    if _numbers(before) != _numbers(after):
+        return "its numbers are others"
+    there, folded = set(_words(after)), after.casefold()
+    names = dict.fromkeys(word for word in _words(before)[1:] if word[:1].isupper())
+    lost = next((word for word in names if word not in there and word.casefold() not in folded), None)
+    return f"the name {lost!r} was lost" if lost else ""
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def _numbers(text: str) -> list[str]:
+    """Sorted, since a sentence said again may turn them round."""
+    return sorted(word for word in _words(text) if any(c.isdigit() for c in word))
+
+
+def _changed_words(before: str, after: str) -> tuple[Sequence[str], Sequence[str]]:
+    """Words that are gone and words that are new, by number."""
+    one, other = Counter(_words(before)), Counter(_words(after))
+    return list((one - other).elements()), list((other - one).elements())
+
+
+def _spaced_like(text: str, changed: str) -> str:
+    """The white space around the text is no part of the perturbation."""
+    start = text[: len(text) - len(text.lstrip())]
+    return start + changed + text[len(text.rstrip()) :]
 
 
 class Written(Perturbation):

@@ -35,7 +35,7 @@ from ..optimizers.examples import (
     json_number,
     score_rows,
 )
-from ..optimizers.fitting.decision import fit_decision
+from ..optimizers.fitting.outcome import fit_decision
 from ..optimizers.fitting.readings import surface_percents
 from ..optimizers.seen import marks
 from ..parts import read_options

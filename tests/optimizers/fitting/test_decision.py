@@ -14,9 +14,9 @@ from judgesmith.agreement.decisions import (
 )
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.errors import ArtifactError
-from judgesmith.optimizers.fitting.decision import fit_decision, places_of
+from judgesmith.optimizers.fitting.outcome import fit_decision, places_of
 from judgesmith.programs import artifact
-from judgesmith.programs.decision import Decision
+from judgesmith.programs.outcome import Decision
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Verdict
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from judgesmith.datasets.records import Labels, Row
-from judgesmith.optimizers.fitting.preference import fit_preference
-from judgesmith.programs.preference import BradleyTerry
+from judgesmith.optimizers.fitting.outcome import fit_preference
+from judgesmith.programs.outcome import BradleyTerry
 
 
 def compared(won: list[float]) -> Labels:

@@ -12,10 +12,10 @@ from dspy.utils.dummies import DummyLM
 
 from judgesmith.errors import CallError, ModelError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.calibration import Calibration
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import Sampling, language_model
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
+from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.prompting.predict import AGAIN
 from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
 

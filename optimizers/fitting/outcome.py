@@ -1,0 +1,189 @@
+"""What is fitted to raw scores that are there already, without a call: cut points between categories, chances of
+preferences, and how sure scores are.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from ...agreement.conformal import conformal_quantile
+from ...agreement.decisions import balanced_accuracy, nearest_places, weighted_kappa
+from ...datasets.records import Labels
+from ...errors import OptionError
+from ...programs.outcome import BradleyTerry, Calibration, Decision, Sureness
+from ...signatures.values import Scale
+from ..examples import Vector
+from .heads import folds
+
+#: With more different scores than these, cuts are tried at as many quantiles.
+MOST_CUTS = 100
+#: Passes over all cuts; each only improves.
+PASSES = 10
+
+
+def places_of(labels: Labels) -> NDArray[np.intp]:
+    """The category of each row, from 0: the level next to its score, the better one of two that are equally near."""
+    return nearest_places(labels.scores, labels.levels)
+
+
+def fit_decision(percents: ArrayLike, labels: Labels) -> Decision | None:
+    """Where categories begin, so that the decisions on these rows agree best with people's: by balanced accuracy for
+    pass and fail, by quadratic-weighted kappa for more categories. None for labels without categories.
+
+    percents: raw scores of the labels' rows, NaN where a judge failed; those rows are left out. Cuts start where as
+    many rows fall below them as people put there, and move one at a time while that helps; of equally good ones those
+    in the widest gap between scores are taken. Without two categories in the rows the cuts stand midway between levels.
+    """
+    if not labels.levels:
+        return None
+    scale = Scale(*labels.scale)
+    levels = [scale.to_percent(level) for level in labels.levels]
+    midway = [(low + high) / 2 for low, high in itertools.pairwise(levels)]
+    x = np.asarray(percents, float)
+    usable = np.isfinite(x)
+    x, human = x[usable], places_of(labels)[usable]
+    binary = labels.kind == "binary"
+    if len(np.unique(human)) > 1 and np.ptp(x) > 0:
+        midway = fitted_cuts(x, human, len(levels), binary)
+    return Decision(labels.categories, tuple(round(float(cut), 6) for cut in midway), binary)
+
+
+def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: bool) -> list[float]:
+    """The cuts of `fit_decision`. x: scores without NaN, not all equal; human: people's categories, two at least."""
+    values = np.unique(x)
+    tried = (values[1:] + values[:-1]) / 2
+    gaps = np.diff(values)
+    if len(tried) > MOST_CUTS:
+        kept = np.unique(np.linspace(0, len(tried) - 1, MOST_CUTS).astype(int))
+        tried, gaps = tried[kept], gaps[kept]
+
+    def agreement(cuts: list[float]) -> float:
+        decided = np.searchsorted(np.array(cuts), x, side="right")
+        found = balanced_accuracy(decided, human) if binary else weighted_kappa(decided, human, categories)
+        return -1.0 if np.isnan(found) else round(found, 9)
+
+    below = [float((human <= place).mean()) for place in range(categories - 1)]
+    cuts = [float(cut) for cut in np.maximum.accumulate(np.quantile(x, below))]
+    best = agreement(cuts)
+    for _ in range(PASSES):
+        before = best
+        for place in range(len(cuts)):
+            low = cuts[place - 1] if place else -np.inf
+            high = cuts[place + 1] if place + 1 < len(cuts) else np.inf
+            open_ = [(float(cut), float(gap)) for cut, gap in zip(tried, gaps, strict=True) if low <= cut <= high]
+            found = [(agreement([*cuts[:place], cut, *cuts[place + 1 :]]), gap, cut) for cut, gap in open_]
+            if found and max(found)[0] >= best:
+                best, _, cuts[place] = max(found)
+        if best == before:
+            break
+    return cuts
+
+
+#: What is assumed before the pairs are seen, so that pairs that are all ordered rightly do not give certainty: the
+#: width in raw percent, the share of ties, and how far off they may well be, as a factor's logarithm.
+WIDTH, TIE, SPREAD = 20.0, 0.3, 1.0
+
+
+def fit_preference(percents: ArrayLike, labels: Labels) -> BradleyTerry | None:
+    """The chances of preferences by the judge's lead, most likely for the outputs of each document in these rows. None
+    for labels that are no preferences, and where no two outputs of a document have scores.
+
+    percents: raw scores of the labels' rows, NaN where a judge failed; those rows are left out.
+    """
+    if labels.kind != "preference":
+        return None
+    leads, ahead = _pairs(np.asarray(percents, float), labels)
+    if not len(leads):
+        return None
+    tied = ahead == 0
+    ties = bool(tied.any())
+
+    def surprise(logs: Vector) -> float:
+        half = leads / (2 * WIDTH * np.exp(logs[0]))
+        tie = np.log(TIE) + logs[1] if ties else -np.inf
+        whole = np.logaddexp(np.logaddexp(half, -half), tie)
+        said = np.where(tied, tie, ahead * half) if ties else ahead * half
+        return float((whole - said).sum() + (logs**2).sum() / (2 * SPREAD**2))
+
+    width, tie = np.array([WIDTH, TIE]) * np.exp(scipy.optimize.minimize(surprise, np.zeros(2), method="Nelder-Mead").x)
+    return BradleyTerry(round(float(width), 6), round(float(tie), 6) if ties else 0.0)
+
+
+def _pairs(percents: Vector, labels: Labels) -> tuple[Vector, Vector]:
+    """Of each two outputs of a document the first one's lead, and how far people hold it for the better one: 1 always,
+    -1 never, 0 where they called it a tie. Two outputs that both won (or lost) elsewhere were not compared."""
+    low, high = labels.scale
+    won = (labels.scores - low) / (high - low)
+    groups: dict[str, list[int]] = {}
+    for i in np.flatnonzero(np.isfinite(percents)):
+        groups.setdefault(labels.rows[i].group, []).append(int(i))
+    pairs = [pair for rows in groups.values() for pair in itertools.combinations(rows, 2)]
+    kept = [(i, j) for i, j in pairs if won[i] != won[j] or won[i] == 0.5]
+    leads = np.array([percents[i] - percents[j] for i, j in kept])
+    return leads, np.array([won[i] - won[j] for i, j in kept])
+
+
+COVERAGES = (0.5, 0.8, 0.9, 0.95)
+#: Rows that each stretch of raw scores needs, to have an expected error of its own.
+ROWS_A_KNOT = 12
+MOST_KNOTS = 5
+#: Rows with the mean error that are added to each stretch's: few labels hardly tell one stretch from another.
+PRIOR_ROWS = 12
+#: The smallest expected error, as a share of the scale.
+LEAST = 0.01
+
+
+def calibrated_without(
+    percent: Vector, human: Vector, groups: Sequence[Hashable], scale: Scale, *, seed: int = 0
+) -> Vector:
+    """Scores on the user's scale of raw percents, mapped row by row as the other groups' rows teach (five folds of
+    whole groups); NaN where the percent is, and everywhere for fewer than two groups."""
+    scores = np.full(len(percent), np.nan)
+    try:
+        parts = folds(groups, seed=seed)
+    except OptionError:
+        return scores
+    for rows in parts:
+        rest = np.setdiff1d(np.arange(len(percent)), rows)
+        mapped = Calibration.fit(percent[rest], human[rest], scale)
+        scores[rows] = [mapped(p) if np.isfinite(p) else np.nan for p in percent[rows].tolist()]
+    return scores
+
+
+def fit_sureness(
+    percent: Vector, scores: Vector, human: Vector, groups: Sequence[Hashable], scale: Scale
+) -> Sureness | None:
+    """Intervals for scores to come.
+
+    percent, scores: raw and on the user's scale, of rows that the judge had not learnt from; NaN rows are left out.
+    human: human ratings of them; groups: rows that belong together. None where no row is left.
+    """
+    there = np.isfinite(percent) & np.isfinite(scores) & np.isfinite(human)
+    if not there.any():
+        return None
+    x, off = percent[there], np.abs(scores - human)[there]
+    members = [group for group, ok in zip(groups, there, strict=True) if ok]
+    floor = LEAST * (scale.high - scale.low)
+    knots, errors = _expected(x, np.maximum(off, floor))
+    times = off / np.interp(x, knots, errors)
+    reach = [conformal_quantile(times, coverage, documents=members) for coverage in COVERAGES]
+    return Sureness(
+        tuple(knots.round(3).tolist()), tuple(errors.round(6).tolist()), COVERAGES,
+        tuple(round(r, 6) + 1e-6 if np.isfinite(r) else None for r in reach), len(x), len(set(members)),
+    )  # fmt: skip
+
+
+def _expected(x: Vector, off: Vector) -> tuple[Vector, Vector]:
+    """Mean errors along the raw scores, in equally filled stretches, drawn towards the mean of all."""
+    order = np.argsort(x, kind="stable")
+    parts = np.array_split(order, max(1, min(MOST_KNOTS, len(x) // ROWS_A_KNOT)))
+    centres = np.array([x[part].mean() for part in parts]).round(3)
+    sums, rows = (np.array([f(off[part]) for part in parts], dtype=float) for f in (np.sum, len))
+    centres, same = np.unique(centres, return_inverse=True)
+    sums, rows = np.bincount(same, sums), np.bincount(same, rows)
+    return centres, (sums + PRIOR_ROWS * off.mean()) / (rows + PRIOR_ROWS)

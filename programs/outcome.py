@@ -1,0 +1,220 @@
+"""What is made of a judge's raw percent: the score on the user's scale, how sure it is, a category, and the chance that
+people prefer one of two outputs. What is fitted for these comes from `optimizers.fitting`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal, Self
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+from pydantic import ConfigDict, Field
+
+from ..errors import ArtifactError
+from ..signatures.values import CLOSED, Scale, ScoreInterval, Verdict
+
+__all__ = ["COVERAGE", "SLOPE", "BradleyTerry", "Calibration", "Decision", "Preference", "Sureness"]
+
+#: Share of the plain linear map that is mixed in; it makes the isotonic steps strictly increasing.
+SLOPE = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """A piecewise linear map through knots, raw percent → score. Both sequences strictly increase; outside the first
+    and last knot (0 and 100) values are clipped."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    percent: Annotated[tuple[float, ...], Field(max_length=64)]
+    score: Annotated[tuple[float, ...], Field(max_length=64)]
+
+    def __post_init__(self) -> None:
+        if len(self.percent) != len(self.score) or len(self.percent) < 2:
+            raise ArtifactError("a calibration needs two or more knots, as many percents as scores")
+        both = (self.percent, self.score)
+        if not all(math.isfinite(x) for knots in both for x in knots):
+            raise ArtifactError("a calibration's knots must be finite numbers")
+        if any(b <= a for knots in both for a, b in itertools.pairwise(knots)):
+            raise ArtifactError("a calibration's knots must strictly increase")
+
+    def __call__(self, percent: float) -> float:
+        return float(np.interp(percent, self.percent, self.score))
+
+    @classmethod
+    def linear(cls, scale: Scale) -> Self:
+        return cls((0.0, 100.0), (scale.low, scale.high))
+
+    @classmethod
+    def fit(cls, percent: ArrayLike, human: ArrayLike, scale: Scale) -> Self:
+        """Learn the map from raw scores and human scores of the same rows (1-D, equal length; NaN rows left out).
+
+        Isotonic regression on the means of up to six equally filled bins, mixed with the plain linear map. With fewer
+        than five usable rows, or constant raw scores, the plain linear map.
+        """
+        x, y = np.asarray(percent, float), np.asarray(human, float)
+        usable = np.isfinite(x) & np.isfinite(y)
+        x, y = x[usable], y[usable]
+        if len(x) < 5 or np.ptp(x) == 0:
+            return cls.linear(scale)
+        order = np.argsort(x, kind="stable")
+        x, y = x[order], y[order]
+        bins = np.array_split(np.arange(len(x)), min(6, max(2, len(x) // 5)))
+        centres = np.array([x[b].mean() for b in bins])
+        levels = np.array([y[b].mean() for b in bins])
+        weights = np.array([len(b) for b in bins], float)
+        # Coarse enough that knots still differ after rounding, whatever the scale's extent.
+        centres, same = np.unique(np.round(centres, 3), return_inverse=True)
+        levels = np.bincount(same, weights * levels) / np.bincount(same, weights)
+        weights = np.bincount(same, weights)
+        levels = scipy.optimize.isotonic_regression(levels, weights=weights).x
+        inside = (centres > 0.5) & (centres < 99.5)
+        if not inside.any():
+            return cls.linear(scale)
+        levels = np.clip((levels - scale.low) / (scale.high - scale.low), 0.0, 1.0)
+        # The ends keep the outermost levels' distance, pulled to the scale's own ends.
+        knots = np.concatenate([[0.0], centres[inside], [100.0]])
+        fitted = np.maximum.accumulate(np.concatenate([[levels[0] / 2], levels[inside], [(levels[-1] + 1) / 2]]))
+        mixed = np.round((1 - SLOPE) * fitted + SLOPE * knots / 100.0, 10)
+        return cls(tuple(knots.tolist()), tuple((scale.low + (scale.high - scale.low) * mixed).tolist()))
+
+
+#: Categories of a decision at most.
+MOST_CATEGORIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Categories, worst first, and where each after the first begins, in raw percent. The cuts increase, not always
+    strictly: a category whose cut is that of the next one is never chosen. binary: the two categories are fail and
+    pass, whatever they are called."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    names: tuple[Annotated[str, Field(max_length=200)], ...]
+    cuts: tuple[float, ...]
+    binary: bool = False
+
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.names) <= MOST_CATEGORIES or len(self.cuts) != len(self.names) - 1:
+            raise ArtifactError(f"a decision needs 2 to {MOST_CATEGORIES} categories and one cut less")
+        if len(set(self.names)) < len(self.names) or not all(self.names):
+            raise ArtifactError("a decision's categories must be different words")
+        if not all(math.isfinite(cut) for cut in self.cuts) or any(b < a for a, b in itertools.pairwise(self.cuts)):
+            raise ArtifactError("a decision's cuts must be finite numbers that do not decrease")
+        if self.binary and len(self.names) != 2:
+            raise ArtifactError("a decision between pass and fail has two categories")
+
+    def place(self, percent: float) -> int:
+        """The category's place, from 0."""
+        return bisect_right(self.cuts, percent)
+
+    def category(self, percent: float) -> str:
+        return self.names[self.place(percent)]
+
+    def passed(self, percent: float) -> bool | None:
+        """Whether it passes; None where there are categories and not pass and fail."""
+        return bool(self.place(percent)) if self.binary else None
+
+    def __str__(self) -> str:
+        cuts = (f"{name} from {cut:.1f}" for name, cut in zip(self.names[1:], self.cuts, strict=True))
+        return f"{self.names[0]}, {', '.join(cuts)} of 100"
+
+
+@dataclass(frozen=True, slots=True)
+class BradleyTerry:
+    """Chances of a preference by the lead of one output over the other: in raw percent over `width`, the log-odds that
+    people who prefer one prefer the one that leads. tie: how likely a tie is beside either, where neither leads; 0
+    where people gave none. Source: Bradley & Terry 1952; ties as in Davidson 1970."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    width: float
+    tie: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.width) and self.width > 0 and math.isfinite(self.tie) and self.tie >= 0):
+            raise ArtifactError("a preference needs a finite width above 0 and a tie of 0 or more")
+
+    def chances(self, a: float, b: float) -> tuple[float, float, float]:
+        """(first preferred, tie, second preferred), which sum to 1, from raw percents; NaN where one is."""
+        if math.isnan(a) or math.isnan(b):
+            return math.nan, math.nan, math.nan
+        lead = min(100.0, max(-100.0, (a - b) / self.width)) / 2
+        parts = math.exp(lead), self.tie, math.exp(-lead)
+        return parts[0] / sum(parts), parts[1] / sum(parts), parts[2] / sum(parts)
+
+    def __str__(self) -> str:
+        return f"a lead of {self.width * math.log(3):.1f} of 100 is right in three of four preferences"
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """Which of two outputs people would prefer. a, tie, b: chances, NaN where an output has no score; verdicts: on
+    each."""
+
+    a: float
+    tie: float
+    b: float
+    verdicts: tuple[Verdict, Verdict]
+
+    @property
+    def winner(self) -> Literal["a", "b", "tie"] | None:
+        """The likeliest; None where an output has no score."""
+        if math.isnan(self.a):
+            return None
+        if self.tie >= max(self.a, self.b) or self.a == self.b:
+            return "tie"
+        return "a" if self.a > self.b else "b"
+
+
+#: The coverage of a verdict's interval.
+COVERAGE = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Sureness:
+    """How sure a score is: the interval that the human rating lies in, by conformal prediction from errors on rows that
+    the judge had not learnt from.
+
+    error: the expected distance from human ratings at these raw percents (strictly increasing), on the user's scale
+    and above 0; linear between, constant outside. times: for each coverage (strictly increasing, in 0..1) how many
+    times that distance the interval reaches to either side; None: there are too few documents to promise so much, and
+    the interval is the whole scale. rows, documents: what this rests on."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = CLOSED
+
+    percent: Annotated[tuple[Annotated[float, Field(ge=0, le=100)], ...], Field(min_length=1, max_length=64)]
+    error: Annotated[tuple[float, ...], Field(max_length=64)]
+    coverage: Annotated[tuple[float, ...], Field(min_length=1, max_length=64)]
+    times: Annotated[tuple[float | None, ...], Field(max_length=64)]
+    rows: Annotated[int, Field(ge=1)]
+    documents: Annotated[int, Field(ge=1)]
+
+    def __post_init__(self) -> None:
+        if len(self.percent) != len(self.error) or len(self.coverage) != len(self.times):
+            raise ArtifactError("the sureness needs an error for each percent, and a multiple for each coverage")
+        if not all(math.isfinite(e) and e > 0 for e in self.error):
+            raise ArtifactError("the sureness needs errors above 0")
+        if not all(t is None or (math.isfinite(t) and t >= 0) for t in self.times):
+            raise ArtifactError("the sureness needs multiples of 0 or more, or none")
+        if not all(0 < c < 1 for c in self.coverage):
+            raise ArtifactError("the sureness needs coverages between 0 and 1")
+        if any(b <= a for knots in (self.percent, self.coverage) for a, b in itertools.pairwise(knots)):
+            raise ArtifactError("the sureness's percents and coverages must strictly increase")
+
+    def expected_error(self, percent: float) -> float:
+        return float(np.interp(percent, self.percent, self.error))
+
+    def interval(self, percent: float, score: float, scale: Scale, coverage: float = COVERAGE) -> ScoreInterval | None:
+        """The interval around a score, cut at the ends of the scale; None for a coverage that was not prepared."""
+        if coverage not in self.coverage:
+            return None
+        error, times = self.expected_error(percent), self.times[self.coverage.index(coverage)]
+        half = math.inf if times is None else times * error
+        return ScoreInterval(max(scale.low, score - half), min(scale.high, score + half), coverage, error)
