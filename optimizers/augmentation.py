@@ -9,8 +9,10 @@ Source: the perturbations are those of the DHP benchmark; to compile with them i
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from ..errors import LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..programs.progress import Progress, Silent
 from ..signatures.values import Scale
-from .examples import clearly, difference, examples_of, score_rows
+from .examples import clearly, difference, examples_of, json_number, score_rows
 
 #: How much of an output's way up from the worst score its copy keeps. Ours, written down before it was tried.
 KEPT: Mapping[Degree, float] = {"minor": 0.75, "major": 0.4, "only": 0.25}
@@ -69,42 +71,41 @@ def augment(
         raise OptionError(
             f"most {most} must lie in (0, 1], what is kept ({dict(kept)}) in [0, 1) for {', '.join(KEPT)}"
         )
-    chosen = _of_aspect(labels.aspect, perturbations)
-    scale = Scale(*labels.scale)
+    rules, scale, rng = (
+        _of_aspect(labels.aspect, perturbations),
+        Scale(*labels.scale),
+        random.Random(f"{seed}|{len(labels)}"),
+    )
     percents = np.array([scale.to_percent(score) for score in labels.scores.tolist()])
-    rng = random.Random(f"{seed}|{len(labels)}")
     order = list(range(len(labels)))
     rng.shuffle(order)
     good = sorted((i for i in order if percents[i] >= 50), key=lambda i: -percents[i])
     texts = [_text(row) for row in labels.rows]
-    there = {(row.source, row.output) for row in labels.rows}
+    known = {(row.source, row.output) for row in labels.rows}
     rows: list[Row] = []
-    sources, made, left = [], dict.fromkeys((name for name, _ in chosen), 0), 0
-    turn = rng.randrange(len(chosen)) if chosen else 0
-    for i in good:
+    sources, made, left = [], Counter[str](), 0
+    turn = rng.randrange(len(rules)) if rules else 0
+    for row, text in ((labels.rows[i], texts[i]) for i in good):
         if len(rows) >= max(1, int(most * len(labels))):
             break
-        others = [text for text in texts if text.group != texts[i].group]
-        for step in range(len(chosen)):
-            name, degree = chosen[(turn + step) % len(chosen)]
-            pairs = pairs_of(
-                perturbations[name.partition(":")[0]], [texts[i], *others], degrees=[degree], seed=seed,
-                amounts=Amounts(), language=language,
-            )  # fmt: skip
+        others = [other for other in texts if other.group != text.group]
+        for step in range(len(rules)):
+            name, degree = rules[(turn + step) % len(rules)]
+            rule = perturbations[name.partition(":")[0]]
+            pairs = pairs_of(rule, [text, *others], degrees=[degree], seed=seed, amounts=Amounts(), language=language)
             pair = next(pairs)  # the first text's
-            if isinstance(pair, Pair) and (labels.rows[i].source, pair.perturbed) not in there:
+            if isinstance(pair, Pair) and (row.source, pair.perturbed) not in known:
                 break
         else:
             left += 1
             continue
         turn += step + 1
-        row = _copy(labels, labels.rows[i], pair, kept[degree])
-        there.add((row.source, row.output))
-        rows.append(row)
-        sources.append(labels.rows[i].id)
+        rows.append(_copy(labels, row, pair, kept[degree]))
+        known.add((row.source, pair.perturbed))
+        sources.append(row.id)
         made[name] += 1
-    copies = replace(labels, rows=tuple(rows), warnings=())
-    return Augmented(copies, tuple(sources), {name: n for name, n in made.items() if n}, left)
+    counts = {name: made[name] for name, _ in rules if made[name]}
+    return Augmented(replace(labels, rows=tuple(rows), warnings=()), tuple(sources), counts, left)
 
 
 def _of_aspect(aspect: str, there: Mapping[str, Perturbation]) -> list[tuple[str, Degree]]:
@@ -156,12 +157,8 @@ class AugmentationTrial:
     reason: str
 
     def to_dict(self) -> dict[str, Any]:
-        names = ("value", "low", "high", "p")
-        plain = [None if np.isnan(value) else round(value, 6) for value in self.difference]
-        return {
-            "used": self.used, "rows": self.rows, "copies": self.copies, "perturbations": dict(self.perturbations),
-            "difference": dict(zip(names, plain, strict=True)), "reason": self.reason,
-        }  # fmt: skip
+        figures = zip(("value", "low", "high", "p"), map(json_number, self.difference), strict=True)
+        return asdict(self) | {"perturbations": dict(self.perturbations), "difference": dict(figures)}
 
 
 #: Compiles a judge from rows with human ratings, and from copies beside them (None: without).
@@ -186,16 +183,14 @@ def try_augmentation(
     with them in more than `sure` of the paired resamples, as for a search's candidates. `train` must not hold what is
     reported on. Raises LeakError for a fit that would see a row it is measured on.
     """
-    nan = (np.nan, np.nan, np.nan, np.nan)
     whole = augment(train, most=most, seed=seed, language=language)
+    untried = partial(AugmentationTrial, False, (np.nan,) * 4, 0, len(whole), whole.perturbations)
     if not len(whole):
-        return None, AugmentationTrial(
-            False, nan, 0, 0, {}, "no output in the upper half of the scale could be perturbed"
-        )
+        return None, untried("no output in the upper half of the scale could be perturbed")
     try:
         parts = group_folds(train, k=_FOLDS, seed=seed)
     except LabelsError as error:
-        return None, AugmentationTrial(False, nan, 0, len(whole), whole.perturbations, f"not tried: {error}")
+        return None, untried(f"not tried: {error}")
     percents: dict[bool, list[Any]] = {True: [], False: []}
     rows = []
     for part in parts:
@@ -213,13 +208,14 @@ def try_augmentation(
         f"{by.label} {gap.value:+.2f} [{gap.low:.2f}, {gap.high:.2f}] on {len(rows)} training rows that were left out"
     )
     if gap.reason:
-        said = f"copies were not used: {gap.reason}"
+        reason = f"copies were not used: {gap.reason}"
     elif used:
-        said = f"{len(whole)} perturbed copies were used: with copies {measured}"
+        reason = f"{len(whole)} perturbed copies were used: with copies {measured}"
     else:
-        said = f"perturbed copies were not used: with copies {measured}, no clear gain"
-    found = (gap.value, gap.low, gap.high, gap.p)
-    return (whole if used else None), AugmentationTrial(used, found, len(rows), len(whole), whole.perturbations, said)
+        reason = f"perturbed copies were not used: with copies {measured}, no clear gain"
+    outcome = (gap.value, gap.low, gap.high, gap.p)
+    trial = AugmentationTrial(used, outcome, len(rows), len(whole), whole.perturbations, reason)
+    return (whole if used else None), trial
 
 
 def refuse_leak(part: Split, copies: Augmented) -> None:
@@ -239,8 +235,8 @@ def refuse_leak(part: Split, copies: Augmented) -> None:
 
 def apart(copies: Augmented, heldout: Labels) -> Augmented:
     """Without the copies that perturbing made like a held-out row: they would show it with a label that no one gave."""
-    strange = {copies.labels.rows[met.one].group for met in shared(copies.labels.rows, heldout.rows)}
-    kept = [i for i, row in enumerate(copies.labels.rows) if row.group not in strange]
+    leaked = {copies.labels.rows[met.one].group for met in shared(copies.labels.rows, heldout.rows)}
+    kept = [i for i, row in enumerate(copies.labels.rows) if row.group not in leaked]
     return replace(copies, labels=copies.labels.subset(kept), sources=tuple(copies.sources[i] for i in kept))
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Self
@@ -22,7 +20,6 @@ from ..datasets.duplicates import shared
 from ..datasets.records import Labels, Row
 from ..errors import LeakError
 from ..programs.judge import Judge
-from ..programs.models import engine
 from ..programs.progress import Progress
 from ..signatures.values import Item, Scale, Verdict
 from ..tables import facts
@@ -127,28 +124,6 @@ def score_rows(judge: Judge, examples: Sequence[dspy.Example], progress: Progres
         verdicts.append(verdict)
         progress.step()
     return Scored.of(verdicts)
-
-
-def score_together(judges: Sequence[Judge], examples: Sequence[dspy.Example], progress: Progress) -> Iterator[Scored]:
-    """What each judge says of the rows, in the order of the judges. The rows of all are one queue: where one judge's
-    last rows leave the model idle, the next one's are under way. For judges that look at one row at a time."""
-    for judge in judges:
-        engine.run(judge.prepare(judge.lm))
-    items = [item_of(e) for e in examples]
-
-    async def one(work: tuple[Judge, Item]) -> Verdict:
-        judge, item = work
-        return await judge.averdict(item, judge.lm)
-
-    at_once = min(judge.rows_at_once(judge.lm) for judge in judges)
-    queue = engine.ordered_map(one, itertools.product(judges, items), in_flight=at_once)
-    with closing(queue) as verdicts:
-        for _ in judges:
-            said = []
-            for verdict in itertools.islice(verdicts, len(items)):
-                said.append(verdict)
-                progress.step()
-            yield Scored.of(said)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -331,8 +331,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         """Judge candidates on all rows or, racing, until they fall behind. Raises BudgetError after entering those that
         the budget was enough for."""
         if self.racing is None or context.base.whole_documents:  # a part of a document would be ranked otherwise
-            for proposal, scored in self._scored(context, proposals):
-                self._consider(context, proposal, scored)
+            for proposal in proposals:
+                self._consider(context, proposal, self._score(proposal.program, context.rows, proposal.name))
             return
 
         def score(number: int, rows: Rows) -> Scored:
@@ -357,11 +357,6 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
                 self._consider(context, proposal, runner.scored(), judged, runner.dropped)
         if ran_out:
             raise BudgetError("the budget ended the race")
-
-    def _scored(self, context: SearchContext, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Scored]]:
-        """Candidates with their scores on all rows, in their order. A BudgetError comes after those that it spared."""
-        for proposal in proposals:
-            yield proposal, self._score(proposal.program, context.rows, proposal.name)
 
     def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         self.progress.stage(f"candidate {name}", len(rows))

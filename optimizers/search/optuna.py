@@ -7,7 +7,7 @@ its variant and its temperature.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,7 +27,7 @@ from ...parts import option
 from ...programs.active_critic.critic import Variant
 from ...programs.capabilities import Choice, HasChoices
 from ...programs.judge import Judge
-from ..examples import Scored, item_of, row_key, score_together
+from ..examples import item_of, row_key
 from ..fitting.weights import quiet_optuna
 from ..registry import optimizers
 from .base import (
@@ -40,7 +40,6 @@ from .base import (
     SearchContext,
     SureOptions,
     Trial,
-    brief,
 )
 
 ORDERS = ("rising", "falling", "mixed")
@@ -54,9 +53,8 @@ class OptunaSearch(DemonstrationSearch):
     """TPE over the demonstrations and, for a judge that has them, the parts of its prompt.
 
     racing: a trial is pruned when, judged on growing blocks of rows, it falls behind the best so far for good. The same
-    seed, labels and cache give the same trials, interrupted or not (parallel ones only where no batch was left half
-    recorded). In a study that is kept (`storage`) the trials of a killed run are repeated as they were (their calls
-    come from the call cache) and count.
+    seed, labels and cache give the same trials, interrupted or not. In a study that is kept (`storage`) the trials of a
+    killed run are repeated as they were (their calls come from the call cache) and count.
 
     study: Optuna's own record of the last search.
     """
@@ -73,12 +71,6 @@ class OptunaSearch(DemonstrationSearch):
             (), "Other variants of the judge to try, beside its own; fine takes two calls a row."
         )
         temperatures: tuple[Temperature, ...] = option((), "Temperatures to try, beside the model's own.")
-        parallel: int = option(
-            1,
-            "Trials at once, each suggested without knowing how the others come out: faster where the model takes more "
-            "calls than one pass over the rows keeps under way.",
-            ge=1,
-        )
         storage: Path | None = option(
             None,
             "SQLite file that keeps the study, for Optuna's own dashboard, and from which a killed run resumes.",
@@ -142,23 +134,19 @@ class OptunaSearch(DemonstrationSearch):
             study.enqueue_trial(own, skip_if_exists=True)
         done: dict[bytes, Trial] = {_key(context.base): context.tried[0]}
         for number, old in enumerate(kept[: self.trials + 1]):
-            self._judge_new(context, [self._proposal(FixedTrial(old.params), number, context)], done)
-        for first in range(len(kept), self.trials + 1, self.parallel):
-            batch = []
-            for number in range(first, min(first + self.parallel, self.trials + 1)):
-                # Seeded for each trial, so that an interrupted study continues as an uninterrupted one.
-                study.sampler = optuna.samplers.TPESampler(
-                    seed=int(np.random.default_rng([self.seed, number]).integers(2**31)),
-                    n_startup_trials=min(self.startup, 1 + self.trials // 2),
-                    constant_liar=self.parallel > 1,
-                )
-                trial = study.ask()
-                batch.append((trial, self._proposal(trial, number, context)))
+            self._judge_new(context, self._proposal(FixedTrial(old.params), number, context), done)
+        for number in range(len(kept), self.trials + 1):
+            # Seeded for each trial, so that an interrupted study continues as an uninterrupted one.
+            study.sampler = optuna.samplers.TPESampler(
+                seed=int(np.random.default_rng([self.seed, number]).integers(2**31)),
+                n_startup_trials=min(self.startup, 1 + self.trials // 2),
+            )
+            trial = study.ask()
+            proposal = self._proposal(trial, number, context)
             try:
-                self._judge_new(context, [proposal for _, proposal in batch], done)
+                self._judge_new(context, proposal, done)
             finally:
-                for trial, proposal in batch:
-                    _tell(study, trial, done.get(_key(proposal.program)))
+                _tell(study, trial, done.get(_key(proposal.program)))
 
     def _open(self, context: SearchContext) -> optuna.Study:
         """The study of exactly these rows, this student and these settings; others in the file are left alone."""
@@ -182,26 +170,16 @@ class OptunaSearch(DemonstrationSearch):
             storage=address, study_name=f"judgesmith-{name}", direction="maximize", load_if_exists=True
         )
 
-    def _judge_new(self, context: SearchContext, proposals: Sequence[Proposal], done: dict[bytes, Trial]) -> None:
-        """Judge those that were not judged before and enter them in `done`. Raises BudgetError."""
-        new: dict[bytes, Proposal] = {}
-        for proposal in proposals:
-            if (key := _key(proposal.program)) not in done:
-                new.setdefault(key, proposal)
-        count = len(context.tried)
-        try:
-            self.judge(context, list(new.values()))
-        finally:
-            judged = {id(t.program): t for t in context.tried[count:]}
-            done |= {key: judged[id(p.program)] for key, p in new.items() if id(p.program) in judged}
-
-    def _scored(self, context: SearchContext, proposals: Sequence[Proposal]) -> Iterator[tuple[Proposal, Scored]]:
-        if len(proposals) < 2 or context.base.whole_documents:
-            yield from super()._scored(context, proposals)
+    def _judge_new(self, context: SearchContext, proposal: Proposal, done: dict[bytes, Trial]) -> None:
+        """Judge a candidate, unless it was judged before, and enter it in `done`. Raises BudgetError."""
+        key, count = _key(proposal.program), len(context.tried)
+        if key in done:
             return
-        self.progress.stage(f"{proposals[0].name} to {proposals[-1].name}", len(proposals) * len(context.rows))
-        programs = [brief(proposal.program) for proposal in proposals]
-        yield from zip(proposals, score_together(programs, context.rows, self.progress), strict=True)
+        try:
+            self.judge(context, [proposal])
+        finally:
+            if len(context.tried) > count:
+                done[key] = context.tried[-1]
 
     # -- what a trial is
 

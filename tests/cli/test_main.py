@@ -75,7 +75,7 @@ def test_a_study_of_optuna_is_kept_and_drawn(
     criteria.write_text("Accuracy: true to the source\nFluency: easy to read\n")
     done = compile_(
         rows_file(48), "--optimizer", "optuna", "--task", "t", "--criteria", criteria, "--candidates", 6, "--demos", 1,
-        "--try-variant", "fine", "--try-temperature", 0.5, "--parallel", 2, "--storage", study, "--plots", plots,
+        "--try-variant", "fine", "--try-temperature", 0.5, "--storage", study, "--plots", plots,
         "--json",
     )  # fmt: skip
     assert done.code == 0
@@ -249,8 +249,8 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
         (["compile", "rows.jsonl", "--api-base", "localhost:8000"], ["OptionError", "not an http(s) address"]),
         (["compile", "rows.jsonl", "--temperature", "3"], ["OptionError", "temperature"]),
         (
-            ["compile", "rows.jsonl", "--plots", "p", "--parallel", "2"],
-            ["parallel=… does nothing with", "of --optimizer optuna"],
+            ["compile", "rows.jsonl", "--plots", "p", "--startup", "2"],
+            ["startup=… does nothing with", "of --optimizer optuna"],
         ),
         (
             ["compile", "rows.jsonl", "--racing", "--optimizer", "gepa"],

@@ -613,7 +613,6 @@ def test_a_folder_of_an_older_version_is_the_same_study() -> None:
         "supervisor": "lm", "references": 5, "writer": None, "form": None, "order": None, "optimizer": "random-search",
         "candidates": 8, "demos": 4, "anchor": "auto", "teacher": None, "batches": 25, "keep": 5, "racing": False,
         "augment": None, "ensemble_top": None, "mlflow": None, "try_variants": [], "try_temperatures": [],
-        "parallel": 1,
     }  # fmt: skip
     own = {"labels": "x.csv", "lm": ["m"]}
     arms = [{"name": "none", "optimizer": "none"}, {"name": "a", "augment": "dhp", "without": ["task"]}, "direct"]

@@ -11,14 +11,13 @@ from optuna.trial import FixedTrial
 
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.examples import examples_of, score_rows
+from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search.base import SearchContext, SearchRecord
 from judgesmith.optimizers.search.optuna import OptunaSearch
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
-from judgesmith.programs.progress import Silent
 from judgesmith.signatures.values import Criterion, Verdict
 
 NAMES = ("Accuracy", "Fluency", "Coverage", "Brevity")
@@ -240,7 +239,7 @@ def test_a_file_that_is_no_study_is_said(model: LanguageModel, server: Any, labe
         run(OptunaSearch(trials=1, storage=path), critic("vanilla", model), labels)
 
 
-# -- variants, temperatures, trials at once
+# -- variants, temperatures
 
 
 def test_another_variant_is_tried_where_asked_for(
@@ -295,42 +294,3 @@ def test_the_temperature_is_tried_and_kept(server: Any, fake: Any, model: Langua
     assert (search.study.trials[0].params["temperature"], search.study.trials[0].params["demos"]) == (0.0, 0)
     with pytest.raises(OptionError, match=r"temperatures.*got 3\.0"):
         OptunaSearch(temperatures=[3.0])
-
-
-@pytest.mark.parametrize("racing", [False, True])
-def test_trials_at_once_come_out_the_same_every_time(
-    racing: bool, server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    human = truth(labels)
-    server.answer = fake.judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
-
-    def search() -> tuple[OptunaSearch, SearchRecord]:
-        made = OptunaSearch(trials=8, startup=3, parallel=3, racing=racing)
-        return made, run(made, critic("coarse", model), labels)[1]
-
-    made, record = search()
-    _, again = search()
-    assert [c.to_dict() for c in record.candidates] == [c.to_dict() for c in again.candidates]
-    assert made.study is not None
-    assert len(made.study.trials) == 9
-    assert {t.state.name for t in made.study.trials} <= {"COMPLETE", "PRUNED"}
-    assert record.stopped is None
-    # Each row's score under each candidate is what that candidate gives alone.
-    for tried in record.tried:
-        if tried.judged is None:
-            alone = score_rows(tried.program, examples_of(labels), Silent())
-            assert alone.percents.tolist() == tried.scored.percents.tolist()
-
-
-def test_a_budget_that_ends_a_batch_keeps_what_was_judged(server: Any, model: LanguageModel, labels: Labels) -> None:
-    model.meter.max_calls = 40 * 2 + 20
-    search = OptunaSearch(trials=9, startup=9, parallel=3)
-    _, record = run(search, critic("coarse", model), labels)
-    assert record.stopped is not None
-    assert 2 <= len(record.candidates) <= 4
-    assert all(c.rows == 40 for c in record.candidates)
-    assert search.study is not None
-    states = [t.state.name for t in search.study.trials]
-    assert "RUNNING" not in states
-    assert states.count("COMPLETE") >= len(record.candidates)
-    assert states[-1] == "FAIL"
