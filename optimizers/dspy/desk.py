@@ -72,6 +72,12 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
         return self.draw
 
 
+def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
+    """The predictors that can be taught: others (who writes a reference, who merges) stay as they are."""
+    taught = {id(p) for p in judge.taught()}
+    return [(name, p) for name, p in judge.named_predictors() if id(p) in taught]
+
+
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """What a proposed program changes: for each taught predictor its instructions and its demonstrations."""
@@ -80,14 +86,7 @@ class Tuned:
 
     @classmethod
     def of(cls, judge: Judge) -> Tuned:
-        taught = {id(p) for p in judge.taught()}
-        return cls(
-            {
-                name: (p.signature.instructions, tuple(p.demos))
-                for name, p in judge.named_predictors()
-                if id(p) in taught
-            }
-        )
+        return cls({name: (p.signature.instructions, tuple(p.demos)) for name, p in taught_of(judge)})
 
     @property
     def key(self) -> bytes:
@@ -115,7 +114,7 @@ class Tuned:
 
 @dataclass(slots=True)
 class Answer:
-    """A verdict that was paid for, and what its predictors were asked and said, where somebody looked."""
+    """A verdict that was paid for, and what its predictors were asked and answered, where somebody looked."""
 
     verdict: Verdict
     steps: list[tuple[str, dict[str, Any], dspy.Prediction]] | None = None
@@ -123,6 +122,8 @@ class Answer:
 
 @dataclass(slots=True)
 class Proposed:
+    """A program that was tried, and its answers by row."""
+
     tuned: Tuned
     answers: dict[Item, Answer] = field(default_factory=dict)
 
@@ -205,38 +206,29 @@ class Desk:
 
     def judge(self, program: JudgeProgram, item: Item) -> dspy.Prediction:
         """A program's answer on a row, from what is known or by calling the model."""
-        tuned = Tuned.of(program.judge)
-        trace = dspy.settings.trace
-        watched = trace is not None and trace is not main_thread_config["trace"]
+        tuned, trace, drawn = Tuned.of(program.judge), dspy.settings.trace, program.draw is not None
+        watched = (drawn or self.traced) and trace is not None and trace is not main_thread_config["trace"]
+        names = {id(p): name for name, p in program.judge.named_predictors()}
         with self._lock:
-            entry = self.proposed.setdefault(tuned.key, Proposed(tuned)) if program.draw is None else None
-            answer = entry.answers.get(item) if entry is not None else None
-        watched = watched and (self.traced or program.draw is not None)
+            entry = None if drawn else self.proposed.setdefault(tuned.key, Proposed(tuned))
+            answer = None if entry is None else entry.answers.get(item)
         if answer is not None and (not watched or answer.steps is not None):
-            predictors = dict(program.judge.named_predictors())
             if watched:
-                trace += [(predictors[name], dict(inputs), said) for name, inputs, said in answer.steps or ()]
-            return self._told(answer.verdict)
+                predictors = dict(program.judge.named_predictors())
+                trace += [(predictors[name], dict(inputs), output) for name, inputs, output in answer.steps or ()]
+            return _prediction(answer.verdict)
         model = self.lm if program.draw is None else self._drawn(program.draw)
         start = len(trace) if watched else 0
         with dspy.context(adapter=self.adapter):
             verdict: Verdict = self.paid(lambda: program.judge.averdict(item, model))
-        steps = None
-        if watched:
-            names = {id(p): name for name, p in program.judge.named_predictors()}
-            steps = [(names[id(p)], dict(inputs), said) for p, inputs, said in trace[start:] if id(p) in names]
+        steps = [(names[id(p)], dict(i), o) for p, i, o in trace[start:] if id(p) in names] if watched else None
         with self._lock:
             if not self.closed:
                 self.paid_rows += 1
                 if entry is not None:
                     entry.answers[item] = Answer(verdict, steps)
                 self._progress.step()
-        return self._told(verdict)
-
-    def _told(self, verdict: Verdict) -> dspy.Prediction:
-        made = as_prediction(verdict)
-        made._verdict = verdict  # for demonstrations; a private name, so that no prompt shows it
-        return made
+        return _prediction(verdict)
 
     def _drawn(self, draw: PromptModel) -> Resampled:
         wanted = float(draw.kwargs.get("temperature") or 0.0), int(draw.kwargs.get("rollout_id") or 0) + 1
@@ -266,24 +258,27 @@ class Desk:
         Programs were tried on different rows, so that each is compared with zero-shot on its own rows: the summed
         difference over their number plus `SHRINKAGE`.
         """
-        base = self.proposed[self.zero_shot].answers
+        with self._lock:  # threads of DSPy's may still be at work where a budget ended the search
+            known = [(key, p, dict(p.answers)) for key, p in self.proposed.items() if p.answers]
+        plain = self.proposed[self.zero_shot].answers
+        base = {item: self._value(item, answer) for item, answer in plain.items() if item in self.examples}
 
         def gain(answers: Mapping[Item, Answer]) -> float:
-            differences = [
-                self._value(item, answer) - self._value(item, base[item])
-                for item, answer in answers.items()
-                if item in base and item in self.examples
-            ]
-            return math.fsum(differences) / (len(differences) + SHRINKAGE)
+            gains = [self._value(item, a) - base[item] for item, a in answers.items() if item in base]
+            return math.fsum(gains) / (len(gains) + SHRINKAGE)
 
-        with self._lock:  # threads of DSPy's may still be at work where a budget ended the search
-            known = [(key, p, dict(p.answers)) for key, p in self.proposed.items() if key != self.zero_shot]
-        others = [(gain(answers), key, p) for key, p, answers in known if answers]
-        return [p for *_, p in sorted(others, key=lambda one: (-one[0], one[1]))]
+        others = [(-gain(answers), key, p) for key, p, answers in known if key != self.zero_shot]
+        return [p for *_, p in sorted(others, key=lambda entry: entry[:2])]
 
     def _value(self, item: Item, answer: Answer) -> float:
         percent = math.nan if answer.verdict.failure else answer.verdict.percent
         return self.surrogate.concordance(self.examples[item], percent)
+
+
+def _prediction(verdict: Verdict) -> dspy.Prediction:
+    made = as_prediction(verdict)
+    made._verdict = verdict  # for demonstrations; a private name, so that no prompt shows it
+    return made
 
 
 def shown(example: dspy.Example) -> dspy.Example:

@@ -139,10 +139,10 @@ class GEPASearch(DSPySearch):
     class Options(SureOptions, CandidateOptions):
         pass
 
-    def __init__(self, **given: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         if importlib.util.find_spec("gepa") is None:
             raise MissingExtraError("GEPA needs its own package: pip install 'gepa[dspy]'")
-        super().__init__(**given)
+        super().__init__(**options)
 
     @property
     def _completed(self) -> int:
