@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from ..errors import OptionError
 from ..parts import option, read_options
@@ -17,6 +17,9 @@ class OneAspectJudge(Judge):
     """A judge of one aspect: an `Aspect`, its name in the aspect library (`summarization/coherence`), or any name
     together with `criteria` (one Criterion that defines it). Raises OptionError for an unknown name or several
     criteria."""
+
+    #: Whether the name of the labels' score has to do where the library does not know it: labels say the rest.
+    takes_any_name: ClassVar[bool] = False
 
     class Options(Judge.Options):
         aspect: str = option(
@@ -56,23 +59,7 @@ class OneAspectJudge(Judge):
         return True  # answers of a word or a digit: embedded models take such rows one at a time
 
     @classmethod
-    def in_words_or_named(cls, given: Mapping[str, Any], words: Words) -> Self:
-        """`in_words`; but where the library does not know the labels' aspect, its name has to do: labels say the
-        rest."""
-        try:
-            return cls._in_words(given, words)
-        except OptionError:
-            aspect = words.labels_aspect
-            if words.criteria or words.library_aspect or words.aspect_file or given.get("aspect") or not aspect:
-                raise
-            return cls._in_words(given, replace(words, criteria=(Criterion(aspect[:80], ""),)))
-
-    @classmethod
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
-        return cls._in_words(given, words)
-
-    @classmethod
-    def _in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         read_options(cls.Options, given, f"--method {cls.kind}")
         own = {name: value for name, value in given.items() if name != "aspect"}
         if words.criteria:
@@ -95,9 +82,11 @@ class OneAspectJudge(Judge):
         if name is None:
             raise OptionError("which aspect is judged? Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria")
         try:
-            found = library.find(name)
+            known = library.find(name)
         except OptionError as error:
+            if cls.takes_any_name and not (words.library_aspect or words.aspect_file or given.get("aspect")):
+                return cls.in_words(given, replace(words, criteria=(Criterion(name[:80], ""),)))
             raise OptionError(
                 f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria FILE"
             ) from None
-        return cls(found, library=library, task=words.task, **own)
+        return cls(known, library=library, task=words.task, **own)

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -22,7 +22,7 @@ from ...errors import CallError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Details, Item, Verdict
 from ..aspects import Aspect, Task
-from ..judge import Judge, Words
+from ..judge import Judge
 from ..models.lm import LanguageModel
 from ..pointwise.direct import DirectScorer
 from ..refining import Refinement, Refiner, TrainingRows
@@ -72,6 +72,7 @@ class ReadingsJudge(DirectScorer):
     kind: ClassVar[str] = "readings"
     about: ClassVar[str] = "likelihoods, hidden states and the model's own score, weighed by the labels"
     paper: ClassVar[str] = "GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024)"
+    takes_any_name: ClassVar[bool] = True
     fitted_always: ClassVar[bool] = True
 
     class Options(DirectScorer.Options):
@@ -116,10 +117,6 @@ class ReadingsJudge(DirectScorer):
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
         said = INSTRUCTIONS.get(task.name) if task else None
         return {**super().told(known, task), **({"instruction": said} if said else {})}
-
-    @classmethod
-    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
-        return cls.in_words_or_named(given, words)
 
     # -- reading
 

@@ -11,7 +11,7 @@ import math
 import threading
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -20,7 +20,6 @@ from ...errors import CallError, ModelError, OptionError
 from ...parts import option
 from ...programs.active_critic.scoring import Known, OverallScorer
 from ...programs.aspects import Aspect
-from ...programs.judge import Words
 from ...programs.models.files import file_sha256
 from ...programs.models.lm import LanguageModel, with_adapter
 from ...programs.models.local import thread_count
@@ -70,6 +69,7 @@ class DistilledJudge(OneAspectJudge):
     kind: ClassVar[str] = "distilled"
     about: ClassVar[str] = "a small model trained on labels, in one short answer; made by `judgesmith distill`"
     paper: ClassVar[str] = "OpeNLGauge (its distilled model, §5); RAFT (Lukasik et al. 2025)"
+    takes_any_name: ClassVar[bool] = True
 
     class Options(OneAspectJudge.Options):
         engine: Literal["auto", "llama.cpp", "torch"] = option(
@@ -87,10 +87,6 @@ class DistilledJudge(OneAspectJudge):
         self.scorer = self._evaluator()
         self.student: StudentData | None = None
         self.home: Path | None = None
-
-    @classmethod
-    def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
-        return cls.in_words_or_named(given, words)
 
     def _evaluator(self) -> OverallScorer | Annotator:
         return OverallScorer("none", "expected") if self.answer == "score" else Annotator(MarkedLayout())
