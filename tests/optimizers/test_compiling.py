@@ -66,7 +66,7 @@ COPIERS: dict[str, Callable[[Sequence[float]], float]] = {
 }
 
 
-@pytest.mark.parametrize("which", COPIERS)
+@pytest.mark.parametrize("which", ["first", *(pytest.param(n, marks=pytest.mark.slow) for n in ("last", "mean"))])
 def test_a_model_that_copies_labels_from_its_prompt_comes_out_at_zero(
     which: str, server: Any, fake: Any, compiled: Compiled, labels_of: Any
 ) -> None:
@@ -124,19 +124,24 @@ def test_labels_to_hold_out_are_checked_before_a_call(server: Any, compiled: Com
     assert server.asks == []
 
 
+def telling(fake: Any) -> Callable[[Any], Any]:
+    """What task inference reads goes into the description, so that a prompt tells which rows its judge has seen."""
+
+    def answer(ask: Any) -> Any:
+        if ask.step in ("observe", "describe", "merge"):
+            return "Seen: " + " ".join(sorted(set(re.findall(r"\br\d{3}\b", ask.text))))
+        return fake.judging(lambda ask: 99 if ask.mark in ask.shown else int(ask.mark[1:]))(ask)
+
+    return answer
+
+
 def test_few_labels_are_cross_validated_by_judges_that_did_not_see_the_row(
     server: Any, fake: Any, compiled: Compiled, labels_of: Any
 ) -> None:
     draw = random.Random(7)
     labels = labels_of(12, 2, lambda n: draw.randint(0, 100))
 
-    # What task inference reads goes into the description, so that a prompt tells which rows its judge has seen.
-    def answer(ask: Any) -> Any:
-        if ask.step in ("observe", "describe", "merge"):
-            return "Seen: " + " ".join(sorted(set(re.findall(r"\br\d{3}\b", ask.text))))
-        return fake.judging(lambda ask: 99 if ask.mark in ask.shown else int(ask.mark[1:]))(ask)
-
-    server.answer = answer
+    server.answer = telling(fake)
     # With the description in every prompt: without it a row that was seen could not be told.
     judge, report = compiled(labels, js.ActiveCritic("coarse", explain="before", use_criteria=False), candidates=1)
     assert report.folds == 4
@@ -152,12 +157,7 @@ def test_few_labels_are_cross_validated_by_judges_that_did_not_see_the_row(
 
 
 def test_cross_validation_can_be_asked_for(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
-    def answer(ask: Any) -> Any:
-        if ask.step in ("observe", "describe", "merge"):
-            return "Seen: " + " ".join(sorted(set(re.findall(r"\br\d{3}\b", ask.text))))
-        return fake.judging(lambda ask: 99 if ask.mark in ask.shown else int(ask.mark[1:]))(ask)
-
-    server.answer = answer
+    server.answer = telling(fake)
     student = js.ActiveCritic("coarse", explain="before", use_criteria=False)
     search = js.CorrelationRandomSearch(candidates=1)
     plan = Compiler(search=search, cv=3).plan(student, labels, "openai/fake")
@@ -202,6 +202,7 @@ def test_every_level_is_reported(level: Any, server: Any, fake: Any, compiled: C
 # -- failures ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_server_that_misbehaves_costs_no_row(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
     human = truth(labels)
     draw = random.Random(11)
@@ -297,7 +298,7 @@ def test_nothing_beside_method_and_search_where_nothing_is_to_be_refined(
 # -- budgets ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("calls", [200, 260, 330])
+@pytest.mark.parametrize("calls", [200, 330])
 def test_a_budget_of_calls_is_kept_and_the_best_so_far_reported(
     calls: int, server: Any, compiled: Compiled, labels: Labels
 ) -> None:
@@ -362,7 +363,7 @@ def test_a_teacher_is_paid_from_the_same_budget(server: Any, compiled: Compiled,
     assert teacher.meter.max_calls is None
 
 
-@pytest.mark.parametrize("calls", [1, 40, 110])
+@pytest.mark.parametrize("calls", [1, 110])
 def test_a_budget_that_is_too_small_says_so(calls: int, server: Any, compiled: Compiled, labels: Labels) -> None:
     with pytest.raises(BudgetError, match=rf"budget of {calls} calls was used up before .* up to \d+ calls"):
         compiled(labels, candidates=8, budget=Budget(max_calls=calls))

@@ -63,6 +63,8 @@ def labels() -> Labels:
         ("simba", {"max_demos": 0}),
         ("zepo", {"rounds": 0}),
         ("zepo", {"pairs": 0}),
+        ("zepo", {"candidates": -1}),
+        ("zepo", {"sure": 1.0}),
     ],
 )
 def test_senseless_settings_are_refused(name: str, options: dict[str, Any]) -> None:

@@ -269,7 +269,12 @@ def nearest(rows: list[Row], copier: Copier) -> tuple[Judge, list[Row]]:
     return search.record.tried[-1].program, list(split.heldout.rows)
 
 
-@pytest.mark.parametrize("kinds", [("whitespace",), ("whitespace", "case", "same output"), KINDS])
+SLOW = [
+    pytest.param(kinds, marks=pytest.mark.slow) for kinds in (("whitespace",), ("whitespace", "case", "same output"))
+]
+
+
+@pytest.mark.parametrize("kinds", [KINDS, *SLOW])
 @pytest.mark.parametrize("leaky", [False, True])
 def test_what_nearest_demonstrations_are_worth_to_a_model_that_copies(
     leaky: bool, kinds: tuple[str, ...], monkeypatch: pytest.MonkeyPatch

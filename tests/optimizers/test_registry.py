@@ -8,13 +8,12 @@ import pytest
 from pydantic.fields import FieldInfo
 
 import judgesmith as js
-from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
 from judgesmith.optimizers.compiling import CompileOptions, Compiler
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.parts import describe
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.models.lm import Connection
+from judgesmith.testing.server import FakeModel, make_labels
 
 PARTS = optimizers.parts()
 EVERY = sorted({name for part in PARTS.values() for name in part.Options.model_fields})
@@ -83,18 +82,16 @@ def test_options_of_compiling_have_help_and_are_checked() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(PARTS) - {"zepo"}))
-def test_compiling_leaves_the_optimizer_as_it_is(name: str, server: Any, labels_of: Any) -> None:
+def test_compiling_leaves_the_optimizer_as_it_is(name: str) -> None:
     draw = random.Random(1)
-    labels: Labels = labels_of(10, 4, lambda n: draw.randint(0, 100))
+    labels, model = make_labels(10, 4, lambda n: draw.randint(0, 100)), FakeModel()
     few = {"candidates": 2} if "candidates" in PARTS[name].Options.model_fields else {}
     search = PARTS[name](seed=5, level="sample", **few)
     before, settings = dict(vars(search)), search.settings()
     made = []
     for _ in range(2):
         student = ActiveCritic("vanilla", explain="before", reading="said")
-        judge = js.compile(
-            student, labels, lm="openai/fake", optimizer=search, connection=Connection(api_base=server.base), seed=3
-        )
+        judge = js.compile(student, labels, lm=model.lm, optimizer=search, seed=3, progress=False)
         made.append((judge.provenance["candidates"], judge.provenance["optimizer"], judge.options()))
         assert vars(search) == before
         assert search.settings() == settings

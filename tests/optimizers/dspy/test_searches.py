@@ -25,6 +25,7 @@ from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.geval import GEval
+from judgesmith.programs.progress import Silent
 from judgesmith.signatures.values import Criterion
 
 SEARCHES = {"mipro": MIPROSearch, "gepa": GEPASearch, "simba": SIMBASearch}
@@ -156,7 +157,6 @@ def test_held_out_rows_are_in_no_prompt_of_a_search(
 ) -> None:
     compiler = Compiler(search=search(candidates=4))
     (split,) = compiler.splits(labels).splits
-    assert split is not None
     compiler.fit(critic(model), split.train, model)
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
     assert asked
@@ -167,7 +167,7 @@ def test_held_out_rows_are_in_no_prompt_of_a_search(
 # -- budget and failures
 
 
-@pytest.mark.parametrize("extra", [20, 60, 150])
+@pytest.mark.parametrize("extra", [20, 150])
 def test_proposals_are_paid_from_the_same_budget(
     extra: int, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
 ) -> None:
@@ -234,9 +234,7 @@ def test_failed_rows_are_imputed_counted_and_disqualify(
     assert record.selected not in marked
 
 
-@pytest.mark.parametrize(
-    "said", ["", "no", "[[ ## completed ## ]]", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"]
-)
+@pytest.mark.parametrize("said", ["", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"])
 def test_a_model_that_proposes_nonsense_does_no_harm(
     said: str, search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
 ) -> None:
@@ -301,11 +299,9 @@ def test_every_predictor_of_the_fine_variant_takes_part(
 ) -> None:
     server.answer = lambda ask: fake.written(ask, MARKER) if ask.step == "dspy" else fake.judging(guess)(ask)
     names = [Criterion(n, f"How much {n}.") for n in ("Accuracy", "Fluency", "Coverage", "Brevity")]
-    made = search(candidates=4)
-    student = critic(model, "fine", task="Summaries.", criteria=names)
+    made, student = search(candidates=4), critic(model, "fine", task="Summaries.", criteria=names)
     judge, record = run(made, student, labels)
-    assert record.scored.percents.shape == (40,)
-    assert made.proposals(student, 40) > 0
+    assert record.scored.percents.shape == (40,) and made.proposals(student, 40) > 0
     to_dict(judge)
 
 
@@ -412,7 +408,7 @@ def test_a_plain_answer_is_taken_where_one_text_was_asked_for() -> None:
 
 def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None:
     server.answer = lambda ask: "4" if "2 + 2" in ask.text else ask.last
-    desk = Desk(critic(model), RankSurrogate([], []), [], prompts=model, keep=0, progress=dspy_silent())
+    desk = Desk(critic(model), RankSurrogate([], []), [], prompts=model, keep=0, progress=Silent())
     prompts = desk.prompts.copy(temperature=1.0, rollout_id=7)
     assert isinstance(prompts, PromptModel)
     assert prompts("say </output> this") == ["say ‹/output> this"]
@@ -424,12 +420,6 @@ def test_prompts_go_through_our_model(server: Any, model: LanguageModel) -> None
     prompts.copy(rollout_id=8)("say </output> this")  # another draw
     assert len(server.asks) == sent + 1
     assert server.asks[-1].body["max_tokens"] == dspy_model.PROPOSAL_TOKENS
-
-
-def dspy_silent() -> Any:
-    from judgesmith.programs.progress import Silent
-
-    return Silent()
 
 
 def test_a_program_is_known_by_what_its_prompts_show(model: LanguageModel) -> None:

@@ -176,7 +176,7 @@ def test_trials_that_fall_behind_are_pruned(server: Any, fake: Any, model: Langu
     assert len(server.judged) <= 60 + 15 * (len(record.candidates) - 1)
 
 
-@pytest.mark.parametrize("racing", [False, True])
+@pytest.mark.parametrize("racing", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_killed_study_goes_on_as_if_nothing_had_happened(
     racing: bool, server: Any, fake: Any, labels: Labels, tmp_path: Path
 ) -> None:

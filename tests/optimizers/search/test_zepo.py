@@ -331,12 +331,6 @@ def test_a_judge_that_does_not_compare_is_refused(server: Any, labels: Labels) -
     assert server.asks == []
 
 
-@pytest.mark.parametrize("wrong", [{"candidates": -1}, {"rounds": 0}, {"pairs": 0}, {"sure": 1.0}, {"max_failed": 1.0}])
-def test_senseless_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(OptionError):
-        ZEPO(**wrong)
-
-
 # -- the contract of all optimizers, with a judge that compares
 
 
@@ -361,7 +355,7 @@ def test_failures_are_counted_and_no_wording_that_fails_is_chosen(labels: Labels
     assert best_of(search.wordings).instructions == paraphrase(2)
 
 
-@pytest.mark.parametrize("extra", [0, 1, 10, 30, 70])
+@pytest.mark.parametrize("extra", [0, 30, 70])
 def test_a_budget_is_kept_and_zero_shot_reported(extra: int, labels: Labels, tmp_path: Path) -> None:
     model = Model(leaning({0: 0.2, 1: 0.0}))
     judge = judge_of(tmp_path, model)
