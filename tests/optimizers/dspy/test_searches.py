@@ -15,8 +15,7 @@ from judgesmith.optimizers.dspy import model as dspy_model
 from judgesmith.optimizers.dspy import searches as adapters
 from judgesmith.optimizers.dspy.desk import Desk, Tuned
 from judgesmith.optimizers.dspy.model import LONGEST, PlainAdapter, PromptModel, cleaned
-from judgesmith.optimizers.dspy.search import DSPySearch
-from judgesmith.optimizers.dspy.searches import GEPASearch, MIPROSearch, SIMBASearch
+from judgesmith.optimizers.dspy.searches import DSPySearch, GEPASearch, MIPROSearch, SIMBASearch
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search.base import SearchRecord
 from judgesmith.programs.active_critic.critic import ActiveCritic

@@ -136,17 +136,6 @@ def test_a_candidate_that_fails_on_many_rows_is_disqualified_and_the_rows_are_im
     assert all(c.disqualified is None for c in tolerant.candidates)
 
 
-@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-def test_every_level_runs(level: Any, server: FakeModel, search: Search, labels: Labels) -> None:
-    human = truth(labels)
-    server.answer = judging(lambda ask: 100 - human[ask.mark])
-    _, record = search(labels, level=level, candidates=1)
-    objective = record.selected.agreement.objective
-    assert objective.level == level
-    assert objective.q == pytest.approx(-3.0, abs=0.02)  # scores are said as whole numbers
-    assert objective.n == {"pooled": 40, "sample": 10, "system": 4}[level]
-
-
 @pytest.mark.parametrize("sure", [0.0, 0.7])
 @pytest.mark.parametrize("seed", range(3))
 def test_never_worse_than_zero_shot_on_the_rows_that_are_reported(
