@@ -10,40 +10,22 @@ import difflib
 import hashlib
 import json
 import logging
-import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from ...errors import LabelsError
-from ..loading import count_rows, open_table, read_labels
-from ..records import OVERALL, Labels
+from ..loading import count_rows
 from .converters import convert
 from .registry import GITHUB, PREFIX, BenchmarkCard, Origin, benchmarks
 
 __all__ = [
-    "GITHUB",
-    "BenchmarkCard",
-    "Origin",
-    "Place",
-    "Progress",
-    "benchmark",
-    "cache_dir",
-    "count_here",
-    "data_dir",
-    "list_benchmarks",
-    "load_annotations",
-    "load_benchmark",
-    "load_metrics",
-    "load_references",
-    "load_spans",
-    "load_zscores",
-    "locate",
-    "resolve",
-]
+    "GITHUB", "BenchmarkCard", "Origin", "Place", "Progress", "benchmark", "cache_dir", "count_here", "data_dir",
+    "list_benchmarks", "locate", "resolve",
+]  # fmt: skip
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
@@ -288,165 +270,3 @@ class _Received:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-# --- rows ------------------------------------------------------------------------------------------------------------
-
-
-def load_benchmark(
-    name: str,
-    *,
-    aspect: str | None = None,
-    fetch: bool = False,
-    base_url: str | None = None,
-    progress: Progress | None = None,
-) -> Labels:
-    """The rows of a set with the human scores of one aspect, on the scale of its card.
-
-    aspect: None takes the only one, or "overall".
-    fetch, base_url, progress: see `resolve`.
-    `warnings` say when the file holds only a part of the set. Where the scale has no worst end, the lowest score found
-    stands for it and `scale_given` is False.
-    Raises LabelsError as `resolve` does, for an aspect that the set does not have, and for a damaged file.
-    """
-    card = benchmark(name)
-    aspect = _aspect(card, aspect)
-    worst, best = card.aspects[aspect]
-    bounded = math.isfinite(worst)
-    path = resolve(name, fetch=fetch, base_url=base_url, progress=progress)
-    labels = read_labels(path, aspect=aspect, scale=(worst, best) if bounded else None)
-    warnings = list(labels.warnings)
-    if not bounded:
-        worst = float(labels.scores.min())
-        if labels.scores.max() > best:
-            raise LabelsError(f"{path.name}: aspect {aspect!r}: a score is above the best, {best:g}; correct it")
-        warnings = [warning for warning in warnings if "the scale was inferred" not in warning]
-        warnings.append(
-            f"{card.name}: {aspect} has no worst end; the lowest score found, {worst:g}, stands for it in the scale"
-            f" {worst:g}..{best:g}"
-        )
-    if len(labels) != card.rows:
-        warnings.append(
-            f"{card.name}: {len(labels):,} of its {card.rows:,} rows; published numbers are for all of them"
-        )
-    return replace(labels, scale=(worst, best), scale_given=bounded, origin=card.name, warnings=tuple(warnings))
-
-
-def _aspect(card: BenchmarkCard, wanted: str | None) -> str:
-    if not card.aspects:
-        raise LabelsError(f"{card.name}: it has no human ratings; its good texts are for `judgesmith discern`")
-    if wanted is None and (OVERALL in card.aspects or len(card.aspects) == 1):
-        return OVERALL if OVERALL in card.aspects else next(iter(card.aspects))
-    if wanted is None:
-        raise LabelsError(f"{card.name}: there are several aspects ({', '.join(card.aspects)}); pass --aspect NAME")
-    if wanted not in card.aspects:
-        raise LabelsError(
-            f"{card.name}: there is no aspect {wanted!r}; pass --aspect with one of: {', '.join(card.aspects)}"
-        )
-    return wanted
-
-
-def load_zscores(
-    name: str, *, fetch: bool = False, base_url: str | None = None, progress: Progress | None = None
-) -> dict[str, dict[str, float]]:
-    """Row id -> {aspect: score standardised per rater}, which some published tables correlate with (wiki_da).
-
-    fetch, base_url, progress: see `resolve`. Raises LabelsError as it does, and if the set has none.
-    """
-    path = resolve(name, fetch=fetch, base_url=base_url, progress=progress)
-    found = {}
-    for number, record in enumerate(open_table(path).records, 1):
-        if "zscores" not in record:
-            raise LabelsError(f"{benchmark(name).name}: the set has no standardised scores; use its scores")
-        where = f"{path.name}, record {number}"
-        found[str(record["id"])] = _numbers(record, "zscores", where)
-    return found
-
-
-# --- what lies beside the rows ---------------------------------------------------------------------------------------
-
-
-def load_metrics(name: str) -> dict[str, dict[str, float]]:
-    """Row id -> {metric: value}, as others scored the rows: automatic metrics and LLM judges.
-
-    Not every row has every metric, and not every metric is better when higher. A null is NaN.
-    Raises LabelsError if the set has no such file, if it is not here, or if it is damaged.
-    """
-    return {key: _numbers(record, "metrics", where) for key, record, where in _beside(name, "metrics", "id")}
-
-
-def load_annotations(name: str, *, crowd: bool = False) -> dict[str, list[dict[str, float]]]:
-    """Row id -> one {aspect: rating} per person. The place in the list does not tell who it was.
-
-    crowd: the crowd workers' ratings instead of the experts' (summeval).
-    Raises LabelsError as `load_metrics` does.
-    """
-    field = "crowd" if crowd else "annotations"
-    return {
-        key: [_numbers({field: rating}, field, where) for rating in _list(record, field, where)]
-        for key, record, where in _beside(name, "annotators", "id")
-    }
-
-
-def load_spans(name: str) -> dict[str, dict[str, Any]]:
-    """Row id -> {"errors": [...], ...}: what people marked, in the set's own terms (see its card for the positions).
-
-    Raises LabelsError as `load_metrics` does.
-    """
-    spans = {}
-    for key, record, where in _beside(name, "spans", "id"):
-        _list(record, "errors", where)
-        spans[key] = {field: value for field, value in record.items() if field != "id"}
-    return spans
-
-
-def load_references(name: str) -> dict[str, list[str]]:
-    """Document -> all its references. Raises LabelsError as `load_metrics` does."""
-    return {
-        key: [str(text) for text in _list(record, "references", where)]
-        for key, record, where in _beside(name, "references", "doc_id")
-    }
-
-
-def _beside(name: str, extra: str, key: str) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """(id, record, where for messages) of every line of `{set}.{extra}.jsonl`."""
-    card = benchmark(name)
-    file = f"{card.key}.{extra}.jsonl"
-    folder = data_dir()
-    path = None if folder is None else folder / file
-    if path is None or not path.is_file():
-        if extra not in card.extras:
-            raise LabelsError(f"{card.name}: the set has no {extra}; it has {', '.join(card.extras) or 'rows only'}")
-        where = "JUDGESMITH_DATA is not set" if folder is None else f"{file} is not in {folder}"
-        raise LabelsError(
-            f"{card.name}: the {extra} are not here ({where}) and are not fetched with the rows; set JUDGESMITH_DATA to"
-            f" a folder with {file}"
-        )
-    seen = set()
-    for number, record in enumerate(open_table(path).records, 1):
-        where = f"{file}, record {number}"
-        found = record.get(key)
-        if not isinstance(found, str) or found in seen:
-            what = "appears twice" if isinstance(found, str) else "is missing"
-            raise LabelsError(f"{where}: {key} {f'{found!r} ' if found is not None else ''}{what}; correct the file")
-        seen.add(found)
-        yield found, record, where
-
-
-def _list(record: Mapping[str, Any], field: str, where: str) -> list[Any]:
-    value = record.get(field)
-    if not isinstance(value, list):
-        raise LabelsError(f"{where}: {field!r} must be a list; correct the file")
-    return value
-
-
-def _numbers(record: Mapping[str, Any], field: str, where: str) -> dict[str, float]:
-    value = record.get(field)
-    if not isinstance(value, dict):
-        raise LabelsError(f"{where}: {field!r} must hold objects; correct the file")
-    numbers = {}
-    for name, number in value.items():
-        if number is not None and (isinstance(number, bool) or not isinstance(number, (int, float))):
-            raise LabelsError(f"{where}: {name} is {number!r}, which is not a number; correct the file")
-        numbers[name] = math.nan if number is None else float(number)
-    return numbers

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +88,10 @@ class BenchmarkCard:
 benchmarks: Registry[BenchmarkCard] = Registry(
     "benchmark set", packages=("judgesmith.datasets.benchmarks",), group="judgesmith.benchmarks"
 )
+
+for _key, _entry in tomllib.loads(files(__package__).joinpath("cards.toml").read_text(encoding="utf-8")).items():
+    _entry |= {field: tuple(_entry[field]) for field in ("quirks", "extras") if field in _entry}
+    _entry["aspects"] = {aspect: (float(worst), float(best)) for aspect, (worst, best) in _entry["aspects"].items()}
+    if "origin" in _entry:
+        _entry["origin"] = Origin(**_entry["origin"])
+    benchmarks.register(BenchmarkCard(PREFIX + _key, **_entry))

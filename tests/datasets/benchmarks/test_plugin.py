@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from judgesmith import parts
+from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import catalog
 from judgesmith.datasets.benchmarks.registry import BenchmarkCard, Origin
 from judgesmith.errors import LabelsError
@@ -59,9 +60,9 @@ def test_a_set_with_its_rows_in_the_package(plugin: Callable[[Any], None], tmp_p
     (card,) = catalog.list_benchmarks()
     assert card.about == CARD.title
     assert catalog.locate("letters") == catalog.Place("package", tmp_path / "letters.jsonl")
-    labels = catalog.load_benchmark("bench/letters")
+    labels = read_labels(catalog.resolve("bench/letters"), scale=card.aspects["tone"])
     assert [row.scores["tone"] for row in labels.rows] == list(range(8))
-    assert labels.scale == (0, 7) and labels.warnings == ()
+    assert labels.scale == (0, 7)
     told = card.to_json()
     assert json.loads(json.dumps(told))["aspects"] == {"tone": [0, 7]} and "file" not in told
 
@@ -76,7 +77,7 @@ def test_a_set_that_is_fetched_has_its_own_converter(
     fetched.parent.mkdir(parents=True)
     fetched.write_bytes(content)
     plugin(replace(CARD, origin=origin, convert=lambda path: [ROWS[n] for n in json.loads(path.read_text())]))
-    assert len(catalog.load_benchmark("letters")) == 8
+    assert catalog.resolve("letters").is_file() and catalog.count_here("letters") == 8
     assert catalog.locate("letters").kind == "cache"
 
 
