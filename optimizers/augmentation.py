@@ -26,8 +26,8 @@ from ..datasets.splits import Split, group_folds
 from ..errors import LabelsError, LeakError, OptionError
 from ..programs.judge import Judge
 from ..programs.progress import Progress, Silent
-from ..signatures.values import Scale
-from .examples import clearly, difference, examples_of, json_number, score_rows
+from ..signatures.values import Scale, json_number
+from .examples import clearly, difference, examples_of, score_rows
 
 #: How much of an output's way up from the worst score its copy keeps. Ours, written down before it was tried.
 KEPT: Mapping[Degree, float] = {"minor": 0.75, "major": 0.4, "only": 0.25}

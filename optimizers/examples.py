@@ -21,7 +21,7 @@ from ..datasets.records import Labels, Row
 from ..errors import LeakError
 from ..programs.judge import Judge
 from ..programs.progress import Progress
-from ..signatures.values import Item, Scale, Verdict
+from ..signatures.values import Item, Scale, Verdict, json_number
 from ..tables import facts
 
 Vector = NDArray[np.float64]
@@ -187,11 +187,6 @@ class Agreement:
             "reason": self.reason,
             "signature": str(self),
         }
-
-
-def json_number(value: float) -> float | None:
-    """Six digits, and null for NaN."""
-    return None if math.isnan(value) else round(float(value), 6)
 
 
 def agreement(

@@ -21,8 +21,8 @@ from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
 from ..programs.outcome import COVERAGE, Sureness
-from ..signatures.values import Scale, ScoreInterval, Usage, Verdict
-from .examples import Agreement, Scored, Vector, agreement, difference, examples_of, json_number
+from ..signatures.values import Scale, ScoreInterval, Usage, Verdict, json_number
+from .examples import Agreement, Scored, Vector, agreement, difference, examples_of
 from .fitting.outcome import calibrated_without, fit_sureness, places_of
 from .fitting.readings import surface_percents
 from .report import CompileReport, Fitted, FormTrial

@@ -11,10 +11,10 @@ from ..programs.active_critic.task import Inference
 from ..programs.capabilities import Form
 from ..programs.judge import Judge
 from ..programs.refining import Refinement
-from ..signatures.values import Usage
+from ..signatures.values import Usage, json_number
 from ..tables import Cell, Column, Table, facts
 from .augmentation import AugmentationTrial
-from .examples import Agreement, Vector, json_number
+from .examples import Agreement, Vector
 from .search.base import SearchRecord
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from ..signatures.values import Item, Verdict
+from ..signatures.values import Item, Verdict, json_number
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -64,15 +64,12 @@ class Fit:
     """The ridge penalty of the weights."""
 
     def to_dict(self) -> dict[str, Any]:
-        def short(value: float | None) -> float | None:
-            return None if value is None or np.isnan(value) else round(value, 6)
-
         return {
             "weights": [round(w, 6) for w in self.weights],
             "own": self.own,
             "penalty": self.penalty,
-            "q": short(self.found),
-            "plain_q": short(self.plain),
+            "q": None if self.found is None else json_number(self.found),
+            "plain_q": json_number(self.plain),
             "reason": self.reason,
         }
 

@@ -16,15 +16,16 @@ from ..rows import read_texts
 from ..tables import facts, shortened
 
 
-def _number(value: float) -> float | None:
-    return round(value, 6) if math.isfinite(value) else None
+def json_number(value: float, digits: int = 6) -> float | None:
+    """A number for JSON: null where it is absent (NaN) or infinite."""
+    return round(float(value), digits) if math.isfinite(value) else None
 
 
 #: A number that may be absent: NaN in Python, null in JSON.
 Number = Annotated[
     float,
     BeforeValidator(lambda value: math.nan if value is None else value),
-    PlainSerializer(_number, return_type=float | None),
+    PlainSerializer(json_number, return_type=float | None),
 ]
 
 #: How a value is read from JSON: no key that it does not have.

@@ -12,7 +12,7 @@ import numpy as np
 from ...agreement.correlation import Vector
 from ...agreement.resampling import Agreement, Measure
 from ...agreement.significance import Difference, difference_of, holm
-from ...optimizers.examples import json_number
+from ...signatures.values import json_number
 from ...tables import Cell as TableCell
 from ...tables import Column, Table, facts
 from .config import Size, StudyConfig

@@ -20,11 +20,11 @@ from ... import tables
 from ...agreement.correlation import Coefficient, Level, correlate
 from ...datasets.loading import iter_rows
 from ...errors import LabelsError, OptionError
-from ...optimizers.examples import json_number
 from ...programs.aspects import aspects
 from ...programs.atomic import write_whole
 from ...running.opening import benchmark_scale, rows_file
 from ...running.settings import Shelf, read_yaml
+from ...signatures.values import json_number
 from ...tables import Cell, Table, md, number
 from .analysis import Analysis
 from .config import Given

@@ -26,7 +26,7 @@ from ...datasets.records import Labels
 from ...datasets.splits import assert_disjoint, holdout_split
 from ...errors import BudgetError, JudgesmithError, ModelError, OptionError
 from ...optimizers.compiling import Compiler
-from ...optimizers.examples import agreement, examples_of, json_number, score_rows
+from ...optimizers.examples import agreement, examples_of, score_rows
 from ...optimizers.report import Plan
 from ...optimizers.search.base import brief
 from ...programs.atomic import write_whole
@@ -36,6 +36,7 @@ from ...programs.models.lm import Connection, LanguageModel, Sampling
 from ...programs.progress import Progress
 from ...running.opening import column_roles, open_model, open_others
 from ...running.settings import read_yaml
+from ...signatures.values import json_number
 from .config import Given, Size, StudyConfig, changes
 
 #: What a study leaves in its folder.

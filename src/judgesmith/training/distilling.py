@@ -32,7 +32,6 @@ from ..optimizers.examples import (
     examples_of,
     humans,
     item_of,
-    json_number,
     score_rows,
 )
 from ..optimizers.fitting.outcome import fit_decision
@@ -45,7 +44,7 @@ from ..programs.models.files import file_sha256
 from ..programs.models.lm import LanguageModel, language_model
 from ..programs.progress import Progress, Silent, watching
 from ..programs.prompting.suspicion import guarded
-from ..signatures.values import Criterion, Item, Scale
+from ..signatures.values import Criterion, Item, Scale, json_number
 from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
 from .distilled.judge import Answered, DistilledJudge, StudentData
 from .distilled.marking import MOST_TOKENS, error_text
