@@ -253,14 +253,14 @@ class Findings:
             return None
         usable = np.flatnonzero(np.isfinite(self.percents))
         rows = [self.rows[i] for i in usable]
-        told: dict[str, Any] = {"kind": self.labels.kind, "n": len(rows), "failed": len(self.rows) - len(rows)}
+        figures: dict[str, Any] = {"kind": self.labels.kind, "n": len(rows), "failed": len(self.rows) - len(rows)}
         if (decision := self.final.judge.decision) is not None:
-            told |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
+            figures |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
         for name, measure in self._measures(usable, rows).items():
             low, high = interval(measure, [row.group for row in rows], seed=self.seed)
             value = measure(np.arange(len(rows)))
-            told[name] = {"value": json_number(value), "low": json_number(low), "high": json_number(high)}
-        return told
+            figures[name] = {"value": json_number(value), "low": json_number(low), "high": json_number(high)}
+        return figures
 
     def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row]) -> dict[str, Measure]:
         x = self.percents[usable]

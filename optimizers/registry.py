@@ -27,6 +27,6 @@ def build_optimizer(
     optimizer lacks, and a value off its limits.
     """
     part = optimizers.get(name)
-    found = dict(given or {})
-    read_options(part.Options, found, where or f"optimizer {name}")
-    return part(**found, seed=seed)
+    options = dict(given or {})
+    read_options(part.Options, options, where or f"optimizer {name}")
+    return part(**options, seed=seed)

@@ -90,8 +90,8 @@ class Fitted:
 
     def tried(self) -> list[str]:
         """The results of what was tried beside the search, a sentence each."""
-        said = [] if self.augmentation is None else [self.augmentation.reason]
-        return said + [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
+        outcomes = [] if self.augmentation is None else [self.augmentation.reason]
+        return outcomes + [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

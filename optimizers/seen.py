@@ -41,8 +41,8 @@ class Seen:
     """The rows of one or several judges, by their provenances. Marks that cannot be read are left out."""
 
     def __init__(self, *provenances: Mapping[str, Any]) -> None:
-        found = [p.get(name) for p in provenances for name in ("seen", "seen_texts")]
-        marks = {mark for several in found if isinstance(several, list) for mark in several if isinstance(mark, str)}
+        lists = [p.get(name) for p in provenances for name in ("seen", "seen_texts")]
+        marks = {mark for several in lists if isinstance(several, list) for mark in several if isinstance(mark, str)}
         sketches = [mark[1:] for mark in sorted(marks) if _SKETCH.fullmatch(mark)]
         self._keys = {mark for mark in marks if not mark.startswith("~")}
         self._sketches = np.frombuffer(bytes.fromhex("".join(sketches)), dtype=np.uint8).reshape(-1, KEPT)
@@ -61,10 +61,10 @@ class Seen:
 
 
 def _folded_keys(source: str, output: str) -> list[str]:
-    said = folded(output)
-    texts = [(folded(source).key, said.key)] if said.key else []
-    if said.telling:
-        texts.append(("", said.key))
+    answer = folded(output)
+    texts = [(folded(source).key, answer.key)] if answer.key else []
+    if answer.telling:
+        texts.append(("", answer.key))
     return [f"={row_key(*text)}" for text in texts]
 
 

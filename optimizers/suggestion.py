@@ -83,17 +83,17 @@ def suggest(
 def _ranks(columns: list[Vector], scores: Vector) -> Vector:
     """Ranks in 0..1, the same direction as human ratings where enough are known, the middle where there is none."""
     known = ~np.isnan(scores)
-    found = []
+    ranks = []
     for column in columns:
-        there = ~np.isnan(column)
+        present = ~np.isnan(column)
         rank = np.full(len(column), 0.5)
-        if there.sum() > 1:
-            rank[there] = (scipy.stats.rankdata(column[there]) - 1) / (there.sum() - 1)
-        both = there & known
+        if present.sum() > 1:
+            rank[present] = (scipy.stats.rankdata(column[present]) - 1) / (present.sum() - 1)
+        both = present & known
         if both.sum() >= FEWEST_LABELS and np.ptp(rank[both]) > 0 and np.ptp(scores[both]) > 0:
             rank = 1 - rank if scipy.stats.spearmanr(rank[both], scores[both])[0] < 0 else rank
-        found.append(rank)
-    return np.stack(found, axis=1)
+        ranks.append(rank)
+    return np.stack(ranks, axis=1)
 
 
 class _Choice:
@@ -110,15 +110,15 @@ class _Choice:
             self._near(int(row))
 
     def take(self, n: int) -> list[Suggestion]:
-        found: list[Suggestion] = []
-        while len(found) < n and self.open.any():
+        chosen: list[Suggestion] = []
+        while len(chosen) < n and self.open.any():
             row = self._next()
-            found.append(Suggestion(row, float(self.predicted[row]), float(self.disagreement[row]), self._why(row)))
+            chosen.append(Suggestion(row, float(self.predicted[row]), float(self.disagreement[row]), self._why(row)))
             self.open[row] = False
             self.of_doc[self.doc[row]] += 1
             self.of_sys[self.sys[row]] += 1
             self._near(row)
-        return found
+        return chosen
 
     def _near(self, row: int) -> None:
         away = np.sqrt(np.mean((self.ranks - self.ranks[row]) ** 2, axis=1))
@@ -137,16 +137,16 @@ class _Choice:
     def _why(self, row: int) -> str:
         at = self.predicted[row]
         place = "low" if at < 1 / 3 else "high" if at > 2 / 3 else "middling"
-        told = [f"{place} predicted score (rank {at:.2f})"]
+        reasons = [f"{place} predicted score (rank {at:.2f})"]
         before = int(self.of_doc[self.doc[row]])
-        told.append("a document without labels" if not before else f"a document with {before} labels")
+        reasons.append("a document without labels" if not before else f"a document with {before} labels")
         if len(self.of_sys) > 1:
-            told.append(f"a system with {int(self.of_sys[self.sys[row]])} labels")
+            reasons.append(f"a system with {int(self.of_sys[self.sys[row]])} labels")
         if self.disagreement[row] > np.quantile(self.disagreement, 0.75):
-            told.append("readings contradict each other")
+            reasons.append("readings contradict each other")
         if self.odd[row]:
-            told.append("resembles no other row")
-        return ", ".join(told)
+            reasons.append("resembles no other row")
+        return ", ".join(reasons)
 
 
 def _odd(ranks: Vector) -> npt.NDArray[np.bool_]:

@@ -410,8 +410,8 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         """The chosen one's value after correction, by the rule that `choose` goes by; None where another one chose."""
         values = [math.nan if c.agreement.reason else c.agreement.value for c in (t.candidate for t in tried)]
         entrants = [Entrant(t.scored.percents, value, t.judged) for t, value in zip(tried, values, strict=True)]
-        found = corrected(entrants, _contest(tried), rows, objective=self.objective, sure=self.sure, seed=self.seed)
-        return found[1] if found is not None and tried[found[0]] is chosen else None
+        pair = corrected(entrants, _contest(tried), rows, objective=self.objective, sure=self.sure, seed=self.seed)
+        return pair[1] if pair is not None and tried[pair[0]] is chosen else None
 
     def _beats(self, one: Trial, other: Trial, rows: Sequence[dspy.Example]) -> bool:
         """Whether the objective is higher in `sure` of the paired resamples."""

@@ -173,22 +173,22 @@ def _resampled(
     counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=rounds).astype(np.float64)
 
     def measured(scores: Vector, part: NDArray[np.intp]) -> tuple[float, Vector] | None:
-        found = objective.resampled([scores], told_of([rows[i] for i in part.tolist()]))
-        if found.reason:
+        resampled = objective.resampled([scores], told_of([rows[i] for i in part.tolist()]))
+        if resampled.reason:
             return None
         drawn = counts[:, [code[name] for name in dict.fromkeys(named[i] for i in part.tolist())]]
         step = max(1, _CELLS // len(part))
-        chunks = [found.statistics[0](drawn[start : start + step]) for start in range(0, rounds, step)]
-        return found.values[0], found.collapsed(np.concatenate(chunks))
+        chunks = [resampled.statistics[0](drawn[start : start + step]) for start in range(0, rounds, step)]
+        return resampled.values[0], resampled.collapsed(np.concatenate(chunks))
 
     worst, best = objective.worst, objective.chance + objective.reach
     q, samples = np.full(len(entrants), objective.chance), np.full((rounds, len(entrants)), np.nan)
     for i, (percents, value, part) in enumerate(entrants):
         some = np.arange(len(rows)) if part is None else part
-        found = None if math.isnan(value) else measured(percents, some)
-        if found is None:
+        resampled = None if math.isnan(value) else measured(percents, some)
+        if resampled is None:
             continue
-        q[i], samples[:, i] = found
+        q[i], samples[:, i] = resampled
         plain = None if part is None or math.isnan(entrants[0].value) else measured(entrants[0].percents[some], some)
         if plain is not None:
             # What is known of a candidate that was dropped is its distance from zero-shot on the rows it was judged
@@ -213,8 +213,8 @@ def _margins(q: Vector, samples: Vector, units: int, sure: float) -> Callable[[S
     def margin(one: int, other: int) -> float:
         if (one, other) not in known:
             noise = samples[:, one] - samples[:, other] - (q[one] - q[other])
-            found = math.inf if against < 0 else -float(np.partition(noise, against)[against])
-            known[one, other] = math.inf if math.isnan(found) else 0.0 if sure <= 0.5 else max(found, 0.0)
+            needed = math.inf if against < 0 else -float(np.partition(noise, against)[against])
+            known[one, other] = math.inf if math.isnan(needed) else 0.0 if sure <= 0.5 else max(needed, 0.0)
         return known[one, other]
 
     def beats_at(now: Sequence[float]) -> Beats:
