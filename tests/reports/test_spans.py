@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import html.parser
 import json
 import math
 import re
-import shutil
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import typer
+from browser import Browser, browser, needs_browser
 from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -30,6 +27,8 @@ from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
 from judgesmith.reports.spans import PAGE, STILL, packed, render
 from judgesmith.running.plain import clean
 from judgesmith.signatures.values import ErrorSpan
+
+__all__ = ["browser"]
 
 HOSTILE = (
     "</script><script>window.broken=1</script><!-- <img src=x onerror=window.broken=2> \"' onfocus=alert(1) "
@@ -519,70 +518,20 @@ def test_outputs_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
 
 # In a browser --------------------------------------------------------------------------------------------------------
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
-QUIET = [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
-    "--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage",
-    "--remote-debugging-port=0",
-]  # fmt: skip
+_LIVE = "location.protocol === 'file:' && document.documentElement?.className === 'live'"
 
 
-def in_browser(page: Path, profile: Path, *steps: str, fragment: str = "") -> list[Any]:
-    """The values of JavaScript expressions (promises are awaited), one after the other in an open page."""
-    import aiohttp
-
-    async def talk() -> list[Any]:
-        port = await asyncio.to_thread(_port, profile / "DevToolsActivePort")
-        async with aiohttp.ClientSession() as session:
-            async with session.put(f"http://127.0.0.1:{port}/json/new?about:blank") as answer:
-                address = (await answer.json())["webSocketDebuggerUrl"]
-            async with session.ws_connect(address, max_msg_size=0) as socket:
-                number = 0
-
-                async def ask(method: str, **parameters: Any) -> Any:
-                    nonlocal number
-                    number += 1
-                    await socket.send_json({"id": number, "method": method, "params": parameters})
-                    while True:
-                        said = json.loads((await socket.receive(timeout=120)).data)
-                        if said.get("id") == number:
-                            assert "error" not in said, said
-                            return said["result"]
-
-                await ask("Network.enable")
-                await ask("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1,
-                          uploadThroughput=-1)  # fmt: skip
-                await ask("Emulation.setFocusEmulationEnabled", enabled=True)  # a page in no window has no focus
-                await ask("Page.navigate", url=page.as_uri() + fragment)
-                found = []
-                for step in (_LOADED, *steps):
-                    said = await ask("Runtime.evaluate", expression=step, awaitPromise=True, returnByValue=True)
-                    assert "exceptionDetails" not in said, said["exceptionDetails"]
-                    found.append(said["result"].get("value"))
-                return found[1:]
-
-    assert CHROMIUM is not None
-    browser = subprocess.Popen(
-        [CHROMIUM, *QUIET, f"--user-data-dir={profile}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    try:
-        return asyncio.run(talk())
-    finally:
-        browser.kill()
-        browser.wait(timeout=30)
+def in_browser(browser: Browser, page: Path, *steps: str, fragment: str = "") -> list[Any]:
+    """The values of JavaScript expressions (promises are awaited), one after the other in an open page without a
+    network."""
+    tab = browser.tab("about:blank")
+    tab.call("Network.enable")
+    tab.call("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=-1, uploadThroughput=-1)
+    tab.call("Page.navigate", url=page.as_uri() + fragment)
+    tab.until(_LIVE)
+    return [tab.js(step) for step in steps]
 
 
-def _port(path: Path) -> int:
-    end = time.monotonic() + 60
-    while not path.exists() or "\n" not in path.read_text():
-        assert time.monotonic() < end, "the browser did not start"
-        time.sleep(0.05)
-    return int(path.read_text().split()[0])
-
-
-_LOADED = """new Promise((done) => { const look = () =>
-  location.protocol === "file:" && document.documentElement?.className === "live" ? done(true) : setTimeout(look, 20);
-  look(); })"""
 _ROWS = """Array.from(document.querySelectorAll(".row"), (row) => ({ id: row.id,
   text: row.querySelector(".output").textContent,
   marks: Array.from(row.querySelectorAll(".output mark"), (m) => [m.dataset.e.split(" ").map(Number), m.textContent]),
@@ -595,8 +544,8 @@ _SET = """new Promise((done) => { const form = document.getElementById("controls
   setTimeout(() => done(IDS), 250); }, 20); })""".replace("IDS", _IDS)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
-def test_marks_in_a_browser_are_the_code_points_of_their_errors(tmp_path: Path) -> None:
+@needs_browser
+def test_marks_in_a_browser_are_the_code_points_of_their_errors(browser: Browser, tmp_path: Path) -> None:
     records = hard_rows()
     many = "".join(f"w{k} " for k in range(3000))
     cuts = [(k * 7 % 9000, k * 7 % 9000 + k % 50 + 1) for k in range(5000)]
@@ -604,7 +553,7 @@ def test_marks_in_a_browser_are_the_code_points_of_their_errors(tmp_path: Path) 
     path = tmp_path / "r.html"
     path.write_text(page_of(tmp_path, records), encoding="utf-8")
     shown, live, broken = in_browser(
-        path, tmp_path / "profile", _ROWS, 'document.documentElement.className === "live"', "String(window.broken)"
+        browser, path, _ROWS, 'document.documentElement.className === "live"', "String(window.broken)"
     )
     assert live is True  # the page's script ran under its policy
     assert broken == "undefined"  # and no other
@@ -617,8 +566,8 @@ def test_marks_in_a_browser_are_the_code_points_of_their_errors(tmp_path: Path) 
                 assert marked(there["marks"], k) == output[e["start"] : e["end"]], (record["id"], k)
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
-def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: Path) -> None:
+@needs_browser
+def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(browser: Browser, tmp_path: Path) -> None:
     output = "wrong word here"
     made = []
     for k in range(70):
@@ -634,7 +583,7 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: P
         return _SET % json.dumps(controls)
 
     first, worst, failed, words, system, severe, low, apart, fluent, gap, next_page, fold, tip, gone = in_browser(
-        path, tmp_path / "profile", _IDS, asked(), asked(failed=True), asked(text="REASON 44"),
+        browser, path, _IDS, asked(), asked(failed=True), asked(text="REASON 44"),
         asked(system="1", sort="id"), asked(severity="5", sort=""), asked(low="7", high="7", sort=""),
         asked(apart="90", sort="gap"), asked(aspect="1", sort="high"),
         asked(sort="errors"), f"document.querySelectorAll('[data-step]')[1].click(), {_IDS}",
@@ -660,14 +609,14 @@ def test_rows_are_filtered_sorted_reached_and_explained_in_a_browser(tmp_path: P
     assert gone is True
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine to look at the page with")
-def test_rows_are_reached_by_keys(tmp_path: Path) -> None:
+@needs_browser
+def test_rows_are_reached_by_keys(browser: Browser, tmp_path: Path) -> None:
     path = tmp_path / "r.html"
     path.write_text(page_of(tmp_path, [row(f"r{k}") for k in range(PAGE + 2)]), encoding="utf-8")
     key = """(() => { const on = document.activeElement ?? document.body;
       on.dispatchEvent(new KeyboardEvent("keydown", { key: %r, bubbles: true, cancelable: true }));
       return document.activeElement.id || document.activeElement.name || ""; })()"""
     keys = ["j", "j", "k", "n", "k", "/", "j"]
-    found = in_browser(path, tmp_path / "profile", *(key % k for k in keys))
+    found = in_browser(browser, path, *(key % k for k in keys))
     assert found[:6] == ["row-r0", "row-r1", "row-r0", f"row-r{PAGE}", f"row-r{PAGE - 1}", "text"]
     assert found[6] == "text"  # a letter that is typed is not a command
