@@ -6,7 +6,7 @@ Each record gets the columns that people would have written by hand: texts under
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -236,7 +236,3 @@ def _plain(value: Any) -> Any:
         inner = next(iter(value.values()))
         return inner if isinstance(inner, str) else value
     return value
-
-
-def flattened(export: Export | None, records: Iterable[Mapping[str, Any]]) -> Iterable[Record]:
-    return records if export is None else map(export.record, records)  # type: ignore[return-value]

@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,12 @@ class Labels:
     def groups(self) -> list[str]:
         """The group of every row, in row order."""
         return [row.group for row in self.rows]
+
+    @cached_property
+    def grouped(self) -> Labels:
+        """The same rows in groups that share no document and no text (`duplicates`), worked out once."""
+        rows = merge_groups(self.rows)
+        return self if rows == self.rows else replace(self, rows=rows)
 
     def subset(self, indices: Iterable[int]) -> Labels:
         """These rows, in the order of `indices`, with everything else kept. Raises IndexError."""

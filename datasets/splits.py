@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import LabelsError, LeakError, OptionError
 from .duplicates import shared
-from .records import Labels, merge_groups
+from .records import Labels
 
 MIN_SIDE = 3  # rows; a correlation over fewer is always -1, 0 or 1
 _DRAWS = 100
@@ -41,7 +41,7 @@ def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Spli
     if not 0 < share < 1:
         raise OptionError(f"share must lie between 0 and 1, got {share}")
     rng = np.random.default_rng(seed)
-    labels = _merged(labels)
+    labels = labels.grouped
     scores = labels.scores
     groups = _by_mean(labels, rng)
     if len(groups) < 2:
@@ -80,7 +80,7 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
     if k < 2:
         raise OptionError(f"k must be at least 2, got {k}")
     rng = np.random.default_rng(seed)
-    labels = _merged(labels)
+    labels = labels.grouped
     groups = _by_mean(labels, rng)
     k = min(k, len(groups))
     if k < 2:
@@ -115,10 +115,6 @@ def assert_disjoint(train: Labels, heldout: Labels) -> None:
             f" equal or nearly so ({len(met)} such groups in all); remove these rows from one side, or split all rows"
             " with holdout_split or group_folds"
         )
-
-
-def _merged(labels: Labels) -> Labels:
-    return replace(labels, rows=merge_groups(labels.rows))
 
 
 def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Group]:
