@@ -9,7 +9,6 @@ Source: "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§2.2)
 from __future__ import annotations
 
 import asyncio
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -34,9 +33,6 @@ from ..registry import judges
 from .comparison import LOW_SHARE, TIE, Compared, Comparing, Comparison, PairwiseComparer
 from .references import ReferenceKey, ReferenceStore, document_hash, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
-
-#: How the p-vectors began in the notes of verdicts, before they had a place of their own.
-_VECTORS = "comparisons: "
 
 
 def pairwise_score(
@@ -124,18 +120,8 @@ class Vectors(Details):
 
 
 def vectors(verdict: Verdict) -> Vectors | None:
-    """The p-vectors of a PairwiseDirectScorer's verdict; None for other verdicts. Files scored by earlier versions have
-    them in a note."""
-    if isinstance(verdict.details, Vectors):
-        return verdict.details
-    for note in verdict.notes:
-        if note.startswith(_VECTORS):
-            try:
-                data = json.loads(note[len(_VECTORS) :])
-                return Vectors(*(tuple(data[name]) for name in ("levels", "better", "worse", "flipped")))
-            except (ValueError, KeyError, TypeError, RecursionError):
-                return None
-    return None
+    """The p-vectors of a PairwiseDirectScorer's verdict; None for other verdicts."""
+    return verdict.details if isinstance(verdict.details, Vectors) else None
 
 
 def lead_matrix(verdicts: Sequence[Verdict], levels: int) -> NDArray[np.float64]:

@@ -1,19 +1,14 @@
-"""Written references on disk: each document's are written once, by whichever process comes first, and can be shared.
+"""Written references on disk: each document's are written once and can be shared.
 
-SQLite in write-ahead mode. A process that starts to write a document's references claims them for a short while and
-renews the claim until it is done; others wait for the result, or take over when the claim runs out (the process died).
-Within a process, rows of one document wait for the first. Files to exchange are JSON lines; what they say is data that
-is checked, and their keys are computed again.
+SQLite in write-ahead mode. Within a process, rows of one document wait for the first. Files to exchange are JSON lines;
+what they say is data that is checked, and their keys are computed again.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import os
-import time
-import uuid
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -30,8 +25,6 @@ from ..models.cache import SharedFile
 from .synthesis import FEWEST, MOST, ReferenceSet
 
 FORMAT = "judgesmith.references/1"
-#: Seconds that a claim holds without being renewed, and between looks at somebody else's.
-LEASE, LOOK = 30.0, 0.1
 LARGEST_LINE = 4 * 1024 * 1024
 
 
@@ -107,7 +100,6 @@ class ReferenceStore(SharedFile):
     what = "the reference store"
     tables = (
         "sets (key BLOB PRIMARY KEY, document TEXT, aspect TEXT, prompt TEXT, levels INTEGER, writer TEXT, value BLOB)",
-        "claims (key BLOB PRIMARY KEY, owner TEXT, until REAL)",
     )
     advice = "set JUDGESMITH_REFERENCES to another file or correct this one"
     without = "references are written again"
@@ -118,8 +110,7 @@ class ReferenceStore(SharedFile):
         super().__init__(Path(path) if path else default_store_path())
 
     def _forked(self) -> None:
-        self._me = uuid.uuid4().hex
-        self._under_way: dict[bytes, asyncio.Future[ReferenceSet]] = {}
+        self._under_way: dict[bytes, asyncio.Task[tuple[ReferenceSet, Usage]]] = {}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
@@ -146,12 +137,12 @@ class ReferenceStore(SharedFile):
     async def get_or_write(
         self, key: ReferenceKey, write: Callable[[], Awaitable[tuple[ReferenceSet, Usage]]]
     ) -> tuple[ReferenceSet, Usage]:
-        """The references of `key`, and what writing them cost here (nothing where somebody else did). `write` is run
-        by one process at a time; what it raises is raised."""
-        digest = key.digest
-        while (first := self._under_way.get(digest)) is not None:
+        """The references of `key`, and what writing them cost here (nothing where somebody else did). Rows of one
+        document wait for the first; what `write` raises is raised. Two processes may write at once: what the first of
+        them kept counts for both."""
+        while (first := self._under_way.get(key.digest)) is not None:
             try:
-                made = await asyncio.shield(first)
+                made, _ = await asyncio.shield(first)
             except asyncio.CancelledError:
                 if not first.cancelled():  # we were cancelled, not the one that we wait for
                     raise
@@ -160,64 +151,25 @@ class ReferenceStore(SharedFile):
             else:
                 self.found += 1
                 return made, Usage()
-        promise: asyncio.Future[ReferenceSet] = asyncio.get_running_loop().create_future()
-        self._under_way[digest] = promise
+        self._under_way[key.digest] = task = asyncio.ensure_future(self._found_or_written(key, write))
         try:
-            made, usage = await self._claimed(key, write)
-            promise.set_result(made)
-            return made, usage
-        except Exception as error:
-            promise.set_exception(error)
-            promise.exception()  # looked at, so that asyncio does not complain when no other caller waited
-            raise
-        except BaseException:
-            promise.cancel()
-            raise
+            return await task
         finally:
-            del self._under_way[digest]
+            del self._under_way[key.digest]
 
-    async def _claimed(
+    async def _found_or_written(
         self, key: ReferenceKey, write: Callable[[], Awaitable[tuple[ReferenceSet, Usage]]]
     ) -> tuple[ReferenceSet, Usage]:
-        while True:
-            known = self.get(key)
-            if known is not None:
-                self.found += 1
-                return known, Usage()
-            if self._claim(key.digest):
-                break
-            await asyncio.sleep(LOOK)
-        renewing = asyncio.ensure_future(self._renew(key.digest))
-        try:
-            known = self.get(key)  # written between the look and the claim
-            if known is not None:
-                self.found += 1
-                return known, Usage()
-            made, usage = await write()
+        known = self.get(key)
+        if known is not None:
+            self.found += 1
+            return known, Usage()
+        made, usage = await write()
+        self.written += 1
+        kept = self.get(key)  # by another process in the meantime
+        if kept is None:
             self.put(key, made)
-            self.written += 1
-            return made, usage
-        finally:
-            renewing.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await renewing
-            self._run("DELETE FROM claims WHERE key = ? AND owner = ?", (key.digest, self._me))
-
-    def _claim(self, digest: bytes) -> bool:
-        """Whether the references are ours to write: no other process claims them, or the file fails anyway."""
-        now = time.time()
-        # A claim far in the future was made before the clock was set back: it would never expire.
-        done = self._run(
-            "INSERT INTO claims VALUES (?, ?, ?) ON CONFLICT (key) DO UPDATE SET owner = excluded.owner, "
-            "until = excluded.until WHERE claims.until NOT BETWEEN ? AND ? OR claims.owner = excluded.owner",
-            (digest, self._me, now + LEASE, now, now + 2 * LEASE),
-        )
-        return done is None or done[1] > 0
-
-    async def _renew(self, digest: bytes) -> None:
-        while True:
-            await asyncio.sleep(LEASE / 4)
-            self._claim(digest)
+        return kept or made, usage
 
     # -- all of them
 

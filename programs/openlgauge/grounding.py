@@ -7,8 +7,6 @@ ungrounded and never placed by guess. Offsets are code points of the given text.
 
 from __future__ import annotations
 
-import itertools
-import re
 import unicodedata
 from array import array
 from collections.abc import Iterable
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from rapidfuzz import fuzz
 
 from ...signatures.values import ErrorSpan
-from .places import ELLIPSIS, QUOTED, in_quotes, ordinal, read_places
+from .places import ELLIPSIS, QUOTED, in_quotes, read_places
 
 if TYPE_CHECKING:
     from .reading import FoundError
@@ -48,15 +46,12 @@ class Grounded:
     similarity: float = 100.0
 
 
-def ground(
-    location: str, text: str, *, near: int | None = None, comment: str = "", threshold: float = THRESHOLD
-) -> list[Grounded]:
+def ground(location: str, text: str, *, near: int | None = None, threshold: float = THRESHOLD) -> list[Grounded]:
     """The places in `text` that `location` names: the most likely one first, then its other occurrences in order.
 
-    location: words, or a whole location line with quotes, an ellipsis or a comment. comment: what else was said about
-    the place ("second sentence", words around it). near: where the previous error ended; of several occurrences that
-    nothing else tells apart, the next one from there is taken (the last, if none follows), and the first without it.
-    threshold: least similarity (0–100) of changed words. Empty where nothing is found. Never raises, whatever the
+    location: words, or a whole location line with quotes, an ellipsis or a comment. near: where the previous error
+    ended; of several occurrences the next one from there is taken (the last, if none follows), and the first without
+    it. threshold: least similarity (0–100) of changed words. Empty where nothing is found. Never raises, whatever the
     texts are. Takes some 10 ms for 20,000 characters.
 
     >>> [(place.start, place.end, place.how) for place in ground("the quick foxes", "Here is the quick fox.")]
@@ -66,13 +61,12 @@ def ground(
         return []
     found = _exact(location, text) or _exact(location.strip(), text) or _normalised(location, text)
     if not found:
-        for words, beside in read_places(location, text):
+        for words, _ in read_places(location, text):
             if words is not None:
-                comment = comment or beside
                 found = _exact(words, text) or _find(words, text, threshold)
             if found:
                 break
-    return _ordered(found, text, near, comment)
+    return _ordered(found, near)
 
 
 def ground_errors(errors: Iterable[FoundError], output: str, annotator: str = "") -> tuple[ErrorSpan, ...]:
@@ -86,7 +80,7 @@ def ground_errors(errors: Iterable[FoundError], output: str, annotator: str = ""
         if error.location is None:
             spans.append(replace(made, text=error.comment or "omission", how="omission"))
             continue
-        places = ground(error.location, output, near=near, comment=error.comment)
+        places = ground(error.location, output, near=near)
         if not places:
             spans.append(replace(made, how="ungrounded"))
             continue
@@ -347,51 +341,11 @@ def _edges(text: str, place: int, *, begin: bool) -> list[int]:
 
 # --- which of several occurrences -------------------------------------------------------------------------------------
 
-_SENTENCE = re.compile(r"""[^\s](?:[^.!?。！？\n]|[.!?](?![\s"'”’)]))*[.!?。！？"'”’)]*""")
-_UNIT = re.compile(r"\b(?:(?P<sentence>sentence)|(?P<line>line)|(?P<paragraph>paragraph))\b", re.IGNORECASE)
 
-
-def _ordered(found: list[Grounded], text: str, near: int | None, comment: str) -> list[Grounded]:
-    """The most likely occurrence first: by the words around it, by a number ("second"), by what was said before, or
-    the first."""
+def _ordered(found: list[Grounded], near: int | None) -> list[Grounded]:
+    """The most likely occurrence first: the next one behind what was said before, or the first."""
     if len(found) < 2:
         return found
-    chosen = None
-    if comment:
-        chosen = _by_context(found, text, comment) or _by_number(found, text, comment)
-    if chosen is None:
-        # Errors are mostly told in reading order: see experiments/results/openlgauge.md.
-        chosen = found[0] if near is None else next((g for g in found if g.start >= near), found[-1])
+    # Errors are mostly told in reading order: see experiments/results/openlgauge.md.
+    chosen = found[0] if near is None else next((g for g in found if g.start >= near), found[-1])
     return [chosen, *(g for g in found if g is not chosen)]
-
-
-def _by_context(found: list[Grounded], text: str, comment: str) -> Grounded | None:
-    """The occurrence inside words that the comment quotes: `"the" (in "by the river")`."""
-    for match in QUOTED.finditer(comment[:2000]):
-        words = in_quotes(match)
-        for around in _exact(words, text) or _normalised(words, text):
-            for g in found:
-                if around.start <= g.start and g.end <= around.end:
-                    return g
-    return None
-
-
-def _by_number(found: list[Grounded], text: str, comment: str) -> Grounded | None:
-    """The second occurrence, or the one in the second sentence, line or paragraph, if the comment says so."""
-    number = ordinal(comment)
-    if number is None:
-        return None
-    index = number - 1 if number > 0 else number
-    unit = _UNIT.search(comment)
-    if unit is None:
-        return found[index] if -len(found) <= index < len(found) else None
-    if unit.lastgroup == "sentence":
-        units = [(m.start(), m.end()) for m in _SENTENCE.finditer(text)]
-    else:
-        line_breaks = re.finditer(r"\n" if unit.lastgroup == "line" else r"\n\s*\n", text)
-        cuts = [0, *(m.end() for m in line_breaks), len(text)]
-        units = list(itertools.pairwise(cuts))
-    if not -len(units) <= index < len(units):
-        return None
-    start, end = units[index]
-    return next((g for g in found if start <= g.start < end), None)

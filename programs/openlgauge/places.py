@@ -18,26 +18,12 @@ _OMISSION = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _NOWHERE = re.compile(r"[\W_]*+(?:n/?a|none|null|nil|unknown|not applicable)?[\W_]*", re.IGNORECASE)
-_ORDINALS = ("first|1st", "second|2nd", "third|3rd", "fourth|4th", "fifth|5th", "last|final")
-_UNITS = r"sentences?|lines?|paragraphs?|occurrences?|instances?|mentions?|words?"
-_ORDINAL = re.compile(
-    rf"\b(?:{_UNITS}|no\.|#)\s*(?P<after>\d{{1,3}})\b|\b(?P<before>\d{{1,3}})[a-z]{2}\s|"
-    + "|".join(rf"(?<!\w)(?P<n{number}>{words})(?!\w)" for number, words in enumerate(_ORDINALS, 1)),
+#: What is said about a place beside its words.
+_ABOUT = re.compile(
+    r"\b(?:sentence|line|paragraph|occurrence|mention|word|phrase|text|clause|expression|statement|part|title|summary"
+    r"|response|output|first|second|third|last|final|\d{1,2}[a-z]{2})s?\b",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(
-    rf"\b(?:{_UNITS}|phrases?|text|clause|expression|terms?|statement|parts?|title|summary|response|output)\b", re.I
-)
-
-
-def ordinal(text: str) -> int | None:
-    """The number that a comment gives a place: 2 for "the second one", "2nd", "sentence 2"; -1 for the last."""
-    match = _ORDINAL.search(text)
-    if match is None or match.lastgroup is None:
-        return None
-    if match.lastgroup.startswith("n"):
-        return -1 if match.lastgroup == "n6" else int(match.lastgroup[1:])
-    return int(match[match.lastgroup]) or None
 
 
 def plain(text: str) -> str:
@@ -82,7 +68,7 @@ def _quoted_places(line: str) -> list[tuple[str | None, str]]:
     """Places of a line whose words are in quotes; empty where the quotes are part of the words."""
     found = list(QUOTED.finditer(line))
     lead = line[: found[0].start()].strip() if found else ""
-    if not found or (lead and not (len(lead) <= 60 and (_ABOUT.search(lead) or ordinal(lead)))):
+    if not found or (lead and not (len(lead) <= 60 and _ABOUT.search(lead))):
         return []
     places: list[tuple[str, str]] = []
     end = found[0].start()
@@ -107,13 +93,11 @@ def _quoted_places(line: str) -> list[tuple[str | None, str]]:
 
 def _bare_places(line: str, output: str, within: str) -> list[tuple[str | None, str]]:
     """Places of a line without quotes around its words."""
-    if match := re.fullmatch(r"([^:\n]{1,40}):\s*(\S.*)", line, re.DOTALL):  # "Line 3: words"
-        lead, words = match.groups()
-        if ordinal(lead) and _ABOUT.search(lead):
-            return [(words, lead)]
+    if match := re.fullmatch(r"((?:line|sentence|paragraph) \d{1,3}):\s*(\S.*)", line, re.DOTALL | re.IGNORECASE):
+        return [(match[2], match[1])]
     if match := re.fullmatch(r"(.*\S)\s*[(\[]([^()\[\]\n]{1,200})[)\]][.,]?", line, re.DOTALL):
         words, comment = match.groups()
-        if ordinal(comment) or (_ABOUT.search(comment) and len(comment) < 60) or plain(words) in within:
+        if (_ABOUT.search(comment) and len(comment) < 60) or plain(words) in within:
             return [(words, comment)]
     for mark in (";", " / ", ", ", " and "):
         parts = [part.strip() for part in line.split(mark)] if output and len(line) < 2000 else []

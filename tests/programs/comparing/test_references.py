@@ -5,15 +5,11 @@ import json
 import logging
 import math
 import sqlite3
-import subprocess
-import sys
-import time
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import HANG
 
 from judgesmith.errors import CallError, OptionError
 from judgesmith.programs.comparing import references as reference_store
@@ -109,75 +105,15 @@ def test_rows_that_waited_for_a_failure_did_not_pay_for_it(store: ReferenceStore
     assert write.calls == 1
 
 
-@pytest.mark.parametrize("jump", [-86_400, 86_400])
-def test_nobody_waits_for_a_claim_from_before_the_clock_was_set(
-    store: ReferenceStore, monkeypatch: pytest.MonkeyPatch, jump: int
-) -> None:
-    dead = ReferenceStore(store.path)
-    assert dead._claim(KEY.digest)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + jump)
-    assert store._claim(KEY.digest)
-    assert not dead._claim(KEY.digest)  # and the new one holds
-    write = Writer()
-    assert engine.run(store.get_or_write(KEY, write))[0] == SET
-    assert write.calls == 1
+def test_of_two_processes_the_first_that_kept_its_references_counts(store: ReferenceStore) -> None:
+    other, theirs = ReferenceStore(store.path), ReferenceSet(3, {1: "Theirs.", 2: "And.", 3: "More."}, {})
 
+    async def write() -> tuple[ReferenceSet, Usage]:
+        other.put(KEY, theirs)  # while ours are being written
+        return SET, Usage(calls=3)
 
-def test_a_claim_of_a_process_that_died_runs_out(store: ReferenceStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference_store, "LEASE", 0.3)
-    other = ReferenceStore(store.path)
-    assert other._claim(KEY.digest)  # and it never comes back
-    assert not store._claim(KEY.digest)
-    write = Writer()
-    assert engine.run(store.get_or_write(KEY, write))[0] == SET
-    assert write.calls == 1
-
-
-CHILD = """
-import asyncio, sys
-from judgesmith.programs.models import engine
-from judgesmith.programs.comparing.references import ReferenceKey, ReferenceStore
-from judgesmith.programs.comparing.synthesis import ReferenceSet
-from judgesmith.signatures.values import Usage
-
-store = ReferenceStore(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-
-async def main():
-    for n in range(4):
-        async def write():
-            await asyncio.sleep(0.15)
-            return ReferenceSet(2, {1: "Bad.", 2: f"Good, by {sys.argv[2]}."}, {}), Usage(calls=2)
-        await store.get_or_write(ReferenceKey(str(n) * 64, "a", "b" * 12, 2, "m"), write)
-
-engine.run(main())
-print(store.found, store.written, flush=True)
-"""
-
-
-def test_two_processes_at_once_write_each_reference_once(tmp_path: Path) -> None:
-    children = [
-        subprocess.Popen(
-            [sys.executable, "-c", CHILD, str(tmp_path / "r.sqlite"), name],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-        )
-        for name in ("one", "two")
-    ]  # fmt: skip
-    for child in children:
-        assert child.stdout is not None
-        assert child.stdout.readline() == "ready\n"
-    counts = []
-    for child in children:
-        assert child.stdin is not None
-        child.stdin.write("go\n")
-        child.stdin.flush()
-    for child in children:
-        out, _ = child.communicate(timeout=HANG)
-        counts.append([int(n) for n in out.split()])
-    assert sum(written for _, written in counts) == 4
-    assert sum(found for found, _ in counts) == 4
+    assert engine.run(store.get_or_write(KEY, write)) == (theirs, Usage(calls=3))
+    assert store.get(KEY) == theirs
 
 
 def test_copies_share_the_store(store: ReferenceStore) -> None:
@@ -207,7 +143,6 @@ def test_damage_costs_the_entry_and_failure_the_store_not_the_run(
     assert list(store.entries()) == []
     with sqlite3.connect(store.path) as db:
         db.execute("DROP TABLE sets")
-        db.execute("DROP TABLE claims")
     write = Writer()
     with caplog.at_level(logging.WARNING):
         assert engine.run(store.get_or_write(KEY, write))[0] == SET

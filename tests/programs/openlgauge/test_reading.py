@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgesmith.programs.openlgauge.places import ordinal, read_places
+from judgesmith.programs.openlgauge.places import read_places
 from judgesmith.programs.openlgauge.reading import LABELS, Annotation, FoundError, annotation_form, read_annotation
 
 CASES: list[dict[str, Any]] = tomllib.loads(
@@ -151,18 +151,6 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
 )
 def test_the_places_of_a_line(line: str, output: str, places: list[tuple[str | None, str]]) -> None:
     assert read_places(line, output) == places
-
-
-@pytest.mark.parametrize(
-    ("comment", "number"),
-    [
-        ("second", 2), ("the 2nd one", 2), ("sentence 12", 12), ("3rd line", 3), ("last", -1),
-        ("in the final sentence", -1),
-        ("second-hand", 2), ("", None), ("old", None), ("seconds", None), ("sentence 0", None), ("blast", None),
-    ],
-)  # fmt: skip
-def test_a_comment_may_number_the_place(comment: str, number: int | None) -> None:
-    assert ordinal(comment) == number
 
 
 def test_thousands_of_errors_are_read_in_one_go_and_counted() -> None:
