@@ -215,7 +215,7 @@ class Judge(Quiet):
         """`from_options`, for a method that takes other words. Raises OptionError."""
         if words.library_aspect or words.aspect_file:
             raise OptionError(
-                f"--as and --aspects are for methods that judge one aspect of the library; {cls.kind} takes --criteria"
+                f"--as and --aspect-file are for methods that judge one library aspect; {cls.kind} takes --criteria"
             )
         parts.read_options(cls.Options, given, f"--method {cls.kind}")
         return cls(task=words.task, criteria=words.criteria, **given)

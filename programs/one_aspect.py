@@ -80,13 +80,13 @@ class OneAspectJudge(Judge):
         named = "overall" if words.labels_aspect in OVERALL else words.labels_aspect
         name = words.library_aspect or given.get("aspect") or named
         if name is None:
-            raise OptionError("which aspect is judged? Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria")
+            raise OptionError("which aspect is judged? Give --as TASK/ASPECT (`judgesmith list aspects`) or --criteria")
         try:
             known = library.find(name)
         except OptionError as error:
             if cls.takes_any_name and not (words.library_aspect or words.aspect_file or given.get("aspect")):
                 return cls.in_words(given, replace(words, criteria=(Criterion(name[:80], ""),)))
             raise OptionError(
-                f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (see `judgesmith aspects`) or --criteria FILE"
+                f"what does {name!r} mean? {error}. Give --as TASK/ASPECT (`judgesmith list aspects`), or --criteria"
             ) from None
         return cls(known, library=library, task=words.task, **own)

@@ -85,7 +85,7 @@ def test_the_judge_and_the_optimizer_compile_and_score(
 ) -> None:
     done = python(
         "-c", COMMAND, "compile", labels, "--lm", "openai/fake", "--api-base", server.base, "--scale", "0", "100",
-        "--method", "readers", "--set", "readers=a lawyer,a child,a poet", "--optimizer", "shortest",
+        "--method", "readers", "--readers", "a lawyer,a child,a poet", "--optimizer", "shortest",
         "-o", tmp_path / "judge.json", "--json", folder=tmp_path, site=site,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-2000:]

@@ -139,7 +139,7 @@ PAGE = """# A page
 
 ```console
 $ pip install -e '.[local]' pytest     # or without
-$ judgesmith new --a 1 \\
+$ judgesmith compile --no-labels --a 1 \\
       --b 2     # exit code 3
 printed
 ```
@@ -153,7 +153,8 @@ print(1)
 def test_a_page_is_read_as_steps_with_their_lines() -> None:
     first, second, third = tutorials.steps(PAGE)
     assert (first.line, first.words) == (4, ["pip", "install", "-e", ".[local]", "pytest"])
-    assert (second.line, second.code, second.words) == (5, 3, ["judgesmith", "new", "--a", "1", "--b", "2"])
+    words = ["judgesmith", "compile", "--no-labels", "--a", "1", "--b", "2"]
+    assert (second.line, second.code, second.words) == (5, 3, words)
     assert (third.kind, third.title, third.text) == ("file", "a.py", "print(1)\n")
 
 

@@ -136,7 +136,7 @@ def resolve(name: str, *, fetch: bool = False, base_url: str | None = None, prog
         if not fetch:
             raise LabelsError(
                 f"{card.name}: it is not here; fetch it ({card.origin.bytes / 1e6:.1f} MB, licence {card.licence}) with"
-                f" `judgesmith data fetch {card.name}`, or {beside}"
+                f" `judgesmith get {card.name}`, or {beside}"
             )
         _download(card, card.origin, base_url or GITHUB, progress)
     rows = card.convert(original) if card.convert is not None else convert(card.key, original)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import sha256
@@ -12,38 +11,39 @@ from typing import Annotated, Any, Literal
 
 import yaml  # type: ignore[import-untyped,unused-ignore]
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic.fields import FieldInfo
 
 from ...agreement.correlation import Level
-from ...compiling.run import METHOD, OPTIMIZER, Setup, every_part
+from ...compiling.run import METHOD, OPTIMIZER, Setup
 from ...errors import OptionError
 from ...optimizers.registry import optimizers
-from ...parts import Options, option
+from ...parts import Options, from_text, nearest, option, read_options
 from ...presets import layered
 from ...programs.models.lm import Connection
 from ...programs.registry import judges
 from ...running.opening import connection_of
-from ...running.settings import ALIASES, WITHOUT, Catalogue, ModelOptions, Owner, ReachOptions, choices_of, read_yaml
+from ...running.settings import Catalogue, ModelOptions, Owner, ReachOptions, choices_of, read_yaml
 
 Kind = Literal["optimizers", "ablation", "labels", "models"]
 Size = int | Literal["all"]
 
+#: How models are reached: read from a file, never written to one.
+CONNECTION = ("api_base", *ReachOptions.model_fields)
 #: What a cell decides, or the whole study: no arm may have its own.
 OF_STUDY = (
     "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
-    "cv", "storage", "plots", "mlflow", "no_cache", "baseline", *ModelOptions.model_fields,
+    "cv", "storage", "plots", "mlflow", "baseline", *ModelOptions.model_fields,
 )  # fmt: skip
-#: How models are reached: read from a file, never written to one.
-CONNECTION = ("api_base", "no_cache", *ReachOptions.model_fields)
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "racing": {"racing": True},
     "augment": {"augment": True},
     "no-search": {"optimizer": "none"},
     "one-batch": {"batches": 1},
-    "no-task": {"without": ("task",)},
-    "no-criteria": {"without": ("criteria",)},
-    "no-os-e": {"without": ("os-e",)},
-    "no-explanations": {"without": ("explanations",)},
+    "no-task": {"use_task": False},
+    "no-criteria": {"use_criteria": False},
+    "no-os-e": {"combine": "mean"},
+    "no-explanations": {"explain": "none"},
 }
 OWN_CRITERIA = "own-criteria"
 #: The arms of Active-Critic's Table 1 (the variants), Table 4 (without McS-E it is the coarse variant; own-criteria is
@@ -68,77 +68,52 @@ class StudyOptions(Options):
     library_aspect: str | None = option(None, "[TASK/]ASPECT: the aspect of the library that the score stands for.")
 
 
+def catalogue() -> Catalogue:
+    """What may be set of a study beside its own fields: of the study, and of `judgesmith compile` for any parts."""
+    compiling = Setup().catalogue()
+    owners = (Owner("study", "the study", StudyOptions), *compiling.owners)
+    return Catalogue(owners, "the study", compiling.others, "; see `judgesmith list options study`")
+
+
 @cache
-def setting_types() -> dict[str, list[Any]]:
-    """What an arm may set, with the types that the parts which have it give it."""
-    found: dict[str, list[Any]] = {"without": [list[str]]}
-    everything: list[type[Options]] = [StudyOptions, *(options for _, options in every_part())]
-    for options in everything:
-        for name, declared in options.model_fields.items():
-            for known in (name, *(old for old, new in ALIASES.items() if new == name)):
-                if known not in OF_STUDY:
-                    found.setdefault(known, []).append(Annotated[declared.annotation, *declared.metadata, None])
-    return found
+def declared() -> dict[str, list[FieldInfo]]:
+    """What an arm may set, with the declarations of the parts that have it."""
+    return {name: fields for name, fields in catalogue().fields().items() if name not in OF_STUDY}
 
 
 def default_of(name: str) -> Any:
     """The default of a setting, as a JSON value; None where its parts have none, or do not agree."""
-    names = {name, ALIASES.get(name, name)}
-    found = [
-        _plain(options.model_fields[n].default) for _, options in every_part() for n in names & {*options.model_fields}
-    ]
+    found = [_plain(one.default) for one in declared().get(name, ())]
     return found[0] if found and all(value == found[0] for value in found) else None
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f"; is it {near[0]!r}?" if near else ""
-
-
-def check_settings(given: Mapping[str, Any], where: str, beside: Iterable[str] = ()) -> dict[str, Any]:
+def check_settings(given: Mapping[str, Any], where: str, beside: Sequence[str] = ()) -> dict[str, Any]:
     """Settings by the names of options, as JSON values. Raises OptionError for unknown ones and wrong values.
     beside: other names that one may have meant there."""
-    types = setting_types()
     found: dict[str, Any] = {}
     for key, value in given.items():
-        name = key.replace("-", "_")
-        name = "library_aspect" if name == "as" else name
-        part = name.removeprefix("method.").removeprefix("optimizer.")
-        if name not in types and not (part != name and any(part in o.model_fields for _, o in every_part())):
-            if name in OF_STUDY and value in (None, False):  # in folders of older versions
-                continue
-            raise OptionError(f"{where}: there is no option {key!r}{_nearest(name, [*types, *beside])}")
-        if value is None:  # not given; folders of older versions hold it
-            found[name] = None
-            continue
-        if (name, value) == ("augment", "dhp"):  # of older versions
-            value = True
-        found[name] = _checked(types.get(name, [Any]), value, f"{where}, {key}")
-        chosen: Mapping[str, Iterable[str]] = {
-            "method": [*judges.names(), *judges_by_other_names()], "optimizer": optimizers.names(), "without": WITHOUT
-        }  # fmt: skip
-        for one in found[name] if isinstance(found[name], list) else [found[name]]:
-            if name in chosen and one not in chosen[name]:
-                raise OptionError(f"{where}, {key}: {one!r} is not one of {', '.join(chosen[name])}")
+        name = "library_aspect" if key == "as" else key.replace("-", "_")
+        if name not in declared():
+            raise OptionError(f"{where}: there is no option {key!r}{nearest(name, [*declared(), *beside])}")
+        found[name] = _checked(declared()[name], value, f"{where}, {key}")
+        registry = {"method": judges, "optimizer": optimizers}.get(name)
+        if registry is not None and value not in registry:
+            registry.get(value)  # raises with the nearest name
     return found
 
 
-def judges_by_other_names() -> list[str]:
-    return [alias for part in judges.parts().values() for alias in getattr(part, "aliases", ())]
-
-
-def _checked(types: Sequence[Any], value: Any, where: str) -> Any:
-    """A value as the first of these types that takes it, as JSON."""
+def _checked(fields: Sequence[FieldInfo], value: Any, where: str) -> Any:
+    """A value as the first of these declarations that takes it, as JSON."""
     wrong = ""
-    for kind in types:
-        several = "tuple" in str(kind) or "list" in str(kind)
-        one = [part.strip() for part in value.split(",")] if several and isinstance(value, str) else value
+    for one in fields:
+        given = from_text(one, value) if isinstance(value, str) else value
         try:
-            made = _plain(TypeAdapter(kind).validate_python(one))
+            declared_type: Any = Annotated[one.annotation, *one.metadata, None]
+            made = _plain(TypeAdapter(declared_type).validate_python(given))
         except ValidationError as error:
             wrong = wrong or f"{where}: {error.errors()[0]['msg']}; got {value!r}"
         else:  # a part's own kind of value (the rules of a race) stays as it was given, which the part takes, too
-            return made if _is_json(made) else _plain(one)
+            return made if _is_json(made) else _plain(given)
     raise OptionError(wrong)
 
 
@@ -183,8 +158,7 @@ class Arm(BaseModel):
                     raise OptionError(f"arm {given!r}: which criteria? Give them with --criteria FILE")
                 settings["criteria"] = own_criteria
             else:
-                for name, meant in _meaning(part, given).items():
-                    settings[name] = [*settings.get(name, []), *meant] if isinstance(meant, tuple) else meant
+                settings |= _meaning(part, given)
         return cls(name=_name(given), settings=settings)
 
 
@@ -199,14 +173,12 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
     if part in PARTS:
         return PARTS[part]
     variants = choices_of(judges.get(METHOD).Options, "variant")
-    methods = [*judges.names(), *judges_by_other_names()]
+    methods = [*judges.names(), *(alias for one in judges.parts().values() for alias in getattr(one, "aliases", ()))]
     for setting, names in (("optimizer", optimizers.names()), ("variant", variants), ("method", methods)):
         if part in names:
             return {setting: part}
     known = [*optimizers.names(), *variants, *methods, *PARTS, OWN_CRITERIA]
-    raise OptionError(
-        f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{_nearest(part, known)}"
-    )
+    raise OptionError(f"arm {arm!r}: {part!r} is not one of {', '.join(known)}, nor OPTION=VALUE{nearest(part, known)}")
 
 
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
@@ -356,13 +328,14 @@ class Given:
 
     def connection(self) -> Connection:
         """How models are reached: by the flags that were given, and else by the file. Raises OptionError."""
-        layers = [[(n, v) for n, v in given.items() if n in CONNECTION] for given in (self.file, self.flags)]
-        bases = [value for layer in layers for name, value in layer if name == "api_base" and value is not None]
-        if bases and not isinstance(bases[-1], str):
-            raise OptionError(f"{self.origin}, api_base: an address is a text; got {bases[-1]!r}")
-        reach = Catalogue((Owner("lm", self.origin, ReachOptions),))
-        found = reach.resolve(*([pair for pair in layer if pair[0] != "api_base"] for layer in layers))
-        return connection_of(ReachOptions(**found["lm"]), bases[-1] if bases else None)
+        found = {
+            n: v for given in (self.file, self.flags) for n, v in given.items() if n in CONNECTION and v is not None
+        }
+        bases = found.pop("api_base", [])
+        bases = [bases] if isinstance(bases, str) else bases
+        if not isinstance(bases, list | tuple) or not all(isinstance(base, str) for base in bases):
+            raise OptionError(f"{self.origin}, api_base: an address is a text; got {bases!r}")
+        return connection_of(read_options(ReachOptions, found, self.origin), bases)
 
     def folder(self) -> Path:
         """Where the file wants the results; study-KIND where it does not say."""
@@ -381,17 +354,11 @@ class Given:
         settings = check_settings(given, self.origin, beside=[*StudyConfig.model_fields, *CONNECTION])
         # In the ablation, the user's criteria stand for the data set's own and are of that one arm.
         criteria = settings.pop("criteria", None) if self.kind == "ablation" else settings.get("criteria")
-        settings = {"method": METHOD, "optimizer": OPTIMIZER} | {
-            k: v for k, v in settings.items() if v not in (None, [])
-        }
-        method = str(settings["method"])
-        arms = (
-            default_arms(self.kind, method, bool(criteria))
-            if arms is None
-            else [arms]
-            if isinstance(arms, str)
-            else arms
-        )
+        given_settings = {name: value for name, value in settings.items() if value not in (None, [])}
+        settings = {"method": METHOD, "optimizer": OPTIMIZER} | given_settings
+        if arms is None:
+            arms = default_arms(self.kind, str(settings["method"]), bool(criteria))
+        arms = [arms] if isinstance(arms, str) else arms
         if not isinstance(arms, list | tuple):
             raise OptionError(f"{self.origin}: arms is a list; got {arms!r}")
         made = [Arm.of(arm, criteria) for arm in arms]

@@ -2,98 +2,93 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ...cli.options import LM, ApiBase, Json
+from ...cli.commands import Command, Json, Model, argument, flag
 from ...errors import OptionError
-from .running import pairs
+from ...parts import read_options
 
 if TYPE_CHECKING:
     from ...programs.models.lm import Connection
+    from ...running.settings import Catalogue
     from .analysis import Analysis
     from .paper import Joined, PaperTable
 
-__all__ = ["register"]
+__all__ = ["Paper"]
 
 
-def register(group: typer.Typer) -> None:
-    """Add `paper` to the studies."""
-    group.command(name="paper")(paper)
-
-
-def paper(
-    table: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="A table, such as active-critic/table-1; none lists them.")
-    ] = None,
-    lm: LM = None,
-    annotator: Annotated[
-        list[str] | None,
-        typer.Option(help="A model of OpeNLGauge's ensemble; repeatable. None: --lm annotates alone."),
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="Run only this column (a set or an aspect); repeatable.")
-    ] = None,
-    arm: Annotated[list[str] | None, typer.Option(help="Run only this row; repeatable.")] = None,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FOLDER", help="Default: paper-NAME.")
-    ] = None,
-    seeds: Annotated[str | None, typer.Option(metavar="N|A,B,…", help="As in `study ablation`.")] = None,
-    train: Annotated[str | None, typer.Option(metavar="N|all", help="Labels to learn from.")] = None,
-    heldout: Annotated[str | None, typer.Option(help="Share or number of rows to compare on.")] = None,
-    rows: Annotated[
-        int | None, typer.Option(help="Judge the first rows only, where nothing is learnt (subsets, spans).", min=2)
-    ] = None,
-    max_calls: Annotated[
-        int | None, typer.Option(help="Calls at most to fit one cell; to judge a column of subsets or spans.", min=1)
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, spend nothing.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start the folders over.")] = False,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A setting of `judgesmith compile`; repeatable."),
-    ] = None,
-    api_base: ApiBase = None,
-    as_json: Json = False,
-) -> None:
+class Paper(Command, Model, Json):
     """A table of one of the papers, on your model: the published row beside ours, and what differs.
 
     Each column is a study of its own in a folder below -o, run by the paper's preset on the benchmark set (`judgesmith
-    data`). The same command resumes where it stopped. The joined table is table.md and table.json. Exit code 0: all
-    cells are there; 1: some failed; 2: an error.
+    list data`). The same command resumes where it stopped. The joined table is table.md and table.json. Further options
+    are those of `judgesmith compile`. Exit code 0: all cells are there; 1: some failed; 2: an error.
     """
-    from ...running.opening import quiet
-    from . import paper as papers
 
-    if table is None:
-        _list(as_json=as_json)
-        return
-    known = papers.read(table)
-    folder = output or Path(f"paper-{papers.slug(table)}")
-    if unknown := [name for name in column or () if name not in known.columns]:
-        raise OptionError(f"--column {unknown[0]!r}: {table} has {', '.join(known.columns)}")
-    columns = column or list(known.columns)
-    flags = {
-        "lm": lm, "arms": _arms(known, arm), "seeds": seeds, "train": train, "heldout": heldout,
-        "max_calls": max_calls, "api_base": api_base, **pairs(settings or []),
-    }  # fmt: skip
-    with quiet():
-        if known.kind == "aspects":
-            _finish(papers.rows_of(table, known, column or ()), folder, [], as_json=as_json)
-        elif known.kind == "study":
-            if rows:
-                raise OptionError(f"--rows: {table} learns from rows; give --train and --heldout")
-            flags |= _ensemble(table, known, lm, annotator)
-            raise typer.Exit(
-                _run(table, known, columns, flags, folder, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
-            )
-        else:
-            asked = (lm or "", tuple(annotator or ()), rows, max_calls, pairs(settings or []))
-            _annotate(table, known, columns, asked, folder, api_base, dry_run=dry_run, as_json=as_json)
+    table: str | None = argument(None, "A table, such as active-critic/table-1; none lists them.", "NAME")
+    annotator: list[str] = flag([], "A model of OpeNLGauge's ensemble; repeatable. None: --lm annotates alone.")
+    column: list[str] = flag([], "Run only this column (a set or an aspect); repeatable.")
+    arm: list[str] = flag([], "Run only this row; repeatable.")
+    output: Path | None = flag(None, "Default: paper-NAME.", "-o", "--output", metavar="FOLDER")
+    seeds: str | None = flag(None, "As in `study ablation`.", metavar="N|A,B,…")
+    train: str | None = flag(None, "Labels to learn from.", metavar="N|all")
+    heldout: str | None = flag(None, "Share or number of rows to compare on.")
+    rows: int | None = flag(None, "Judge the first rows only, where nothing is learnt (subsets, spans).", ge=2)
+    max_calls: int | None = flag(None, "Calls at most to fit one cell; to judge a column of subsets or spans.", ge=1)
+    dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
+    overwrite: bool = flag(False, "Start the folders over.")
+
+    @classmethod
+    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        from .config import catalogue
+
+        return catalogue()
+
+    @classmethod
+    def start(cls, given: Mapping[str, Any]) -> int:
+        """Settings mean something to some of the arms only, which the studies look up."""
+        own = {name: value for name, value in given.items() if name in cls.model_fields}
+        made = read_options(cls, {"lm": os.environ.get("JUDGESMITH_LM")} | own, "judgesmith study paper")
+        return made.work({name: value for name, value in given.items() if name not in own})
+
+    def work(self, settings: dict[str, Any]) -> int:
+        """settings: of `judgesmith compile`, for all arms."""
+        from ...running.opening import quiet
+        from . import paper as papers
+
+        if self.table is None:
+            _list(as_json=self.as_json)
+            return 0
+        known = papers.read(self.table)
+        folder = self.output or Path(f"paper-{papers.slug(self.table)}")
+        if unknown := [name for name in self.column if name not in known.columns]:
+            raise OptionError(f"--column {unknown[0]!r}: {self.table} has {', '.join(known.columns)}")
+        columns = self.column or list(known.columns)
+        if known.kind == "study" and self.rows:
+            raise OptionError(f"--rows: {self.table} learns from rows; give --train and --heldout")
+        with quiet():
+            if known.kind == "aspects":
+                _finish(papers.rows_of(self.table, known, self.column), folder, [], as_json=self.as_json)
+                return 0
+            if known.kind == "study":
+                flags = {
+                    "lm": self.lm, "arms": _arms(known, self.arm), "seeds": self.seeds, "train": self.train,
+                    "heldout": self.heldout, "max_calls": self.max_calls, "api_base": self.api_base or None,
+                    **settings, **_ensemble(self.table, known, self.lm, self.annotator),
+                }  # fmt: skip
+                return _run(
+                    self.table, known, columns, flags, folder, dry_run=self.dry_run, overwrite=self.overwrite,
+                    as_json=self.as_json,
+                )  # fmt: skip
+            asked = (self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings)
+            base = next(iter(self.api_base), None)
+            _annotate(self.table, known, columns, asked, folder, base, dry_run=self.dry_run, as_json=self.as_json)
+        return 0
 
 
 def _list(*, as_json: bool) -> None:

@@ -3,82 +3,69 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from ...cli.options import LM, ApiBase, Columns, Json
+from ...cli.commands import Command, Json, Model, Rows, argument, flag
 
 if TYPE_CHECKING:
     from .readings import Found, SetFound
 
-__all__ = ["register"]
+__all__ = ["Readings"]
 
 SHOWN = 12
 
 
-def register(group: typer.Typer) -> None:
-    """Add `readings` to the studies."""
-    group.command(name="readings")(readings)
-
-
-def readings(
-    labels: Annotated[
-        list[Path], typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet; several are sets.")
-    ],
-    lm: LM = None,
-    aspect: Annotated[list[str] | None, typer.Option(help="Which score, where rows have several. Repeatable.")] = None,
-    library_aspect: Annotated[
-        str | None, typer.Option("--as", metavar="[TASK/]ASPECT", help="As in `judgesmith compile`.")
-    ] = None,
-    reader: Annotated[str, typer.Option(help="A local model that reads instead of --lm.")] = "",
-    instruction: Annotated[str, typer.Option(help="What the judged systems were asked to do.")] = "",
-    size: Annotated[list[int] | None, typer.Option(help="Numbers of labels. Repeatable. Default: 20, 40, 80.")] = None,
-    draws: Annotated[int, typer.Option(help="Draws of labels for each number.", min=1)] = 50,
-    rows: Annotated[int | None, typer.Option(help="Rows at most, whole groups in a random order.", min=20)] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="FOLDER", help="Where the plot is written.")] = Path(
-        "study-readings"
-    ),
-    columns: Columns = None,
-    api_base: ApiBase = None,
-    as_json: Json = False,
-) -> None:
+class Readings(Command, Model, Rows, Json):
     """Which of a model's readings carry your labels, and what do 40 labels gain over the zero-shot score?
 
     Rows are read once and kept on disk: after Ctrl-C the same command resumes where it stopped. Labels are then drawn
     many times (whole groups), weighed as `judgesmith compile` weighs them, and tested on all other groups.
     """
-    from ...programs.models.lm import Connection
-    from ...programs.readings.judge import ReadingsJudge
-    from ...running.console import Watch, out, print_json
-    from ...running.opening import column_roles, open_model, quiet
-    from .readings import Found, gather, read_table, study_table
 
-    found: list[SetFound] = []
-    sizes = size or (20, 40, 80)
-    with quiet():
-        sets = gather(labels, aspect or [], columns=column_roles(columns or ()), rows=rows)
-        model = open_model(lm, Connection(api_base=api_base))
-        options = {"reader": reader, "instruction": instruction}
-        given = {name: value for name, value in options.items() if value}
-        judges = [
-            ReadingsJudge.from_options(given, labels_aspect=one.aspect, library_aspect=library_aspect)
-            for _, one in sets
-        ]
-        with Watch("reading", sum(2 * len(one) + draws * len(sizes) for _, one in sets)) as watch:
-            for (name, one), judge in zip(sets, judges, strict=True):
-                known = read_table(judge, one, model, watch)
-                if known.failed and not as_json:
-                    out.print(f"note: {known.failed} rows of {name} could not be read", style="yellow", markup=False)
-                watch.stage(f"{one.aspect}: draws of labels", draws * len(sizes))
-                found.append(study_table(name, known, sizes=sizes, draws=draws, step=watch.step))
-        whole = Found(tuple(found), model.name)
-        written = whole.write(output)
-    if as_json:
-        print_json(whole.to_dict() | {"files": [str(path) for path in written]})
-    else:
-        _show(whole)
-        out.print(f"Wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
+    labels: list[Path] = argument(..., "Rows with human scores: .csv .tsv .json .jsonl .parquet; several are sets.")
+    aspect: list[str] = flag([], "Which score, where rows have several. Repeatable.")
+    library_aspect: str | None = flag(None, "As in `judgesmith compile`.", "--as", metavar="[TASK/]ASPECT")
+    reader: str = flag("", "A local model that reads instead of --lm.")
+    instruction: str = flag("", "What the judged systems were asked to do.")
+    size: list[int] = flag([], "Numbers of labels. Repeatable. Default: 20, 40, 80.")
+    draws: int = flag(50, "Draws of labels for each number.", ge=1)
+    rows: int | None = flag(None, "Rows at most, whole groups in a random order.", ge=20)
+    output: Path = flag(Path("study-readings"), "Where the plot is written.", "-o", "--output", metavar="FOLDER")
+
+    def run(self) -> None:
+        from ...programs.readings.judge import ReadingsJudge
+        from ...running.console import Watch, out, print_json
+        from ...running.opening import connection_of, open_model, quiet
+        from ...running.settings import ReachOptions
+        from .readings import Found, gather, read_table, study_table
+
+        found: list[SetFound] = []
+        sizes = self.size or (20, 40, 80)
+        with quiet():
+            sets = gather(self.labels, self.aspect, columns=self.roles(), rows=self.rows)
+            model = open_model(self.lm, connection_of(ReachOptions(), self.api_base))
+            options = {"reader": self.reader, "instruction": self.instruction}
+            given = {name: value for name, value in options.items() if value}
+            judges = [
+                ReadingsJudge.from_options(given, labels_aspect=one.aspect, library_aspect=self.library_aspect)
+                for _, one in sets
+            ]
+            with Watch("reading", sum(2 * len(one) + self.draws * len(sizes) for _, one in sets)) as watch:
+                for (name, one), judge in zip(sets, judges, strict=True):
+                    known = read_table(judge, one, model, watch)
+                    if known.failed and not self.as_json:
+                        out.print(
+                            f"note: {known.failed} rows of {name} could not be read", style="yellow", markup=False
+                        )
+                    watch.stage(f"{one.aspect}: draws of labels", self.draws * len(sizes))
+                    found.append(study_table(name, known, sizes=sizes, draws=self.draws, step=watch.step))
+            whole = Found(tuple(found), model.name)
+            written = whole.write(self.output)
+        if self.as_json:
+            print_json(whole.to_dict() | {"files": [str(path) for path in written]})
+        else:
+            _show(whole)
+            out.print(f"Wrote {', '.join(map(str, written))}", markup=False, soft_wrap=True)
 
 
 def _show(found: Found) -> None:

@@ -155,11 +155,11 @@ class Study:
         arm = c.arm(cell.arm)
         setup, own = c.setup(arm), dict(arm.settings)
         library_aspect = own.pop("library_aspect", c.settings.get("library_aspect"))
-        named = [(name, value) for name, value in own.items() if name not in ("method", "optimizer")]
-        cells = [("run.level", c.level), ("run.seed", cell.seed)]
-        trial = [("method.trial", cell.seed)] if setup.takes("method.trial") else []  # of drawn answers
+        own = {name: value for name, value in own.items() if name not in ("method", "optimizer")}
+        trial = {"method.trial": cell.seed} if setup.takes("method.trial") else {}  # of drawn answers
+        given = trial | c.shared(arm) | own | {"run.level": c.level, "run.seed": cell.seed}
         return CompileRun.of(
-            setup, setup.resolve(trial, c.shared(arm).items(), named, cells, source="settings:"),
+            setup, setup.resolve(given, source="settings"),
             labels=Path(c.labels), lm=cell.model or None, output=Path(), aspect=c.aspect, scale=c.scale,
             columns=c.columns, library_aspect=library_aspect,
         )  # fmt: skip

@@ -3,40 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
-from ...running.settings import Catalogue, Owner, pairs_of
 
 if TYPE_CHECKING:
     from ...programs.models.lm import Connection
     from .analysis import Analysis
     from .run import Cell, Study
 
-__all__ = ["NO_MODEL", "Show", "catalogue", "pairs", "plan_of", "run_one", "show_plan"]
+__all__ = ["NO_MODEL", "Show", "plan_of", "run_one", "show_plan"]
 
 NO_MODEL = "no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file"
-
-
-def pairs(given: list[str]) -> dict[str, str]:
-    """The settings by name; of what is given several times the last counts, but lists grow."""
-    known_settings = catalogue({})
-    found: dict[str, str] = {}
-    for name, value in pairs_of(given):
-        known = name.replace("-", "_")
-        found[known] = f"{found[known]},{value}" if known in found and known_settings.is_list(known) else value
-    return found
-
-
-def catalogue(given: Mapping[str, Any]) -> Catalogue:
-    """What a study takes beside its everyday options."""
-    from ...compiling.run import Setup
-    from .config import StudyOptions
-
-    compiling = Setup().catalogue()
-    return replace(compiling, owners=(Owner("study", "the study", StudyOptions), *compiling.owners))
 
 
 def run_one(

@@ -35,7 +35,7 @@ MOST_CRITERIA = 12
 
 @judges.register
 class ActiveCritic(Judge):
-    """A judge that infers task and criteria from labels and scores by them. Options (`judgesmith methods
+    """A judge that infers task and criteria from labels and scores by them. Options (`judgesmith list methods
     active-critic`) are keyword arguments; `variant` may be the first positional one.
 
     task, criteria: your own text instead of inferred ones. combination: how compiling found the fine variant's scores
@@ -95,7 +95,7 @@ class ActiveCritic(Judge):
     def in_words(cls, given: Mapping[str, Any], words: Words) -> Self:
         if words.library_aspect or words.aspect_file:
             raise OptionError(
-                "--as and --aspects are for the other methods; active-critic infers criteria (--criteria)"
+                "--as and --aspect-file are for the other methods; active-critic infers criteria (--criteria)"
             )
         if words.labels_aspect is None and not (words.task or words.criteria):
             raise OptionError("without labels to learn it from, say what is judged: --task, --criteria or both")

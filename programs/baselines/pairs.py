@@ -163,7 +163,7 @@ class _Ranking:
 @judges.register
 class PairS(OneAspectJudge):
     """Ranks the outputs of each document by comparing them with each other: a judge of sets, not of single outputs.
-    Options: `judgesmith methods pairs`.
+    Options: `judgesmith list methods pairs`.
 
     A score is a rank: percent = 100·(rank from the bottom − 1)/(m − 1) among the m different outputs of the document,
     so that scores of different documents say nothing about each other (level "sample" is the one to compile and measure

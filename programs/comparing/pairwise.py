@@ -146,7 +146,7 @@ def weighted_percents(leads: NDArray[np.float64], weights: Iterable[float]) -> N
 @judges.register
 class PairwiseDirectScorer(OneAspectJudge):
     """A judge that needs no labels: it compares an output with references of known quality that a model wrote.
-    Options: `judgesmith methods pairwise-direct`.
+    Options: `judgesmith list methods pairwise-direct`.
 
     writer: the model that writes references, or its name. references: the store; default the one that all judges of
     this process share. An output's own `reference` is not shown: the graded references take its place.

@@ -198,7 +198,7 @@ def model_path(
         state = "exists but is not the right file" if path.exists() else "does not exist"
         raise ModelError(
             f"local/{model.name}: {path} {state}; fetch it ({_megabytes(model.bytes)}) with "
-            f"`judgesmith models pull local/{model.name}`"
+            f"`judgesmith get local/{model.name}`"
         )
     say = progress or (lambda done, total, what: None)
     try:

@@ -132,7 +132,7 @@ def pull_ollama(
                 progress(done_bytes, total_bytes, f"{name}: {status}" if status else name)
     if not finished:
         raise ModelError(
-            f"Ollama at {ollama_host(host)} broke off the pull of {name}; run `judgesmith models pull "
+            f"Ollama at {ollama_host(host)} broke off the pull of {name}; run `judgesmith get "
             f"ollama_chat/{name}` again, it goes on where it was"
         )
     return check_ollama(name, host)
@@ -221,5 +221,5 @@ def _not_pulled(name: str, address: str, names: list[str]) -> str:
     meant = f" (it has {' and '.join(close)})" if close else ""
     return (
         f"Ollama at {address} does not have the model {name}{meant}; fetch it with "
-        f"`judgesmith models pull ollama_chat/{name}` or `ollama pull {name}`"
+        f"`judgesmith get ollama_chat/{name}` or `ollama pull {name}`"
     )

@@ -92,7 +92,7 @@ def _members(given: Sequence[Member | str]) -> tuple[Member, ...]:
 
 @judges.register
 class OpeNLGauge(OneAspectJudge):
-    """A judge that marks errors, with one annotator or several. Options: `judgesmith methods openlgauge`.
+    """A judge that marks errors, with one annotator or several. Options: `judgesmith list methods openlgauge`.
 
     task: what the system was asked to do; the library's where not given. Where several annotators are heard, the
     supervisor merges their errors; those of a single annotator are merged by overlap and similarity.

@@ -21,7 +21,8 @@ from ..registry import judges
 
 @judges.register
 class DirectScorer(OneAspectJudge):
-    """The plain baseline: one number, without explanation or evaluation steps. Options: `judgesmith methods direct`.
+    """The plain baseline: one number, without explanation or evaluation steps. Options: `judgesmith list methods
+    direct`.
 
     >>> DirectScorer("fluency").aspect
     'fluency'

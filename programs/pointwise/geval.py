@@ -94,7 +94,7 @@ class _Steps:
 
 @judges.register
 class GEval(OneAspectJudge):
-    """Direct scoring by evaluation steps that the model writes once. Options: `judgesmith methods g-eval`.
+    """Direct scoring by evaluation steps that the model writes once. Options: `judgesmith list methods g-eval`.
 
     >>> judge = GEval("fluency", steps="1. Read the output. 2. Count the grammatical errors.")
     >>> judge.steps

@@ -64,7 +64,7 @@ class ReadingsJudge(DirectScorer):
     """What the model knows of a row, weighed by labels; until it is compiled, the plain direct score.
 
     Reading costs no generated token: one pass over the row as the assistant's reply to the task's instruction.
-    Options: `judgesmith methods readings`.
+    Options: `judgesmith list methods readings`.
 
     Sources: GPTScore (Fu et al. 2023); BARTScore (Yuan et al. 2021); LLM-Rubric (Hashemi et al. 2024).
     """
@@ -168,7 +168,7 @@ class ReadingsJudge(DirectScorer):
         if self.head is not None and opened.model != self.head_model:
             raise ModelError(
                 f"this judge was fitted to the readings of another model (its SHA-256 begins {self.head_model[:12]}) "
-                f"than {opened.reader.name} ({opened.model[:12]}); use that model (--set reader=…), or compile again"
+                f"than {opened.reader.name} ({opened.model[:12]}); use that model (--reader …), or compile again"
             )
 
     def opened(self, lm: LanguageModel) -> Opened:

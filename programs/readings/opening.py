@@ -105,7 +105,7 @@ def _served(lm: LanguageModel) -> Opened:
     if not base or is_ollama(lm.name):
         raise ModelError(
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "
-            "--set reader=local/qwen2.5-0.5b"
+            "--reader local/qwen2.5-0.5b"
         )
     reader = ServedReader(base, model, key=lm.connection.api_key or "")
     try:
@@ -116,7 +116,7 @@ def _served(lm: LanguageModel) -> Opened:
             reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
         except (ModelError, CallError) as error:
             raise ModelError(
-                f"{error}; or let a small local model read the rows: --set reader=local/qwen2.5-0.5b"
+                f"{error}; or let a small local model read the rows: --reader local/qwen2.5-0.5b"
             ) from None
     return Opened(reader, f"{lm.name} at {lm.identity}")
 

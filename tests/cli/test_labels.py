@@ -122,7 +122,7 @@ def test_decisions_go_from_labels_to_verdicts(
     ("more", "code", "said"),
     [
         (("--objective", "balanced-accuracy", "--json"), 0, '"objective": "balanced-accuracy"'),
-        (("--set", "objective=q"), 0, "Pearson + Spearman"),
+        (("--objective", "q"), 0, "Pearson + Spearman"),
         ((), 0, "AUC"),
         (("--objective", "aux"), 2, "did you mean 'auc'"),
         (("--kind", "score", "--objective", "auc"), 2, "--objective auc is for labels of kind binary"),

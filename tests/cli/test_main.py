@@ -58,7 +58,7 @@ def test_compile_ends_with_one_json_object(server: Any, compile_: Any, rows_file
 
 
 def test_compile_says_what_it_found(compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
-    done = compile_(rows_file(24), "--demos", 2)
+    done = compile_(rows_file(24), "--max-demos", 2)
     assert done.code == 0
     words = " ".join(done.out.split())
     for part in ("24 rows of rows.jsonl", "zero-shot", "compiled", "4-fold cross-validation", "Chosen:", "Saved"):
@@ -74,8 +74,9 @@ def test_a_study_of_optuna_is_kept_and_drawn(
     study, plots, criteria = tmp_path / "study.db", tmp_path / "plots", tmp_path / "criteria.txt"
     criteria.write_text("Accuracy: true to the source\nFluency: easy to read\n")
     done = compile_(
-        rows_file(48), "--optimizer", "optuna", "--task", "t", "--criteria", criteria, "--candidates", 6, "--demos", 1,
-        "--try-variant", "fine", "--try-temperature", 0.5, "--storage", study, "--plots", plots,
+        rows_file(48), "--optimizer", "optuna", "--task", "t", "--criteria", criteria, "--candidates", 6,
+        "--max-demos", 1, "--variants", "fine", "--temperatures", 0.5, "--parallel", 2,
+        "--storage", study, "--plots", plots,
         "--json",
     )  # fmt: skip
     assert done.code == 0
@@ -93,7 +94,7 @@ def test_compile_where_no_row_gets_a_score_is_no_success(
 ) -> None:
     judging = fake.judging(lambda ask: 50)
     server.answer = lambda ask: "Not a chance." if ask.step == "score" else judging(ask)
-    done = compile_(rows_file(32), "--task", "t", "--without", "criteria")
+    done = compile_(rows_file(32), "--task", "t", "--no-use-criteria")
     assert done.code == 1
     assert "no held-out row got a score" in done.err
 
@@ -123,7 +124,7 @@ def test_budgets(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) ->
     assert len(server.asks) <= 60
     assert not (tmp_path / "made.json").exists()
     refused(compile_(rows, "--max-cost", 1, "--json"), "OptionError", "the price of openai/fake is unknown")
-    refused(compile_(rows, "--max-calls", 0, "--json"), "max_calls", "got 0")
+    refused(compile_(rows, "--max-calls", 0, "--json"), "--max-calls", "greater than or equal to 1")
     server.forget()
     done = compile_(rows, "--max-calls", 300, "--json", "--candidates", 8, "--no-cache", "--explain", "before")
     assert done.code == 0
@@ -241,7 +242,7 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
         (["compile", "rows.jsonl", "--candidates", "-1"], ["OptionError", "candidates", "-1"]),
         (["compile", "rows.jsonl", "--candidates", "some"], ["OptionError", "candidates", "'some'"]),
         (["compile", "rows.jsonl", "--no-such-option"], ["--no-such-option"]),
-        (["compile"], ["Missing argument"]),
+        (["compile"], ["which labels?", "--no-labels"]),
         (["compile", "rows.jsonl", "--lm", ""], ["OptionError", "no language model", "--lm"]),
         (["compile", "rows.jsonl", "--lm", "nonsense/model"], ["ModelError", "nonsense/model"]),
         (["compile", "rows.jsonl", "--lm", "gguf:/none.gguf"], ["ModelError", "none.gguf"]),
@@ -270,7 +271,7 @@ def test_ctrl_c_is_one_line(server: Any, fake: Any, spawn: Any, until: Any, rows
         (["score", "none.jsonl", "--judge", "judge.json"], ["LabelsError", "no such file"]),
         (["show", "none.json"], ["ArtifactError", "no such file"]),
         (["show", "judge.json", "--prompt", "none.jsonl"], ["LabelsError", "no such file"]),
-        (["models", "pull", "local/nothing"], ["local/nothing"]),
+        (["get", "local/nothing"], ["local/nothing"]),
         (["dance"], ["No such command 'dance'"]),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) and len(value) > 1 else None,
@@ -358,12 +359,12 @@ def test_show(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: P
 
 
 def test_the_models_are_listed_without_ollama(cli: Any) -> None:
-    done = cli("models", "list", "--json")
+    done = cli("list", "models", "--json")
     assert done.code == 0
     names = [model["name"] for model in done.json["models"]]
     assert any(name.startswith("local/") for name in names)
     assert not any(name.startswith("ollama") for name in names)
     assert "Ollama" in done.json["ollama_problem"]
-    words = cli("models", "list")
+    words = cli("list", "models")
     assert words.code == 0
     assert "Ollama" in words.out

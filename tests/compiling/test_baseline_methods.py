@@ -99,7 +99,7 @@ def test_pairs_compiles_at_the_pooled_level_too(model: Any, compile_: Any, rows_
 
 
 def test_pairwise_is_pairwise_direct(compile_: Any, rows_file: Rows, server: Any) -> None:
-    done = compile_(rows_file(40), "--method", "pairwise", "--as", "fluency", "--references", 12)
+    done = compile_(rows_file(40), "--method", "pairwise", "--as", "fluency", "--levels", 12)
     assert done.code == 2 and "9" in done.err  # its own option is looked at
     plans = [
         compile_(rows_file(40), "--method", name, "--as", "fluency", "--dry-run", "--json").json

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from parrot import parrot
 
-from judgesmith.cli.show import show
+from judgesmith.cli.show_command import Show
 from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.evaluating.judges import Wanted, read_judged
 from judgesmith.programs import artifact
@@ -204,7 +204,7 @@ def test_any_json_at_any_place_loads_or_is_refused_in_one_line(
     judge = opened(path, folder / "rows.jsonl")
     for as_json in (False, True):
         try:
-            show(path, None, None, as_json=as_json)
+            Show(judge=path, as_json=as_json).run()
             assert judge is not None
         except ArtifactError as error:
             one_line(error)

@@ -46,13 +46,13 @@ def test_error_spans_from_labels_to_a_report(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("--annotator", "openai/a"), "it is an option of openlgauge"),
-        (("--as", "fluency"), "--as and --aspects are for the other methods"),
+        (("--annotators", "openai/a"), "it is an option of openlgauge"),
+        (("--as", "fluency"), "--as and --aspect-file are for the other methods"),
         (("--method", "openlgauge", "--as", "flunecy"), "did you mean"),
-        (("--method", "openlgauge", "--as", "fluency", "--annotator", "a@9"), "between 0 and 2"),
-        (("--method", "openlgauge", "--as", "fluency", "--annotator", "my model"), "cannot be saved"),
-        (("--method", "pairwise-direct", "--as", "fluency", "--references", 12), "9"),
-        (("--method", "g-eval", "--aspects", "nowhere.yaml"), "nowhere.yaml"),
+        (("--method", "openlgauge", "--as", "fluency", "--annotators", "a@9"), "between 0 and 2"),
+        (("--method", "openlgauge", "--as", "fluency", "--annotators", "my model"), "cannot be saved"),
+        (("--method", "pairwise-direct", "--as", "fluency", "--levels", 12), "9"),
+        (("--method", "g-eval", "--aspect-file", "nowhere.yaml"), "nowhere.yaml"),
     ],
 )
 def test_what_does_not_fit_is_one_line(

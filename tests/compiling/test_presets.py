@@ -77,15 +77,15 @@ STUDIES: dict[str, tuple[dict[str, Any], list[dict[str, Any]]]] = {
         CRITIC,
         [
             {"variant": "fine"},
-            {"variant": "fine", "without": ["task"]},
+            {"variant": "fine", "use_task": False},
             {"variant": "fine", "criteria": "own.txt"},
             {"variant": "coarse"},
-            {"variant": "fine", "without": ["os-e"]},
+            {"variant": "fine", "combine": "mean"},
         ],
     ),
     "active-critic/figure-2": (
         CRITIC,
-        [{"variant": v, **more} for v in ("fine", "coarse") for more in ({}, {"without": ["explanations"]})],
+        [{"variant": v, **more} for v in ("fine", "coarse") for more in ({}, {"explain": "none"})],
     ),
     "active-critic/figure-3": (
         CRITIC,
@@ -207,7 +207,7 @@ def test_amounts_are_those_of_table_2() -> None:
 def test_a_preset_of_training_has_the_papers_numbers(name: str) -> None:
     catalogue, numbers = TRAINING[name]
     assert presets.read(name) == numbers
-    assert catalogue.resolve(presets.read(name).items())["run"] == numbers
+    assert catalogue.resolve(presets.read(name))["run"] == numbers
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -216,7 +216,7 @@ def test_a_preset_has_the_papers_numbers(name: str) -> None:
     found = presets.read(name)
     everyday = ("method", "optimizer", "lm", "aspect", "scale", "heldout")
     setup = Setup(found["method"], found.get("optimizer", "none"))
-    chosen = setup.resolve([(key, value) for key, value in found.items() if key not in everyday])
+    chosen = setup.resolve({key: value for key, value in found.items() if key not in everyday})
     assert sum(map(len, chosen.values())) == len(found.keys() - set(everyday))
 
 
@@ -264,9 +264,9 @@ def test_a_file_wins_over_presets_and_the_command_line_over_both(cli: Any, rows_
     sfres, topical = ("--preset", "active-critic/sfres"), ("--preset", "active-critic/topical-chat")
     assert planned(cli, rows, *sfres) == (8, 11, "fine", 36)
     assert planned(cli, rows, *sfres, *topical) == (3, 11, "fine", 36)
-    config.write_text("demos: 5\nheldout: 0.5\n")  # another name of max_demos
+    config.write_text("max_demos: 5\nheldout: 0.5\n")  # another name of max_demos
     assert planned(cli, rows, *sfres, "--config", config) == (5, 11, "fine", 24)
-    told = ("--demos", 2, "--variant", "coarse", "--heldout", 0.25)
+    told = ("--max-demos", 2, "--variant", "coarse", "--heldout", 0.25)
     assert planned(cli, rows, *sfres, "--config", config, *told) == (2, 11, "coarse", 12)
     config.write_text("preset: active-critic/sfres\ncandidates: 4\n")
     assert planned(cli, rows, "--config", config) == (8, 4, "fine", 36)
@@ -308,7 +308,7 @@ def test_summeval_gets_the_mean_of_its_aspects(cli: Any, tmp_path: Path) -> None
 def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "judge.json"
     aspect = "story/coherence" if name.endswith("hanna") else "summarization/coherence"
-    done = cli("new", "--preset", name, "--as", aspect, "--lm", "openai/fake", "-o", path)
+    done = cli("compile", "--no-labels", "--preset", name, "--as", aspect, "--lm", "openai/fake", "-o", path)
     assert done.code == 0, done.err
     judge = js.load(path, lm="openai/fake")
     asked = {k: v for k, v in NUMBERS[name].items() if k not in ("method", "lm", "annotators")}
@@ -324,16 +324,16 @@ def test_a_judge_without_labels_takes_a_preset(name: str, cli: Any, tmp_path: Pa
         (["compile", "ROWS", "--preset", "../settings"], "there is no such preset"),
         (["study", "labels", "ROWS", "--preset", "magic"], "--preset magic: there is no such preset"),
         (["compile", "ROWS", "--preset", "active-critic/table-1"], "arms: what `judgesmith study` compares"),
-        (["new", "--preset", "active-critic/sfres"], "optimizer: how `judgesmith compile` learns from labels"),
+        (["compile", "--no-labels", "--preset", "active-critic/sfres"], "does nothing with"),
         (
             ["compile", "ROWS", "--preset", "active-critic/sfres", "--method", "direct"],
-            "--preset active-critic/sfres variant=… does nothing with --method direct",
+            "--preset active-critic/sfres: variant=… does nothing with --method direct",
         ),
-        (["presets", "magic"], "--preset magic: there is no such preset"),
+        (["list", "presets", "magic"], "--preset magic: there is no such preset"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_in_one_line(arguments: list[str], told: str, cli: Any, rows_file: Rows) -> None:
-    more = [] if arguments[0] == "presets" else ["--lm", "openai/fake"]
+    more = [] if arguments[0] == "list" else ["--lm", "openai/fake"]
     done = cli(*[rows_file(48) if a == "ROWS" else a for a in arguments], *more)
     assert (done.code, len(done.err.splitlines())) == (2, 1), done.err
     assert told in done.err
@@ -349,20 +349,20 @@ def test_a_preset_in_a_file_is_a_name_or_a_list() -> None:
 
 
 def test_presets_are_listed_and_shown(cli: Any) -> None:
-    listed = {one["name"]: one["about"] for one in cli("presets", "--json").json["presets"]}
+    listed = {one["name"]: one["about"] for one in cli("list", "presets", "--json").json["presets"]}
     assert sorted(listed) == presets.names()
     assert all(10 < len(line) <= 100 for line in listed.values())
-    kinds = {one["name"]: one["kind"] for one in cli("presets", "--json").json["presets"]}
+    kinds = {one["name"]: one["kind"] for one in cli("list", "presets", "--json").json["presets"]}
     assert {name for name, kind in kinds.items() if kind == "discern"} == set(DISCERN)
     assert {name for name, kind in kinds.items() if kind == "study"} == set(STUDIES)
     assert {kinds[name] for name in TRAINING} == {"distill", "synthesize"}
     assert {kinds[name] for name in NUMBERS} == {"compile"}
     assert {name for name, line in listed.items() if line.startswith("study: ")} == set(STUDIES)
-    assert all(name in cli("presets").out for name in listed)
-    shown = cli("presets", "active-critic").out
+    assert all(name in cli("list", "presets").out for name in listed)
+    shown = cli("list", "presets", "active-critic").out
     assert shown == presets.text("active-critic")  # to begin a file of one's own with
     assert "candidates: 11 # App. B" in shown
-    assert cli("presets", "active-critic/sfres", "--json").json["max_demos"] == 8
+    assert cli("list", "presets", "active-critic/sfres", "--json").json["max_demos"] == 8
 
 
 def test_a_seed_is_a_trial_of_drawn_answers(rows_file: Rows) -> None:

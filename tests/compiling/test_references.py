@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from judgesmith.compiling import references_command as references_commands
+from judgesmith.cli.main import app
 from judgesmith.errors import OptionError
 from judgesmith.programs.comparing import pairwise
 from judgesmith.programs.models.lm import Connection, language_model
@@ -84,8 +83,6 @@ def rows(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object) -> Result:
-    app = typer.Typer()
-    references_commands.register(app)
     return CliRunner().invoke(app, ["references", *map(str, arguments)])
 
 

@@ -56,7 +56,7 @@ def test_a_method_judges_each_metric_of_the_task(discern: Any, server: Any, text
     assert discern("direct@openai/fake", texts, "-o", pairs, "--json").json["judges"] == [judge]
     assert not server.judged
     # shown references would be other questions
-    done = discern("direct@openai/fake", texts, "-o", pairs, "--show-reference", "yes")
+    done = discern("direct@openai/fake", texts, "-o", pairs, "--show-reference")
     assert done.code == 2 and "another show_reference" in done.err
 
 
@@ -139,7 +139,7 @@ def test_a_judge_of_several_aspects_gives_the_metrics_of_the_task(
         (["discern", "metric/chrf", "--preset", "dhp/story"], "bench/dhp_story: it is not here and cannot be fetched"),
         (["discern", "metric/chrf", "--preset", "dhp/nothing"], "--preset dhp/nothing: there is no such preset"),
         (["discern", "metric/chrf", "TEXTS", "--preset", "pairwise"], "there is no option of that name"),
-        (["new", "--preset", "dhp/story"], "--preset dhp/story, perturb: how `judgesmith discern` changes texts, so"),
+        (["compile", "--no-labels", "--preset", "dhp/story"], "perturb: how `judgesmith discern` changes texts"),
         (["discern", "metric/chrf", "TEXTS", "--preset", "dhp/story", "--plot-judges", "x.jpg"], "--plot-judges x.jpg"),
     ],
 )  # fmt: skip

@@ -10,17 +10,12 @@ from typing import Any
 
 import pytest
 
-from judgesmith.cli import main as command_line
-from judgesmith.discerning import command as discern_commands
 from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.discerning.weights import read_weights
 from judgesmith.errors import OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Criterion
-
-if not any(command.name == "discern" for command in command_line.app.registered_commands):
-    discern_commands.register(command_line.app)
 
 TOWNS = [
     "Ashford",

@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
+from judgesmith.cli.main import app
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
-from judgesmith.evaluating.command import register
 from judgesmith.evaluating.options import PAPER_NAMES, EvaluateOptions
 from judgesmith.running.settings import choices_of
 
@@ -64,10 +63,6 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run() -> Run:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
-
     def invoke(*arguments: str) -> Result:
         result = CliRunner().invoke(app, ["evaluate", "--rounds", "60", *arguments])
         if isinstance(result.exception, JudgesmithError):

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from judgesmith.evaluating.command import register
+from judgesmith.cli.main import app
 from judgesmith.evaluating.page import steps
 from judgesmith.figures import OF_PAGE, Dot, Dots, plot
 
@@ -82,9 +81,6 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("report")
     path, report = folder / "mine.jsonl", folder / "r.html"
     path.write_text("".join(json.dumps(r) + "\n" for r in rows()), encoding="utf-8")
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
     options = ["--judge", "mine=verdict.score", "--judge", "far", "--rounds", "60", "--threshold", "3"]
     result = CliRunner().invoke(app, ["evaluate", str(path), *options, "-o", str(report)])
     assert result.exit_code == 0, result.output

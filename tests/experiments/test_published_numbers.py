@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from judgesmith.evaluating.command import register
+from judgesmith.cli.main import app
 
 DATA = os.environ.get("JUDGESMITH_DATA")
 LEVELS = {"pooled": "pooled", "per_doc_mean": "sample", "system": "system"}
@@ -34,9 +33,6 @@ def aspect_of(entry: dict[str, Any]) -> str:
 def run(name: str, without: str | None, absolute: bool) -> dict[str, Any]:
     """`judgesmith evaluate bench/NAME` with every metric and aspect that the fixtures speak of."""
     mine = [e for e in ENTRIES if e["set"] == name and e.get("excluded_system") == without]
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
     arguments = ["evaluate", f"bench/{name}", "--json", "--rounds", "0"]
     for metric in dict.fromkeys(e["metric"] for e in mine):
         arguments += ["--judge", metric]

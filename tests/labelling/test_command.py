@@ -194,7 +194,7 @@ def test_what_cannot_be_is_refused_in_one_line(cli: Any, rows: Path, tmp_path: P
         ((rows, "--store", at, "--kind", "spans"), "holds labels with kind 'binary'"),
         ((rows, "--store", tmp_path / "n.sqlite", "--kind", "stars"), "--kind stars: it is one of score"),
         ((rows, "--store", tmp_path / "n.sqlite", "--kind", "binary", "--scale", 1, 5), "labels of kind binary"),
-        ((rows, "--store", tmp_path / "n.sqlite", "--order", "best"), "--order best: it is one of file"),
+        ((rows, "--store", tmp_path / "n.sqlite", "--order", "best"), "'best' is not one of 'file'"),
         ((tmp_path / "plain.jsonl", "--kind", "preference"), "no two different outputs"),
         ((tmp_path / "plain.jsonl", "--kind", "verdicts"), "no row has a verdict"),
         ((rows, "--guidelines", tmp_path / "guide.md"), "not a text in UTF-8"),

@@ -433,7 +433,7 @@ def test_a_verdict_becomes_feedback(scorer: Any, server: Any, fake: Any, judge_f
 
 
 def test_a_compiled_judge_is_named_by_its_aspect(compile_: Any, rows_file: Rows, store: Store, tmp_path: Path) -> None:
-    assert compile_(rows_file(48), "--task", "t", "--without", "criteria").code == 0
+    assert compile_(rows_file(48), "--task", "t", "--no-use-criteria").code == 0
     assert mlflow_scorer(tmp_path / "made.json").name == "overall"
 
 
@@ -625,7 +625,7 @@ def test_a_registered_judge_is_loaded_by_its_alias(
 
 
 def test_mlflow_evaluates_with_the_judge(real: Any, compile_: Any, rows_file: Rows, server: Any, fake: Any) -> None:
-    done = compile_(rows_file(48), "--task", "t", "--without", "criteria", "--mlflow", "trial", "--json")
+    done = compile_(rows_file(48), "--task", "t", "--no-use-criteria", "--mlflow", "trial", "--json")
     where = f"runs:/{done.json['mlflow']['run']}/judge.json"
     server.answer = fake.judging(lambda ask: 40 if ask.mark == "r001" else 80)
     real.set_experiment("trial")

@@ -149,7 +149,7 @@ def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words(tmp_path
         ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
         ("direct", {"labels_aspect": None, "criteria": [CLARITY, TRUTH]}, "one aspect is judged at a time"),
         ("pairs", {"labels_aspect": None, "criteria": [CLARITY], "library_aspect": "fluency"}, "give one"),
-        ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as and --aspects"),
+        ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as and --aspect-file"),
         ("active-critic", {"labels_aspect": None}, "say what is judged"),
         ("active-critic", {"labels_aspect": None, "task": "T.", "variant": "fine"}, "give --criteria FILE"),
     ],

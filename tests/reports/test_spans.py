@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from packed import unpacked
 from typer.testing import CliRunner
 
+from judgesmith.cli.main import app
 from judgesmith.errors import JudgesmithError, LabelsError, OptionError
-from judgesmith.reports.command import register
 from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
 from judgesmith.reports.spans import PAGE, STILL, packed, render
 from judgesmith.running.plain import clean
@@ -457,10 +457,6 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run() -> Run:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
-
     def invoke(*arguments: object) -> Result:
         result = CliRunner().invoke(app, ["report", *map(str, arguments)])
         if isinstance(result.exception, JudgesmithError):

@@ -195,7 +195,7 @@ def test_whatever_reaches_the_entry_point_is_one_line(
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_standard_output_is_an_error(spawn: Any) -> None:
     code = "import os; os.dup2(os.open('/dev/full', 1), 1); from judgesmith.cli.main import main; main()"
-    process = spawn("aspects", "--json", code=code)
+    process = spawn("list", "aspects", "--json", code=code)
     _, err = process.communicate(timeout=HANG)
     assert (process.returncode, err.splitlines()) == (2, ["OSError: No space left on device"])
 

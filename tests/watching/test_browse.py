@@ -1,4 +1,4 @@
-"""`judgesmith browse`: what is found in a folder, the page of it, and what is hostile or damaged in it."""
+"""`judgesmith report FOLDER`: what is found in a folder, the page of it, and what is hostile or damaged in it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from click.testing import Result
 from typer.testing import CliRunner
 
+from judgesmith.cli.main import app
 from judgesmith.errors import OptionError
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale
 from judgesmith.watching import history
-from judgesmith.watching.browse_command import register
 from judgesmith.watching.browsing import render
 from judgesmith.watching.folder import browse
 from judgesmith.watching.page import render as drift_page
@@ -102,9 +101,6 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def run() -> Run:
-    app = typer.Typer()
-    app.callback()(lambda: None)
-    register(app)
     return lambda *arguments: CliRunner().invoke(app, ["browse", *map(str, arguments)])
 
 

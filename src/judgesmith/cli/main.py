@@ -2,52 +2,111 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import suppress
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from ..compiling import command as compile
-from ..compiling import demo_command as demo
-from ..compiling import new_command as new
-from ..compiling import references_command as references
-from ..discerning import command as discern
 from ..errors import JudgesmithError, LabelsError
-from ..evaluating import command as evaluate
-from ..evaluating import estimate_command as estimate
-from ..evaluating import spans_command as spans
-from ..evaluating import suggest_command as suggest
-from ..experiments.studies import command as study
-from ..labelling import command as label
-from ..reports import command as report
+from ..parts import nearest
 from ..running.plain import one_line, shown_streams
-from ..scoring import command as score
-from ..serving import command as serve
-from ..training import command as distill
-from ..training import synthesize_command as synthesize
-from ..watching import browse_command as browse
-from ..watching import command as watch
-from ..watching import diff_command as diff
-from . import aspects, data, models, parts, show
-from .settings import UsageError
+from .commands import Command, Group, UsageError, build
+
+GROUP = "judgesmith.commands"
+#: The order of `--help`; commands of other packages come last.
+ORDER = (
+    "label", "compile", "distill", "score", "serve", "evaluate", "discern", "watch", "show", "report", "list", "demo",
+    "get", "study",
+)  # fmt: skip
+#: Former commands, with what to write instead.
+MOVED = {
+    "methods": "list methods", "optimizers": "list optimizers", "perturbations": "list perturbations",
+    "metrics": "list metrics", "presets": "list presets", "aspects": "list aspects", "options": "list options",
+    "data": "list data, or get bench/NAME", "models": "list models, or get local/NAME",
+    "new": "compile --no-labels", "spans": "evaluate SCORED --spans TRUTH",
+}  # fmt: skip
+
+
+class Commands(TyperGroup):
+    """Commands that are loaded when they are called. `within` is the group's own name with a dot."""
+
+    within = ""
+
+    def _points(self) -> dict[str, EntryPoint]:
+        found = {point.name: point for point in entry_points(group=GROUP) if point.name.startswith(self.within)}
+        return {name.removeprefix(self.within): point for name, point in found.items()}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        names = [name for name in self._points() if "." not in name]
+        return sorted(names, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        point = self._points().get(cmd_name)
+        if point is None:
+            return None
+        try:
+            loaded = point.load()
+        except Exception as error:
+            if not _ours(point):
+                logging.getLogger(__name__).warning("command plug-in %r is left out: %s", cmd_name, error)
+                return None
+            raise
+        if isinstance(loaded, Group):
+            return _group(f"{self.within}{cmd_name}.", loaded, cmd_name)
+        return typer.main.get_command(loaded) if isinstance(loaded, typer.Typer) else build(cmd_name, loaded)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if not name.startswith("-") and name not in self._points():
+            if not self.within and name in MOVED:
+                raise UsageError(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`", ctx=ctx)
+            raise UsageError(f"No such command {name!r}{nearest(name, self.list_commands(ctx))}", ctx=ctx)
+        return super().resolve_command(ctx, args)
+
+
+def command_model(words: list[str]) -> type[Command] | None:
+    """The model of a command (of a group, its first one's); None where there is none."""
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    name = ".".join(words)
+    name = name if name in points else next((one for one in sorted(points) if one.startswith(f"{name}.")), "")
+    loaded = points[name].load() if name in points else None
+    if isinstance(loaded, Group):
+        return command_model([next(one for one in sorted(points) if one.startswith(f"{name}."))])
+    return loaded if isinstance(loaded, type) and issubclass(loaded, Command) else None
+
+
+def _ours(point: EntryPoint) -> bool:
+    return point.value.startswith("judgesmith.")
+
+
+def _group(within: str, group: Group, name: str) -> Any:
+    app = typer.Typer(no_args_is_help=True, rich_markup_mode="rich", add_completion=False)
+    cls = type("Commands", (Commands,), {"within": within})
+    app.callback(cls=cls, help=group.help)(lambda: None)
+    made = typer.main.get_command(app)
+    made.name, made.hidden = name, group.hidden
+    made.rich_help_panel = group.panel  # type: ignore[attr-defined]
+    return made
+
 
 app = typer.Typer(
     name="judgesmith",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     help="Turn a handful of human scores into a language-model judge, and say honestly how far to trust it.",
-    epilog="Exit codes: 0 done; 1 some rows have no score (diff, watch: something differs); 2 an error, in one line; "
-    "130 stopped by Ctrl-C.",
+    epilog="For special uses, each with a --help of its own: synthesize (examples for distill), suggest (which rows to "
+    "label next), estimate (how good systems are, from few labels), diff (of two judges), browse (a folder of judges "
+    "and runs as one page), references (of pairwise "
+    "judges).\n\nExit codes: 0 done; 1 some rows have no score (diff, watch: something differs); 2 an error, in one "
+    "line; 130 stopped by Ctrl-C.",
 )
-# In the order of --help.
-for command in (
-    label, compile, synthesize, distill, new, score, serve, watch, show, diff, evaluate, estimate, suggest, spans,
-    report, browse, discern, study, demo, parts, aspects, references, data, models,
-):  # fmt: skip
-    command.register(app)
 
 
 def _version(asked: bool) -> None:

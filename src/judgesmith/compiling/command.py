@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
 from rich.markup import escape
 
-from ..cli.options import LM, ApiBase, Columns, Json, LibraryAspect, Method, Optimizer
-from ..cli.settings import Config, Presets, Settings, settings_of, with_settings
+from ..cli.commands import Aspect, Command, Json, Model, Preset, Rows, argument, flag
 from ..errors import OptionError
 from .steps import check_output, draw_study, tell_labels
 
@@ -22,88 +20,133 @@ if TYPE_CHECKING:
     from ..optimizers.report import CompileReport
     from ..programs.judge import Judge
     from ..running.settings import Catalogue
-    from .run import CompileRun
+    from .run import CompileRun, Setup
 
-__all__ = ["compile_judge", "register"]
+__all__ = ["Compile", "compile_judge"]
 
 #: `--aspect all`.
 ALL = "all"
+#: The method that needs no labels to tell good from bad.
+COMPARING = "pairwise-direct"
 
 
-def register(app: typer.Typer) -> None:
-    """Add `compile` to the command line."""
-    app.command(name="compile", cls=with_settings(_catalogue))(compile)
+def _optimizers(incomplete: str) -> list[tuple[str, str]]:
+    from ..optimizers.registry import optimizers
+
+    return [(name, part.about) for name, part in optimizers.parts().items() if name.startswith(incomplete)]
 
 
-def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    from .run import Setup
-
-    return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm")).catalogue()
-
-
-def compile(
-    context: typer.Context,
-    labels: Annotated[
-        Path, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME")
-    ],
-    lm: LM = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("judge.json"),
-    aspect: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Which score, where rows have several; repeatable, or all: one judge that scores each. mean:A,B,… is "
-            "their mean."
-        ),
-    ] = None,
-    scale: Annotated[
-        tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
-    ] = None,
-    columns: Columns = None,
-    heldout: Annotated[str, typer.Option(help="Share of rows held out, or a file of other labels.")] = "0.25",
-    method: Method = None,
-    library_aspect: LibraryAspect = None,
-    optimizer: Optimizer = None,
-    settings: Settings = None,
-    preset: Presets = None,
-    config: Config = None,
-    max_calls: Annotated[
-        int | None,
-        typer.Option(help="Calls at most, not counting repeats after a failed request; the best so far is kept."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, spend nothing.")] = False,
-    register: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME[@ALIAS]",
-            help="Register the judge with MLflow as the next version of NAME; `models:/NAME@ALIAS` then stands for its "
-            "file. Its run is logged to the experiment of `--mlflow`, or to one of that name.",
-        ),
-    ] = None,
-    api_base: ApiBase = None,
-    as_json: Json = False,
-) -> None:
+class Compile(Command, Aspect, Preset, Model, Rows, Json):
     """Learn a judge from a few human scores and save it.
 
-    Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped.
-    What is maximised follows from the labels (--objective overrules it): Q = Pearson + Spearman + Kendall tau-b, from
-    -3 to 3, for scores; weighted kappa for categories, AUC for pass and fail, pairwise accuracy for preferences.
+    Finished calls are kept on disk: after Ctrl-C, a crash or a kill, the same command resumes where it stopped. What is
+    maximised follows from the labels (--objective overrules it): Q = Pearson + Spearman + Kendall tau-b, from -3 to 3,
+    for scores; weighted kappa for categories, AUC for pass and fail, pairwise accuracy for preferences.
+
+    `judgesmith list options compile` and `list methods NAME`, `list optimizers NAME` have further options.
     """
-    from .run import CompileRun, Setup
 
-    layers = settings_of(context, settings)
-    setup = Setup.choose(method, optimizer, lm, (name for layer in layers for name, _ in layer), api_base=api_base)
-    share, file = _heldout(heldout)
-    everyday = [("run.max_calls", max_calls), ("run.heldout", share)]
-    run = CompileRun.of(
-        setup, setup.resolve(everyday, *layers), labels=labels, lm=lm, output=output,
-        aspect=aspect[0] if aspect else None, scale=scale, columns=columns or (), heldout_file=file,
-        library_aspect=library_aspect, api_base=api_base, registered=register,
-    )  # fmt: skip
-    if aspect and (len(aspect) > 1 or aspect == [ALL]):
-        from .several_aspects import compile_aspects
+    panel: ClassVar[str] = "Learn"
 
-        raise typer.Exit(compile_aspects(run.of_aspects(aspect), dry_run=dry_run, as_json=as_json))
-    raise typer.Exit(compile_judge(run, dry_run=dry_run, as_json=as_json))
+    labels: Path | None = argument(
+        None, "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME."
+    )
+    no_labels: bool = flag(
+        False, "There are none yet: save a judge that has learnt from none (--method is then pairwise-direct)."
+    )
+    output: Path = flag(Path("judge.json"), "Where the judge is saved.", "-o", "--output")
+    aspect: list[str] = flag(
+        [],
+        "Which score, where rows have several; repeatable, or all: one judge that scores each. mean:A,B,… is their "
+        "mean.",
+    )
+    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
+    heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
+    optimizer: str | None = flag(
+        None,
+        "How it is compiled: see `judgesmith list optimizers`. Default: none for readings, else random-search.",
+        metavar="NAME",
+        complete=_optimizers,
+    )
+    max_calls: int | None = flag(
+        None, "Calls at most, not counting repeats after a failed request; the best so far is kept.", ge=1
+    )
+    dry_run: bool = flag(False, "Show what the run would take, spend nothing.")
+    registered: str | None = flag(
+        None,
+        "Register the judge with MLflow as the next version of NAME; `models:/NAME@ALIAS` then stands for its file. "
+        "Its run is logged to the experiment of `--mlflow`, or to one of that name.",
+        "--register",
+        metavar="NAME[@ALIAS]",
+    )
+
+    @classmethod
+    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        return cls._setup(given, (name for name in given if name not in cls.model_fields)).catalogue()
+
+    @classmethod
+    def _setup(cls, given: Mapping[str, Any], options: Any) -> Setup:
+        from .run import Setup
+
+        if given.get("no_labels"):
+            return Setup(given.get("method") or COMPARING, None)
+        base = next(iter(given.get("api_base") or ()), None)
+        return Setup.choose(given.get("method"), given.get("optimizer"), given.get("lm"), options, api_base=base)
+
+    def run(self) -> int:
+        from .run import CompileRun
+
+        given = dict(self)
+        setup = self._setup(given, (f"{key}.{name}" for key, found in self._more.items() for name in found))
+        found = {owner.key: self.more(owner.key) for owner in setup.catalogue().owners}
+        if self.no_labels:
+            return self._unlabelled(setup, found)
+        if self.labels is None:
+            raise OptionError(
+                "which labels? Name a file with human scores, or save a judge that has learnt from none with "
+                "--no-labels"
+            )
+        share, file = _heldout(self.heldout)
+        found["run"] |= {"heldout": share} | ({"max_calls": self.max_calls} if self.max_calls else {})
+        run = CompileRun.of(
+            setup, found, labels=self.labels, lm=self.lm, output=self.output,
+            aspect=self.aspect[0] if self.aspect else None, scale=self.scale, columns=self.columns, heldout_file=file,
+            library_aspect=self.library_aspect, api_base=tuple(self.api_base), registered=self.registered,
+        )  # fmt: skip
+        if len(self.aspect) > 1 or self.aspect == [ALL]:
+            from .several_aspects import compile_aspects
+
+            return compile_aspects(run.of_aspects(self.aspect), dry_run=self.dry_run, as_json=self.as_json)
+        return compile_judge(run, dry_run=self.dry_run, as_json=self.as_json)
+
+    def _unlabelled(self, setup: Setup, found: Mapping[str, Mapping[str, Any]]) -> int:
+        """Save a judge that has learnt from no labels."""
+        from ..programs.models.names import check_listed
+        from ..running.console import out
+        from ..running.opening import check_writable, make_room, open_model, quiet
+        from ..running.settings import JudgeInWords
+        from ..signatures.values import Scale
+        from .run import judge_in_words
+
+        unused = ("labels", "optimizer", "aspect", "max_calls", "registered")
+        if wrong := next((name for name in unused if getattr(self, name)), None):
+            raise OptionError(f"--no-labels: {wrong} does nothing with it; leave one of them out")
+        words = JudgeInWords(**found["run"])
+        with quiet():
+            judge = judge_in_words(setup.method, found["method"], words, None, self.library_aspect)
+            if self.scale is not None:
+                judge.scale = Scale(*self.scale)
+            check_writable(self.output, words.criteria)
+            check_listed(judge.models())
+            judge.set_lm(open_model(self.lm))
+            make_room(self.output, judge)
+            judge.save(self.output)
+            saved = escape(str(self.output))
+            out.print(
+                f"Saved {saved}: {judge.kind}, {judge.scale}, learnt from no labels. How far to trust it is not known "
+                f"yet: `judgesmith evaluate` measures that. Next: judgesmith score OUTPUTS.jsonl --judge {saved}"
+            )
+        return 0
 
 
 def _heldout(given: str) -> tuple[float, Path | None]:

@@ -3,57 +3,55 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
-import typer
 from rich.markup import escape
 
-from ..cli.options import Json
+from ..cli.commands import Command, Json, flag
 
-__all__ = ["register"]
-
-
-def register(app: typer.Typer) -> None:
-    """Add `demo` to the command line."""
-    app.command(name="demo")(demo)
+__all__ = ["Demo"]
 
 
-def demo(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the judge is saved.")] = Path("demo-judge.json"),
-    lm: Annotated[str, typer.Option("--lm", help="Another model to try it with.")] = "local/smollm2-135m",
-    as_json: Json = False,
-) -> None:
+class Demo(Command, Json):
     """See it work: compile a judge from 48 labelled sentences on a small model inside this process, score new ones,
     and look at the report. One to three minutes on two cores."""
-    from importlib.resources import as_file, files
 
-    from ..running.console import out
-    from .command import compile_judge
-    from .run import READ, CompileRun, Setup
+    panel: ClassVar[str] = "Run"
 
-    with as_file(files("judgesmith.datasets.demo")) as folder:
-        if not as_json:
-            out.print(
-                "[bold]48 simplified sentences[/bold], written and rated 1-5 (is it fluent?) by the makers of "
-                "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
-            )
-        # Half of the documents held out: an interval over six would say nothing.
-        setup = Setup.choose(None, None, lm)
-        found = setup.resolve({"heldout": 0.5}.items())
-        run = CompileRun.of(
-            setup, found, labels=folder / "labels.jsonl", lm=lm, output=output, scale=(1, 5),
-            library_aspect="simplification/fluency" if setup.method == READ else None,
-        )  # fmt: skip
-        code = compile_judge(run, as_json=as_json)
-        if as_json or code:
-            raise typer.Exit(code)
-        page = _score(folder / "new_outputs.jsonl", output, lm)
-    judge = escape(str(output))
-    out.print(f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:")
-    out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
-    out.print(f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained", soft_wrap=True)
-    out.print("  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
-              soft_wrap=True)  # fmt: skip
+    output: Path = flag(Path("demo-judge.json"), "Where the judge is saved.", "-o", "--output")
+    lm: str = flag("local/smollm2-135m", "Another model to try it with.")
+
+    def run(self) -> int:
+        from importlib.resources import as_file, files
+
+        from ..running.console import out
+        from .command import compile_judge
+        from .run import READ, CompileRun, Setup
+
+        with as_file(files("judgesmith.datasets.demo")) as folder:
+            if not self.as_json:
+                out.print(
+                    "[bold]48 simplified sentences[/bold], written and rated 1-5 (is it fluent?) by the makers of "
+                    "judgesmith for this demo (see datasets/demo/CARD.md): demonstration ratings, no benchmark."
+                )
+            # Half of the documents held out: an interval over six would say nothing.
+            setup = Setup.choose(None, None, self.lm)
+            found = setup.resolve({"heldout": 0.5})
+            run = CompileRun.of(
+                setup, found, labels=folder / "labels.jsonl", lm=self.lm, output=self.output, scale=(1, 5),
+                library_aspect="simplification/fluency" if setup.method == READ else None,
+            )  # fmt: skip
+            code = compile_judge(run, as_json=self.as_json)
+            if self.as_json or code:
+                return code
+            page = _score(folder / "new_outputs.jsonl", self.output, self.lm)
+        judge = escape(str(self.output))
+        out.print(f"\nWrote the report of these rows: [bold]{escape(str(page))}[/bold]. Next:")
+        out.print(f"  judgesmith show {judge}    what the judge learnt", soft_wrap=True)
+        out.print(f"  judgesmith score YOUR.jsonl --judge {judge}    new outputs scored and explained", soft_wrap=True)
+        out.print("  judgesmith compile YOUR-LABELS.csv --lm MODEL -o judge.json    a judge from your own ratings",
+                  soft_wrap=True)  # fmt: skip
+        return 0
 
 
 def _score(rows: Path, judge_file: Path, lm: str) -> Path:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ..cli.options import LM, ApiBase, Columns, Concurrency, Json, NoCache, Rpm, Timeout
+from ..cli.commands import Command, Group, Json, Reach, Rows, argument, flag
 from ..errors import CallError, OptionError
 
 if TYPE_CHECKING:
@@ -16,67 +14,47 @@ if TYPE_CHECKING:
     from ..programs.models.lm import LanguageModel
     from ..signatures.values import Item
 
-__all__ = ["register"]
+__all__ = ["REFERENCES", "Build", "Export", "Import", "ListReferences"]
+
+REFERENCES = Group(
+    "Graded references that outputs are compared with: build, list, export, import. They are kept in "
+    "~/.cache/judgesmith/references.sqlite, or where JUDGESMITH_REFERENCES says.",
+    hidden=True,
+)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `references` group to a command line."""
-    group = typer.Typer(
-        no_args_is_help=True,
-        help="Graded references that outputs are compared with: build, list, export, import. They are kept in "
-        "~/.cache/judgesmith/references.sqlite, or where JUDGESMITH_REFERENCES says.",
-    )
-    group.command("build")(build)
-    group.command("list")(show)
-    group.command("export")(export)
-    group.command("import")(import_file)
-    app.add_typer(group, name="references")
-
-
-def build(
-    rows: Annotated[
-        Path, typer.Argument(metavar="ROWS", help="Rows with sources: .jsonl, .csv, .tsv, .json, .parquet.")
-    ],
-    judge: Annotated[
-        Path | None, typer.Option(help="Write what this saved pairwise judge needs, instead of the options below.")
-    ] = None,
-    aspect: Annotated[
-        str, typer.Option(help="Aspect of quality: NAME or TASK/NAME (`judgesmith aspects`).")
-    ] = "overall",
-    levels: Annotated[int, typer.Option(min=2, max=9, help="References a document, from the worst to the best.")] = 5,
-    words: Annotated[
-        str,
-        typer.Option(help="Length aimed at: a number, 0 for the task's usual one, or auto (median of the outputs)."),
-    ] = "0",
-    columns: Columns = None,
-    lm: LM = None,
-    api_base: ApiBase = None,
-    timeout: Timeout = 120.0,
-    concurrency: Concurrency = None,
-    rpm: Rpm = None,
-    no_cache: NoCache = False,
-    as_json: Json = False,
-) -> None:
+class Build(Command, Rows, Reach, Json):
     """Write the references of all documents in a file that have none yet. Each is written once, whatever the number of
     outputs, and by one process where several run."""
-    from ..programs.comparing.pairwise import PairwiseDirectScorer
-    from ..running.console import number, out, print_json
-    from ..running.opening import column_roles, connection, open_judge, open_model
 
-    where = connection(api_base, timeout, concurrency, rpm, no_cache)
-    documents, length = _documents(rows, column_roles(columns or []))
-    if judge is not None:
-        opened = open_judge(judge, lm, where)
-        if not isinstance(opened, PairwiseDirectScorer):
-            raise OptionError(f"{judge.name} is a judge of kind {opened.kind}, which needs no references")
-        scorer = opened
-    else:
-        scorer = PairwiseDirectScorer(aspect, levels=levels, words=_words(words, length))
-        scorer.set_lm(open_model(lm, where))
-    summary = _build(scorer, scorer.lm, documents)
-    if as_json:
-        print_json(summary)
-    else:
+    rows: Path = argument(..., "Rows with sources: .jsonl, .csv, .tsv, .json, .parquet.", "ROWS")
+    judge: Path | None = flag(None, "Write what this saved pairwise judge needs, instead of the options below.")
+    aspect: str = flag("overall", "Aspect of quality: NAME or TASK/NAME (`judgesmith list aspects`).")
+    levels: int = flag(5, "References a document, from the worst to the best.", ge=2, le=9)
+    words: str = flag(
+        "0", "Length aimed at: a number, 0 for the task's usual one, or auto (median of the outputs).",
+        coerce_numbers_to_str=True,
+    )  # fmt: skip
+
+    def run(self) -> int:
+        from ..programs.comparing.pairwise import PairwiseDirectScorer
+        from ..running.console import number, out, print_json
+        from ..running.opening import open_judge, open_model
+
+        where = self.connection()
+        documents, length = _documents(self.rows, self.roles())
+        if self.judge is not None:
+            opened = open_judge(self.judge, self.lm, where)
+            if not isinstance(opened, PairwiseDirectScorer):
+                raise OptionError(f"{self.judge.name} is a judge of kind {opened.kind}, which needs no references")
+            scorer = opened
+        else:
+            scorer = PairwiseDirectScorer(self.aspect, levels=self.levels, words=_words(self.words, length))
+            scorer.set_lm(open_model(self.lm, where))
+        summary = _build(scorer, scorer.lm, documents)
+        if self.as_json:
+            print_json(summary)
+            return 1 if summary["failed"] else 0
         rate = summary["hit_rate"]
         out.print(
             f"{summary['documents']} documents: {summary['found']} had references"
@@ -90,8 +68,7 @@ def build(
             out.print(f"They are found by judges with words={scorer.words}.", markup=False)
         for problem in summary["failures"][:5]:
             out.print(f"failed: {problem}", style="red", markup=False)
-    if summary["failed"]:
-        raise typer.Exit(1)
+        return 1 if summary["failed"] else 0
 
 
 def _documents(path: Path, roles: dict[str, str]) -> tuple[list[Item], int]:
@@ -162,48 +139,48 @@ def _build(scorer: PairwiseDirectScorer, lm: LanguageModel, documents: list[Item
     }
 
 
-def show(
-    document: Annotated[
-        str | None,
-        typer.Option(metavar="HASH", help="Show the references of the documents whose hash begins with this."),
-    ] = None,
-    as_json: Json = False,
-) -> None:
+class ListReferences(Command, Json):
     """What is in the store, by writer, aspect and number of levels; or the references of one document in full."""
-    from rich.table import Table
 
-    from ..evaluating.tables import escape
-    from ..programs.comparing.references import reference_store
-    from ..running.console import out, print_json
-    from ..running.plain import clean
+    document: str | None = flag(
+        None, "Show the references of the documents whose hash begins with this.", metavar="HASH"
+    )
 
-    store = reference_store()
-    if document is not None:
-        entries = [e for e in store.entries() if e[0].document.startswith(document.lower())]
-        if not entries:
-            raise OptionError(f"no references of a document {document[:64]!r} in {store.path}")
-        if as_json:
-            print_json({"references": [_entry(*e) for e in entries]})
+    def run(self) -> None:
+        from rich.table import Table
+
+        from ..evaluating.tables import escape
+        from ..programs.comparing.references import reference_store
+        from ..running.console import out, print_json
+        from ..running.plain import clean
+
+        store = reference_store()
+        if self.document is not None:
+            entries = [e for e in store.entries() if e[0].document.startswith(self.document.lower())]
+            if not entries:
+                raise OptionError(f"no references of a document {self.document[:64]!r} in {store.path}")
+            if self.as_json:
+                print_json({"references": [_entry(*e) for e in entries]})
+                return
+            for key, found in entries:
+                out.print(clean(f"{key.document[:12]}  {key.aspect}, by {key.writer}"), style="bold", markup=False)
+                for level in range(1, found.levels + 1):
+                    text = found.outputs.get(level) or f"(left out: {found.left_out.get(level, '')})"
+                    out.print(f"  {level}/{found.levels}  {clean(text)}", markup=False)
             return
-        for key, found in entries:
-            out.print(clean(f"{key.document[:12]}  {key.aspect}, by {key.writer}"), style="bold", markup=False)
-            for level in range(1, found.levels + 1):
-                text = found.outputs.get(level) or f"(left out: {found.left_out.get(level, '')})"
-                out.print(f"  {level}/{found.levels}  {clean(text)}", markup=False)
-        return
-    groups = list(_groups(store.entries()))
-    if as_json:
-        print_json({"store": str(store.path), "groups": groups})
-        return
-    table = Table(title="References", title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("writer", "aspect", "levels", "prompt", "documents", "left out"):
-        table.add_column(column, justify="right" if column in ("levels", "documents", "left out") else "left")
-    for group in groups:
-        table.add_row(
-            *(escape(str(group[c])) for c in ("writer", "aspect", "levels", "prompt", "documents", "left_out"))
-        )
-    out.print(table if groups else "There are no references yet; `judgesmith references build ROWS` writes some.")
-    out.print(f"in {store.path}", style="dim", markup=False)
+        groups = list(_groups(store.entries()))
+        if self.as_json:
+            print_json({"store": str(store.path), "groups": groups})
+            return
+        table = Table(title="References", title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        for column in ("writer", "aspect", "levels", "prompt", "documents", "left out"):
+            table.add_column(column, justify="right" if column in ("levels", "documents", "left out") else "left")
+        for group in groups:
+            table.add_row(
+                *(escape(str(group[c])) for c in ("writer", "aspect", "levels", "prompt", "documents", "left_out"))
+            )
+        out.print(table if groups else "There are no references yet; `judgesmith references build ROWS` writes some.")
+        out.print(f"in {store.path}", style="dim", markup=False)
 
 
 def _groups(entries: Iterator[Any]) -> Iterator[dict[str, Any]]:
@@ -227,30 +204,32 @@ def _entry(key: Any, found: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def export(
-    output: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="Where to write them.")],
-    aspect: Annotated[str | None, typer.Option(help="Those of this aspect only.")] = None,
-    writer: Annotated[str | None, typer.Option(help="Those that this model wrote.")] = None,
-) -> None:
+class Export(Command):
     """Write references as JSON lines, to be shared. Documents are in it by their hash alone; what references repeat of
     them is in it."""
-    from ..programs.comparing.references import reference_store
-    from ..running.console import out
 
-    count = reference_store().export_to(output, aspect=aspect, writer=writer)
-    out.print(f"{count} documents' references written to {output}", markup=False)
+    output: Path = argument(..., "Where to write them.", "FILE.jsonl")
+    aspect: str | None = flag(None, "Those of this aspect only.")
+    writer: str | None = flag(None, "Those that this model wrote.")
+
+    def run(self) -> None:
+        from ..programs.comparing.references import reference_store
+        from ..running.console import out
+
+        count = reference_store().export_to(self.output, aspect=self.aspect, writer=self.writer)
+        out.print(f"{count} documents' references written to {self.output}", markup=False)
 
 
-def import_file(
-    path: Annotated[Path, typer.Argument(metavar="FILE.jsonl", help="A file that `references export` wrote.")],
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Let the file's references replace those in the store.")
-    ] = False,
-) -> None:
+class Import(Command):
     """Take over references from a file. All of it is checked first."""
-    from ..programs.comparing.references import reference_store
-    from ..running.console import out
 
-    new, known = reference_store().import_from(path, replace=replace)
-    kept = "replaced" if replace else "kept as they were"
-    out.print(f"{new} documents' references are new, {known} were there and {kept}", markup=False)
+    path: Path = argument(..., "A file that `references export` wrote.", "FILE.jsonl")
+    replace: bool = flag(False, "Let the file's references replace those in the store.")
+
+    def run(self) -> None:
+        from ..programs.comparing.references import reference_store
+        from ..running.console import out
+
+        new, known = reference_store().import_from(self.path, replace=self.replace)
+        kept = "replaced" if self.replace else "kept as they were"
+        out.print(f"{new} documents' references are new, {known} were there and {kept}", markup=False)

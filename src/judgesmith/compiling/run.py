@@ -88,23 +88,25 @@ class Setup:
         reader is given, unless one of the options is for a judge that is only asked. Raises OptionError for an unknown
         method."""
         if method is None:
-            names = [name.strip().replace("-", "_") for name in options]
+            names = list(options)
             read = cls(READ, optimizer or default_optimizer(judges.get(READ)))
-            able = "reader" in names or (lm is not None and readable(lm, api_base))
+            able = any(name.rpartition(".")[2] == "reader" for name in names) or (
+                lm is not None and readable(lm, api_base)
+            )
             method = READ if able and all(map(read.takes, names)) else METHOD
         return cls(method, optimizer or default_optimizer(judges.get(method)))
 
     def catalogue(self) -> Catalogue:
         """What can be set of them. Raises OptionError for an unknown method or optimizer."""
         owners = [Owner("method", f"--method {self.method}", judges.get(self.method).Options)]
-        who, more = owners[0].where, f"; see `judgesmith methods {self.method}`"
+        who, more = owners[0].where, f"; see `judgesmith list methods {self.method}`"
         if self.optimizer is None:
             owners.append(Owner("run", "a judge without labels", JudgeInWords))
         else:
             search = Owner("optimizer", f"--optimizer {self.optimizer}", optimizers.get(self.optimizer).Options)
             model = Owner("lm", "the language model", ModelOptions)
             owners += [search, Owner("run", "the run", RunOptions), model]
-            who, more = f"{who} and {search.where}", f"{more} and `judgesmith optimizers {self.optimizer}`"
+            who, more = f"{who} and {search.where}", f"{more} and `judgesmith list optimizers {self.optimizer}`"
         return Catalogue(tuple(owners), who, every_part, more)
 
     def takes(self, name: str) -> bool:
@@ -124,8 +126,8 @@ class Setup:
             return f"--optimizer {self.optimizer}: {NO_TEACHER}"
         return None
 
-    def resolve(self, *layers: Iterable[tuple[str, Any]], source: str = "--set") -> dict[str, dict[str, Any]]:
-        return self.catalogue().resolve(*layers, source=source)
+    def resolve(self, given: Mapping[str, Any] | None = None, source: str = "") -> dict[str, dict[str, Any]]:
+        return self.catalogue().resolve(given or {}, source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +142,7 @@ class CompileRun:
     columns: Sequence[str] = ()
     heldout_file: Path | None = None
     library_aspect: str | None = None
-    api_base: str | None = None
+    api_base: Sequence[str] = ()
     registered: str | None = None
     setup: Setup = field(default_factory=Setup)
     run: RunOptions = field(default_factory=RunOptions)
@@ -153,7 +155,7 @@ class CompileRun:
         """From what `Setup.resolve` found. everyday: the other fields. Raises OptionError."""
         for name, value in found["run"].items():
             if value is not None and (why := setup.unused(name)):
-                raise OptionError(f"--set {name}=… does nothing with {why}")
+                raise OptionError(f"{name}=… does nothing with {why}")
         return cls(
             setup=setup, run=RunOptions(**found["run"]), model=ModelOptions(**found["lm"]),
             of_method=found["method"], of_optimizer=found["optimizer"], **everyday,
@@ -190,7 +192,7 @@ class CompileRun:
         where = f"--optimizer {self.setup.optimizer}"
         search = build_optimizer(str(self.setup.optimizer), self.of_optimizer, where=where)
         if self.run.plots is not None and not hasattr(search, "study"):
-            raise OptionError(f"--set plots=… does nothing with {where}: only optuna keeps a study that can be drawn")
+            raise OptionError(f"plots=… does nothing with {where}: only optuna keeps a study that can be drawn")
         options: CompileOptions = self.run
         if "level" not in self.run.model_fields_set:
             options = options.model_copy(update={"level": level_for(labels)})

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
-from ..cli.options import LM, ApiBase, Columns, Json
-from ..cli.settings import Config, Presets, Settings, settings_of, with_settings
+from ..cli.commands import Command, Json, Model, Preset, Rows, argument, flag
 from ..errors import OptionError
 
 if TYPE_CHECKING:
@@ -23,135 +20,108 @@ if TYPE_CHECKING:
     from .pairs import Book, Contender, Task, Texts
     from .run import JudgeResult
 
-__all__ = ["register"]
-
-HELP = """Does a judge notice perturbations? Good texts are perturbed in levels, judged before and after, and tested.
-
-JUDGE is a file that `compile` saved, metric/rougeL and other metrics, or NAME=FILE; NAME/METRIC=FILE makes a metric of
-a judge of several files. With --preset it may be METHOD or METHOD@MODEL, for example direct@local/qwen2.5-0.5b, which
-judges each metric of the preset's task. Several judges are compared on the same pairs. TEXTS is any file with good
-texts, or bench/NAME: its references where there are some, else its outputs, one for each document.
-
-D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed ones
-more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a language
-model (--writer makes them), and ours have tables, D_avg and D_min of their own. Beside them there are changes that a
-good judge does not react to, which give its false alarms, and attacks, texts that ask the judge for the best score.
-
---preset dhp/summeval and the others of `judgesmith presets` are the paper's benchmark.
-
-With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command resumes where it stopped, and
-further judges are added to the same pairs.
-"""
+__all__ = ["Discern"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `discern` to the command line."""
-    paragraphs = (" ".join(part.split()) for part in HELP.split("\n\n"))
-    app.command(name="discern", cls=with_settings(_catalogue), help="\n\n".join(paragraphs))(discern)
+class Discern(Command, Preset, Model, Rows, Json):
+    """Does a judge notice perturbations? Good texts are perturbed in levels, judged before and after, and tested.
 
+    JUDGE is a file that `compile` saved, metric/rougeL and other metrics, or NAME=FILE; NAME/METRIC=FILE makes a metric
+    of a judge of several files. With --preset it may be METHOD or METHOD@MODEL, for example direct@local/qwen2.5-0.5b,
+    which judges each metric of the preset's task. Several judges are compared on the same pairs. TEXTS is any file with
+    good texts, or bench/NAME: its references where there are some, else its outputs, one for each document.
 
-def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    from ..running.settings import Catalogue, Owner, ReachOptions
-    from .options import DiscernOptions
+    D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed
+    ones more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a
+    language model (--writer makes them), and ours have tables, D_avg and D_min of their own. Beside them there are
+    changes that a good judge does not react to, which give its false alarms, and attacks, texts that ask the judge for
+    the best score.
 
-    owners = (Owner("run", "discern", DiscernOptions), Owner("lm", "the language model", ReachOptions))
-    return Catalogue(owners, "discern", more="; see `judgesmith options discern`")
+    --preset dhp/summeval and the others of `judgesmith list presets` are the paper's benchmark.
 
+    With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command resumes where it stopped, and
+    further judges are added to the same pairs.
+    `judgesmith list options discern` has further options.
+    """
 
-Perturb = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--perturb",
-        metavar="NAME",
-        help="A perturbation (typos, typos:major; see `judgesmith perturbations`) or a group: all, paper (what DHP has "
+    panel: ClassVar[str] = "Trust"
+
+    arguments: list[str] = argument(
+        [], "One judge or several, then the good texts, which a preset may name instead.", "JUDGE... TEXTS"
+    )
+    perturb: list[str] = flag(
+        [],
+        "A perturbation (typos, typos:major; see `judgesmith list perturbations`) or a group: all, paper (what DHP has "
         "for this task), degradation, invariance, attack, character, word, sentence. Repeatable; default all.",
-    ),
-]
-Brief = Annotated[
-    bool,
-    typer.Option(
-        "--brief",
-        help="Scores alone, from judges that explain after the score: the same scores, several times faster, but "
-        "no explanations in the report.",
-    ),
-]
+        metavar="NAME",
+    )
+    n: int = flag(100, "Texts at most, drawn by the seed.", "--n", ge=1)
+    brief: bool = flag(
+        False,
+        "Scores alone, from judges that explain after the score: the same scores, several times faster, but no "
+        "explanations in the report.",
+    )
+    output: Path | None = flag(None, "Pairs and scores as .jsonl; resumed if it exists.", "-o", "--output")
+    overwrite: bool = flag(False, "Start -o over.")
+    plot: Path | None = flag(None, "Bars of D by perturbation.", metavar="FILE.png|.svg")
+    report: Path | None = flag(
+        None, "A page with tables, figure and texts whose perturbation was missed; no network.", metavar="FILE.html"
+    )
 
+    @classmethod
+    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        from ..running.settings import Catalogue, Owner, ReachOptions
+        from .options import DiscernOptions
 
-def discern(
-    context: typer.Context,
-    arguments: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="JUDGE... TEXTS", help="One judge or several, then the good texts, which a preset may name instead."
-        ),
-    ] = None,
-    perturb: Perturb = None,
-    n: Annotated[int, typer.Option("--n", help="Texts at most, drawn by the seed.", min=1)] = 100,
-    brief: Brief = False,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Pairs and scores as .jsonl; resumed if it exists.")
-    ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start -o over.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE.png|.svg", help="Bars of D by perturbation.")
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report",
-            metavar="FILE.html",
-            help="A page with tables, figure and texts whose perturbation was missed; no network.",
-        ),
-    ] = None,
-    columns: Columns = None,
-    lm: LM = None,
-    api_base: ApiBase = None,
-    settings: Settings = None,
-    preset: Presets = None,
-    config: Config = None,
-    as_json: Json = False,
-) -> None:
-    from ..running.console import out, print_json
-    from ..running.opening import column_roles, connection_of, quiet
-    from ..running.settings import ReachOptions
-    from .contenders import open_contenders
-    from .options import DiscernOptions
-    from .pairs import estimated, read_texts
-    from .planning import Plan
-    from .run import analyse
+        owners = (Owner("run", "discern", DiscernOptions), Owner("lm", "the language model", ReachOptions))
+        return Catalogue(owners, "discern", more="; see `judgesmith list options discern`")
 
-    found = _catalogue({}).resolve(*settings_of(context, settings))
-    how, where = DiscernOptions(**found["run"]), connection_of(ReachOptions(**found["lm"]), api_base)
-    if how.weights_form is not None:
-        _write_form(how, perturb)
-        raise typer.Exit(0)
-    judges, source = _judges_and_texts(arguments or [], how)
-    files = _Files(output, plot, report, how)
-    files.check(source)
-    limits = how.limits()
-    there = _perturbations(how, where)
-    weights = _weights(how, there)
-    texts = read_texts(source, columns=column_roles(columns or []), n=n, seed=how.seed, how=how)
-    chosen = _chosen(perturb or ["all"], there, how, texts.task)
-    with quiet():
-        asked = where if how.repeat == 1 else replace(where, cache=False)
-        contenders = open_contenders(judges, lm, asked, how, brief=brief)
-        unkept = how.dry_run and (overwrite or not (output and output.exists()))
-        book = _book(chosen, texts, how, None if unkept else output, overwrite=overwrite)
-        tasks = _tasks(contenders, book, texts, how)
-        if how.dry_run:
-            plan = Plan.of(texts, book, chosen, how, estimated(contenders, tasks, where))
-            print_json(plan.to_dict()) if as_json else out.print("\n".join(plan.lines()), markup=False, soft_wrap=True)
-            raise typer.Exit(0)
-        _judge_all(contenders, book, tasks, limits, quietly=as_json)
-        results = [analyse(contender, book, there, how, weights, texts.task) for contender in contenders]
-        tested = _Tested.of(contenders, results, book, texts, how)
-    files.write(contenders, tested, book, how)
-    if as_json:
-        _print_result(tested, book, how, output, report)
-    else:
-        _tell_result(tested, book, how, files.written())
-    raise typer.Exit(1 if any(result.failed for result in tested.results) else 0)
+    def run(self) -> int:
+        from ..running.console import out, print_json
+        from ..running.opening import connection_of, quiet
+        from ..running.settings import ReachOptions
+        from .contenders import open_contenders
+        from .options import DiscernOptions
+        from .pairs import estimated, read_texts
+        from .planning import Plan
+        from .run import analyse
+
+        output = self.output
+        how = DiscernOptions(**self.more("run"))
+        where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
+        if how.weights_form is not None:
+            _write_form(how, self.perturb)
+            return 0
+        judges, source = _judges_and_texts(self.arguments, how)
+        files = _Files(output, self.plot, self.report, how)
+        files.check(source)
+        limits = how.limits()
+        there = _perturbations(how, where)
+        weights = _weights(how, there)
+        texts = read_texts(source, columns=self.roles(), n=self.n, seed=how.seed, how=how)
+        chosen = _chosen(self.perturb or ["all"], there, how, texts.task)
+        with quiet():
+            asked = where if how.repeat == 1 else replace(where, cache=False)
+            contenders = open_contenders(judges, self.lm, asked, how, brief=self.brief)
+            unkept = how.dry_run and (self.overwrite or not (output and output.exists()))
+            book = _book(chosen, texts, how, None if unkept else output, overwrite=self.overwrite)
+            tasks = _tasks(contenders, book, texts, how)
+            if how.dry_run:
+                plan = Plan.of(texts, book, chosen, how, estimated(contenders, tasks, where))
+                if self.as_json:
+                    print_json(plan.to_dict())
+                else:
+                    out.print("\n".join(plan.lines()), markup=False, soft_wrap=True)
+                return 0
+            _judge_all(contenders, book, tasks, limits, quietly=self.as_json)
+            results = [analyse(contender, book, there, how, weights, texts.task) for contender in contenders]
+            tested = _Tested.of(contenders, results, book, texts, how)
+        files.write(contenders, tested, book, how)
+        if self.as_json:
+            _print_result(tested, book, how, output, self.report)
+        else:
+            _tell_result(tested, book, how, files.written())
+        return 1 if any(result.failed for result in tested.results) else 0
 
 
 def _judges_and_texts(arguments: Sequence[str], how: DiscernOptions) -> tuple[list[str], str]:

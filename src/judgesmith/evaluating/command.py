@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
 from rich.markup import escape
 
-from ..cli.options import LM, ApiBase, Columns, Json
-from ..cli.settings import Config, Settings, settings_of, with_settings
+from ..cli.commands import Command, Config, Json, Model, Rows, argument, flag
 from ..errors import OptionError
-from ..programs.atomic import write_whole
 
 if TYPE_CHECKING:
     from ..agreement.meta.evaluation import MetaEvaluation
@@ -26,157 +23,151 @@ if TYPE_CHECKING:
     from .options import EvaluateOptions
     from .sources import Judged
 
-HELP = """How far do judges agree with people?
-
-Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has an
-interval over resampled documents and says what it rests on. With --judge judge.json a saved judge judges the rows
-first; its calls are kept on disk, and the same command resumes after Ctrl-C.
-
-Levels: pooled, one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level, nlpstats'
-global level); sample, within each document and then the mean (G-Eval's and UniEval's summary level on SummEval,
-per_doc_mean, nlpstats' input level; constant documents are left out and counted); system, of the systems' means.
-`--set names=…` prints the names of a paper.
-
-Intervals: documents are drawn again because rows of one document are no independent evidence. That speaks of these
-very systems on other documents (at system level, even of these too narrowly: 75-90 % instead of 95 % in a simulation).
-To speak of other systems, draw both: with 16 systems that differ, 91-97 % held in a simulation, over documents 33-46 %.
-
-Tests between judges: paired permutation (whole documents swapped), paired bootstrap, Williams (of Pearson's r); all
-corrected by Holm over the pairs of judges.
-
-In CI: judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless the lower end of the first
-judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score. Where people gave categories,
-pass or fail, or preferences: 'kappa>=0.5', 'auc>=0.8', 'balanced-accuracy>=0.7', 'pairwise>=0.6'. kappa and balanced
-accuracy take the judge's own categories where scored rows carry them.
-"""
+__all__ = ["Evaluate"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `evaluate` to the command line."""
-    paragraphs = (" ".join(part.split()) for part in HELP.split("\n\n"))
-    settings = with_settings(_catalogue, moved={"--spans": "judgesmith spans ROWS TRUTH"})
-    app.command(name="evaluate", cls=settings, help="\n\n".join(paragraphs))(evaluate)
+class Evaluate(Command, Config, Model, Rows, Json):
+    """How far do judges agree with people?
 
+    Rows come from a scored file, any file with score columns, or a benchmark (bench/summeval). Every number has an
+    interval over resampled documents and says what it rests on. With --judge judge.json a saved judge judges the rows
+    first; its calls are kept on disk, and the same command resumes after Ctrl-C.
 
-def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    from ..running.settings import Catalogue, Owner, ReachOptions
-    from .options import EvaluateOptions
+    Levels: pooled, one correlation over all rows (Active-Critic's summary level, UniEval's and USR's turn level,
+    nlpstats' global level); sample, within each document and then the mean (G-Eval's and UniEval's summary level on
+    SummEval, per_doc_mean, nlpstats' input level; constant documents are left out and counted); system, of the systems'
+    means. `--names …` prints the names of a paper.
 
-    owners = (Owner("run", "evaluate", EvaluateOptions), Owner("lm", "the language model", ReachOptions))
-    return Catalogue(owners, "evaluate", more="; see `judgesmith options evaluate`")
+    Intervals: documents are drawn again because rows of one document are no independent evidence. That speaks of these
+    very systems on other documents (at system level, even of these too narrowly: 75-90 % instead of 95 % in a
+    simulation). To speak of other systems, draw both: with 16 systems that differ, 91-97 % held in a simulation, over
+    documents 33-46 %.
 
+    Tests between judges: paired permutation (whole documents swapped), paired bootstrap, Williams (of Pearson's r); all
+    corrected by Holm over the pairs of judges.
 
-Human = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--human",
+    In CI: judgesmith evaluate scored.jsonl --fail-under 'spearman>=0.4' exits with 1 unless the lower end of the first
+    judge's interval is at least 0.4, for every aspect, and 95 % of the rows have a score. Where people gave categories,
+    pass or fail, or preferences: 'kappa>=0.5', 'auc>=0.8', 'balanced-accuracy>=0.7', 'pairwise>=0.6'. kappa and
+    balanced accuracy take the judge's own categories where scored rows carry them.
+
+    With --spans TRUTH: does a judge mark the errors that people marked? Precision, recall and F1 of the spans of a
+    scored file. `judgesmith list options evaluate` has further options.
+    """
+
+    panel: ClassVar[str] = "Trust"
+
+    sources: list[str] = argument(
+        ...,
+        "Files with scores (joined by id), bench/NAME, metric/NAME. The first file's people are the standard.",
+        "SOURCE...",
+    )
+    human: list[str] = flag(
+        [],
+        "Human ratings: an aspect (coherence), a column, a path (zscores.simplicity), or all. Repeatable; found by "
+        "name where not given.",
         metavar="COLUMN",
-        help="Human ratings: an aspect (coherence), a column, a path (zscores.simplicity), or all. Repeatable; "
-        "found by name where not given.",
-    ),
-]
-Judges = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        metavar="[NAME=]COLUMN|FILE.json",
-        help="A judge: a file that `compile` saved, which judges the rows now; or scores: a column, a path "
-        "(verdict.criteria.fluency.score), a metric of the .metrics.jsonl, metric/NAME (`judgesmith metrics`). "
+    )
+    judge: list[str] = flag(
+        [],
+        "A judge: a file that `compile` saved, which judges the rows now; or scores: a column, a path "
+        "(verdict.criteria.fluency.score), a metric of the .metrics.jsonl, metric/NAME (`judgesmith list metrics`). "
         "{aspect} stands for the aspect: UniEval=unieval_{aspect}. Repeatable; the verdicts of `judgesmith score` "
         "are found where not given.",
-    ),
-]
-Levels = Annotated[
-    list[str] | None,
-    typer.Option(help="pooled, sample or system. Repeatable; all that the rows allow where not given."),
-]
-Coefficients = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="pearson, spearman, kendall (these by default), kendall_c, q (their sum), accuracy, accuracy_cross; "
-        "kappa, auc, balanced-accuracy, pairwise (by default where they fit). Repeatable."
-    ),
-]
+        metavar="[NAME=]COLUMN|FILE.json",
+    )
+    labels: str | None = flag(None, "Take human ratings from this file, joined by id.")
+    scale: tuple[float, float] | None = flag(None, "Lowest and highest score of people; inferred if not given.")
+    limit: int | None = flag(None, "Only the first rows.", ge=1)
+    unseen: bool = flag(False, "Leave out, for all judges, the rows that one of them was compiled from.")
+    level: list[str] = flag([], "pooled, sample or system. Repeatable; all that the rows allow where not given.")
+    coefficient: list[str] = flag(
+        [],
+        "pearson, spearman, kendall (these by default), kendall_c, q (their sum), accuracy, accuracy_cross; kappa, "
+        "auc, balanced-accuracy, pairwise (by default where they fit). Repeatable.",
+    )
+    spans: str | None = flag(
+        None, "Compare error spans with those that people marked: a file, or bench/NAME.", metavar="TRUTH"
+    )
+    output: Path | None = flag(None, "A report: one .html file, no network.", "-o", "--output")
+    fail_under: str | None = flag(
+        None,
+        "Exit with 1 if the lower end of the first judge's interval is below X.",
+        metavar="[LEVEL.]COEFFICIENT>=X",
+    )
 
+    @classmethod
+    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        from ..running.settings import Catalogue, Owner, ReachOptions
+        from .options import EvaluateOptions
 
-def evaluate(
-    context: typer.Context,
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="Files with scores (joined by id), bench/NAME, metric/NAME. The first file's people are the standard.",
-        ),
-    ],
-    human: Human = None,
-    judge: Judges = None,
-    labels: Annotated[str | None, typer.Option(help="Take human ratings from this file, joined by id.")] = None,
-    columns: Columns = None,
-    scale: Annotated[
-        tuple[float, float] | None, typer.Option(help="Lowest and highest score of people; inferred if not given.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first rows.", min=1)] = None,
-    unseen: Annotated[
-        bool, typer.Option("--unseen", help="Leave out, for all judges, the rows that one of them was compiled from.")
-    ] = False,
-    level: Levels = None,
-    coefficient: Coefficients = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A report: one .html file, no network.")] = None,
-    fail_under: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[LEVEL.]COEFFICIENT>=X",
-            help="Exit with 1 if the lower end of the first judge's interval is below X.",
-        ),
-    ] = None,
-    lm: LM = None,
-    api_base: ApiBase = None,
-    settings: Settings = None,
-    config: Config = None,
-    as_json: Json = False,
-) -> None:
-    from ..running.console import out, print_json
-    from ..running.opening import column_roles, connection_of
-    from ..running.settings import ReachOptions
-    from .deferral import on_the_rest, told
-    from .gate import Gate
-    from .judges import Wanted, read_judged
-    from .live import plan_live
-    from .options import EvaluateOptions
-    from .replacement import may_replace
+        owners = (Owner("run", "evaluate", EvaluateOptions), Owner("lm", "the language model", ReachOptions))
+        return Catalogue(owners, "evaluate", more="; see `judgesmith list options evaluate`")
 
-    everyday = [("levels", level), ("coefficients", coefficient)]
-    found = _catalogue({}).resolve([pair for pair in everyday if pair[1]], *settings_of(context, settings))
-    how, gate = EvaluateOptions(**found["run"]), Gate.parse(fail_under) if fail_under else None
-    how = how if gate is None else _with_gate(how, gate)
-    if output is not None and output.suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"-o {output}: the report is HTML; name it .html (numbers go to --csv, --json, --latex)")
-    wanted = Wanted(
-        human=human or (), judges=judge or (), labels=labels, metrics=how.metrics,
-        columns=column_roles(columns or []), without_systems=how.without_system, scale=scale, limit=limit,
-        unseen=unseen,
-    )  # fmt: skip
-    data = read_judged(sources, wanted)
-    where, limits = connection_of(ReachOptions(**found["lm"]), api_base), how.limits()
-    if how.dry_run:
-        planned = plan_live(data, lm, where)
-        print_json(planned.to_dict()) if as_json else out.print(str(planned), markup=False, soft_wrap=True)
-        raise typer.Exit(0)
-    live = _judge_live(data, how, lm, where, limits, quietly=as_json)
-    result = _measure(data, how)
-    reasons = gate.judge(result, how.min_coverage) if gate is not None else []
-    beside = _Beside(live, on_the_rest(data), may_replace(data, how.epsilon) if how.alt_test else {})
-    notes = [*data.notes, *result.notes, *told(beside.rest)]
-    written = _write_all(data, result, notes, how, output)
-    if how.markdown is not None:
-        written.append(_write_markdown(how.markdown, result, how, gate, reasons))
-    if as_json:
-        _print_result(data, result, notes, how, beside, gate, reasons)
-    else:
-        _tell_result(data, result, notes, how, beside, written)
-    if gate is not None:
-        _tell_gate(gate, reasons)
-    raise typer.Exit(1 if reasons else 0)
+    def run(self) -> int:
+        from ..parts import read_options
+        from ..running.console import out, print_json
+        from ..running.opening import connection_of
+        from ..running.settings import ReachOptions
+        from .deferral import on_the_rest, told
+        from .gate import Gate
+        from .judges import Wanted, read_judged
+        from .live import plan_live
+        from .options import EvaluateOptions
+        from .replacement import may_replace
+
+        everyday = {"levels": self.level, "coefficients": self.coefficient}
+        chosen = self.more("run") | {name: value for name, value in everyday.items() if value}
+        how = read_options(EvaluateOptions, chosen, "evaluate")
+        if self.spans is not None:
+            return self._spans(how)
+        gate = Gate.parse(self.fail_under) if self.fail_under else None
+        how = how if gate is None else _with_gate(how, gate)
+        if self.output is not None and self.output.suffix.lower() not in (".html", ".htm"):
+            raise OptionError(
+                f"-o {self.output}: the report is HTML; name it .html (numbers go to --csv, --json, --latex)"
+            )
+        wanted = Wanted(
+            human=self.human, judges=self.judge, labels=self.labels, metrics=how.metrics, columns=self.roles(),
+            without_systems=how.without_system, scale=self.scale, limit=self.limit, unseen=self.unseen,
+        )  # fmt: skip
+        data = read_judged(self.sources, wanted)
+        where, limits = connection_of(ReachOptions(**self.more("lm")), self.api_base), how.limits()
+        if how.dry_run:
+            planned = plan_live(data, self.lm, where)
+            print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
+            return 0
+        live = _judge_live(data, how, self.lm, where, limits, quietly=self.as_json)
+        result = _measure(data, how)
+        reasons = gate.judge(result, how.min_coverage) if gate is not None else []
+        beside = _Beside(live, on_the_rest(data), may_replace(data, how.epsilon) if how.alt_test else {})
+        notes = [*data.notes, *result.notes, *told(beside.rest)]
+        written = _write_all(data, result, notes, how, self.output)
+        if how.markdown is not None:
+            written.append(_write_markdown(how.markdown, result, how, gate, reasons))
+        if self.as_json:
+            _print_result(data, result, notes, how, beside, gate, reasons)
+        else:
+            _tell_result(data, result, notes, how, beside, written)
+        if gate is not None:
+            _tell_gate(gate, reasons)
+        return 1 if reasons else 0
+
+    def _spans(self, how: EvaluateOptions) -> int:
+        from ..running.console import print_json
+        from .spans import evaluate_spans
+
+        unused = ("human", "judge", "labels", "level", "coefficient", "output", "fail_under", "lm", "limit", "unseen")
+        if wrong := next((name for name in unused if getattr(self, name)), None):
+            raise OptionError(f"--{wrong.replace('_', '-')} does nothing with --spans")
+        if len(self.sources) != 1:
+            raise OptionError("--spans compares one scored file with TRUTH; name one file")
+        report = evaluate_spans(
+            self.sources[0], str(self.spans), unlisted="clean" if how.unlisted_clean else None,
+            ungrounded_against=how.ungrounded_against, rounds=how.rounds, confidence=how.confidence, seed=how.seed,
+        )  # fmt: skip
+        print_json(report.to_dict()) if self.as_json else report.show()
+        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +227,7 @@ def _write_all(
     data: Judged, result: MetaEvaluation, notes: Sequence[str], how: EvaluateOptions, report: Path | None
 ) -> list[Path]:
     """The files that were asked for."""
+    from ..running.opening import write_output
     from .options import PAPER_NAMES
     from .page import render
     from .tables import agreement_csv, agreement_latex
@@ -248,25 +240,19 @@ def _write_all(
     }
     written = [path for path in made if path is not None]
     for path in written:
-        _write(path, made[path]())
+        write_output(path, made[path]())
     return written
 
 
 def _write_markdown(
     path: Path, result: MetaEvaluation, how: EvaluateOptions, gate: Gate | None, reasons: Sequence[str]
 ) -> Path:
+    from ..running.opening import write_output
     from .options import PAPER_NAMES
     from .tables import agreement_markdown
 
-    _write(path, agreement_markdown(result, PAPER_NAMES[how.names], None if gate is None else gate.text, reasons))
+    write_output(path, agreement_markdown(result, PAPER_NAMES[how.names], None if gate is None else gate.text, reasons))
     return path
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        write_whole(path, text)
-    except OSError as error:
-        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
 
 
 def _print_result(

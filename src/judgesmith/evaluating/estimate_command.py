@@ -2,85 +2,75 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from ..cli.options import Columns, Json
+from ..cli.commands import Command, Json, Rows, argument, flag
 from ..errors import OptionError
 
 if TYPE_CHECKING:
     from ..agreement.estimation import Estimates
 
-__all__ = ["register"]
+__all__ = ["Estimate"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `estimate` to the command line."""
-    app.command(name="estimate")(estimate)
-
-
-def estimate(
-    scored: Annotated[str, typer.Argument(help="All rows with a judge's scores: an output of `score`, bench/NAME.")],
-    human: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE|COLUMN",
-            help="Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found "
-            "in SCORED by name where not given.",
-        ),
-    ] = None,
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN",
-            help="The judge's scores: a column, a path, a metric of SET.metrics.jsonl; the verdicts where not given.",
-        ),
-    ] = None,
-    aspect: Annotated[str | None, typer.Option(help="Which rating, where there are several.")] = None,
-    columns: Columns = None,
-    unseen: Annotated[
-        bool, typer.Option("--unseen", help="Do not use human scores that the judge was compiled from.")
-    ] = False,
-    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.95,
-    as_json: Json = False,
-) -> None:
+class Estimate(Command, Rows, Json):
     """How good is each system, by what people would say?
 
     The judge scores all rows, people a random part of them, best whole documents. Prediction-powered inference
     (PPI++) takes the people's mean and corrects it by what the judge says of the rest: the interval is valid however
     wrong the judge is, and the better it agrees, the narrower. Beside it stands the naive figure, the judge's mean.
     """
-    import numpy as np
 
-    from ..agreement.estimation import estimate as compute
-    from ..running.console import print_json
-    from ..running.opening import column_roles
-    from .estimation import read_known
+    hidden: ClassVar[bool] = True
 
-    known = read_known(
-        scored, human=human or (), judges=[judge] if judge else (), aspect=aspect, columns=column_roles(columns or [])
+    scored: str = argument(..., "All rows with a judge's scores: an output of `score`, bench/NAME.")
+    human: list[str] = flag(
+        [],
+        "Human ratings of some of the rows: files joined by id (repeatable), or a column of SCORED; found in SCORED by "
+        "name where not given.",
+        metavar="FILE|COLUMN",
     )
-    if not known.judges:
-        raise OptionError(f"{known.origin}: no row has a verdict; name the judge's scores with --judge COLUMN")
-    learnt = [i for i in sorted(known.seen) if not np.isnan(known.human[i])]
-    if learnt and unseen:
-        known.human[learnt] = np.nan
-        known.notes.append(f"{len(learnt)} human scores that the judge was compiled from are not used")
-    elif learnt:
-        known.notes.append(
-            f"{len(learnt)} of the rows with human scores were used to compile the judge, which is more right there "
-            "than elsewhere: the estimates can be off; --unseen leaves their human scores out"
+    judge: str | None = flag(
+        None,
+        "The judge's scores: a column, a path, a metric of SET.metrics.jsonl; the verdicts where not given.",
+        metavar="COLUMN",
+    )
+    aspect: str | None = flag(None, "Which rating, where there are several.")
+    unseen: bool = flag(False, "Do not use human scores that the judge was compiled from.")
+    confidence: float = flag(0.95, "Confidence level of the intervals.")
+
+    def run(self) -> None:
+        import numpy as np
+
+        from ..agreement.estimation import estimate
+        from ..running.console import print_json
+        from .estimation import read_known
+
+        judges = [self.judge] if self.judge else ()
+        known = read_known(self.scored, human=self.human, judges=judges, aspect=self.aspect, columns=self.roles())
+        if not known.judges:
+            raise OptionError(f"{known.origin}: no row has a verdict; name the judge's scores with --judge COLUMN")
+        learnt = [i for i in sorted(known.seen) if not np.isnan(known.human[i])]
+        if learnt and self.unseen:
+            known.human[learnt] = np.nan
+            known.notes.append(f"{len(learnt)} human scores that the judge was compiled from are not used")
+        elif learnt:
+            known.notes.append(
+                f"{len(learnt)} of the rows with human scores were used to compile the judge, which is more right "
+                "there than elsewhere: the estimates can be off; --unseen leaves their human scores out"
+            )
+        name, scores = next(iter(known.judges.items()))
+        found = estimate(
+            scores, known.human, systems=known.systems, documents=known.documents, confidence=self.confidence
         )
-    name, scores = next(iter(known.judges.items()))
-    found = compute(scores, known.human, systems=known.systems, documents=known.documents, confidence=confidence)
-    notes = [*known.notes, *found.notes]
-    if known.systems is None:
-        notes.append("not every row has a system: all rows are taken together")
-    if as_json:
-        print_json(found.to_dict() | {"notes": notes, "origin": known.origin, "judge": name, "aspect": known.aspect})
-    else:
-        _show(found, f"{known.origin}, {known.aspect}, judge {name}", notes)
+        notes = [*known.notes, *found.notes]
+        if known.systems is None:
+            notes.append("not every row has a system: all rows are taken together")
+        if self.as_json:
+            about = {"notes": notes, "origin": known.origin, "judge": name, "aspect": known.aspect}
+            print_json(found.to_dict() | about)
+        else:
+            _show(found, f"{known.origin}, {known.aspect}, judge {name}", notes)
 
 
 def _show(found: Estimates, title: str, notes: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`judgesmith spans`: does a judge mark the errors that people marked?"""
+"""`judgesmith evaluate --spans`: does a judge mark the errors that people marked?"""
 
 from __future__ import annotations
 

@@ -5,109 +5,65 @@ from __future__ import annotations
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import typer
-
-from ..cli.options import Columns, Json
+from ..cli.commands import Command, Json, Rows, argument, flag
 from ..errors import MissingExtraError, OptionError
 
 if TYPE_CHECKING:
     from .run import Opened, Wanted
 
-__all__ = ["register"]
+__all__ = ["Label"]
 
 
-_Rows = Annotated[
-    str | None, typer.Argument(metavar="ROWS", help="Rows to label; an output of `score` for --kind verdicts.")
-]
-_Kind = Annotated[
-    str | None,
-    typer.Option(
-        help="score (default), category, binary (pass or fail), preference (A or B), spans (errors in the text, "
-        "for `judgesmith spans`) or verdicts (are a judge's error spans and explanations right?).",
-        metavar="KIND",
-    ),
-]
-_N = Annotated[
-    int | None,
-    typer.Option("--n", help="Rows to label in all; a larger number later adds rows.", min=1, rich_help_panel="Rows"),
-]
-_Order = Annotated[
-    str,
-    typer.Option(
-        help="file, random (as `estimate` needs them), or suggest (as `judgesmith suggest` chooses).",
-        rich_help_panel="Rows",
-    ),
-]
-_Repeats = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of rows that each rater is shown twice, to measure consistency.",
-        metavar="SHARE",
-        rich_help_panel="Rows",
-    ),
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Add `label` to the command line."""
-    app.command(name="label")(label)
-
-
-def label(
-    rows: _Rows = None,
-    kind: _Kind = None,
-    scale: Annotated[
-        tuple[float, float] | None,
-        typer.Option(help="Worst and best score; default 1 5.", metavar="LOW HIGH", show_default=False),
-    ] = None,
-    categories: Annotated[
-        str | None, typer.Option(help="Their words, worst first: bad,ok,good.", metavar="WORDS")
-    ] = None,
-    aspect: Annotated[str | None, typer.Option(help="What is rated, for example coherence.")] = None,
-    guidelines: Annotated[
-        Path | None, typer.Option(help="A text that is shown beside every row.", metavar="FILE")
-    ] = None,
-    rater: Annotated[str | None, typer.Option(help="Who labels; asked on the page where not given.")] = None,
-    store: Annotated[
-        Path | None,
-        typer.Option(help="Where labels are kept; default ROWS.labels.sqlite in this folder.", metavar="FILE"),
-    ] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option(help="Write the labels at the end: .jsonl or .csv, a line a rater and row.", metavar="FILE"),
-    ] = None,
-    export_only: Annotated[
-        bool, typer.Option("--export-only", help="No page: agreement and --export of what is in the store.")
-    ] = False,
-    n: _N = None,
-    order: _Order = "file",
-    repeats: _Repeats = None,
-    seed: Annotated[int, typer.Option(help="Of --order random.", rich_help_panel="Rows")] = 0,
-    columns: Columns = None,
-    port: Annotated[int, typer.Option(help="0: that of the last run, or any free one.", min=0, max=65535)] = 0,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only print the address.")] = False,
-    as_json: Json = False,
-) -> None:
+class Label(Command, Rows, Json):
     """Label rows by keyboard on a page that only this machine's browser can open; Ctrl-C ends it.
 
     Every answer is kept in one SQLite file as it is given: run the same command to continue, in any number of tabs,
     with any number of raters. The exported file needs no options: judgesmith compile labels.jsonl"""
-    from ..running.opening import column_roles
-    from .order import ORDERS
-    from .run import Wanted
 
-    if order not in ORDERS:
-        raise OptionError(f"--order {order}: it is one of {', '.join(ORDERS)}")
-    if rows is None and not export_only:
-        raise OptionError("give ROWS to label, or --export-only --store FILE for labels that are there")
-    words = tuple(word.strip() for word in categories.split(",")) if categories else ()
-    wanted = Wanted(
-        rows, store, kind, scale, words, aspect, guidelines, n, order, repeats, seed,  # type: ignore[arg-type]
-        column_roles(columns or []),
-    )  # fmt: skip
-    _run(wanted, export, None if export_only else _page(rater, port, not no_browser), as_json)
+    panel: ClassVar[str] = "Learn"
+
+    rows: str | None = argument(None, "Rows to label; an output of `score` for --kind verdicts.", "ROWS")
+    kind: str | None = flag(
+        None,
+        "score (default), category, binary (pass or fail), preference (A or B), spans (errors in the text, for "
+        "`judgesmith evaluate --spans`) or verdicts (are a judge's error spans and explanations right?).",
+        metavar="KIND",
+    )
+    scale: tuple[float, float] | None = flag(None, "Worst and best score; default 1 5.")
+    categories: str | None = flag(None, "Their words, worst first: bad,ok,good.", metavar="WORDS")
+    aspect: str | None = flag(None, "What is rated, for example coherence.")
+    guidelines: Path | None = flag(None, "A text that is shown beside every row.", metavar="FILE")
+    rater: str | None = flag(None, "Who labels; asked on the page where not given.")
+    store: Path | None = flag(None, "Where labels are kept; default ROWS.labels.sqlite in this folder.", metavar="FILE")
+    export: Path | None = flag(
+        None, "Write the labels at the end: .jsonl or .csv, a line a rater and row.", metavar="FILE"
+    )
+    export_only: bool = flag(False, "No page: agreement and --export of what is in the store.")
+    n: int | None = flag(None, "Rows to label in all; a larger number later adds rows.", "--n", ge=1)
+    order: Literal["file", "random", "suggest"] = flag(
+        "file", "file, random (as `estimate` needs them), or suggest (as `judgesmith suggest` chooses)."
+    )
+    repeats: float | None = flag(
+        None, "Share of rows that each rater is shown twice, to measure consistency.", metavar="SHARE"
+    )
+    seed: int = flag(0, "Random seed of --order random.")
+    port: int = flag(0, "0: that of the last run, or any free one.", ge=0, le=65535)
+    no_browser: bool = flag(False, "Only print the address.")
+
+    def run(self) -> None:
+        from .run import Wanted
+
+        if self.rows is None and not self.export_only:
+            raise OptionError("give ROWS to label, or --export-only --store FILE for labels that are there")
+        words = tuple(word.strip() for word in self.categories.split(",")) if self.categories else ()
+        wanted = Wanted(
+            self.rows, self.store, self.kind, self.scale, words, self.aspect, self.guidelines,  # type: ignore[arg-type]
+            self.n, self.order, self.repeats, self.seed, self.roles(),
+        )  # fmt: skip
+        page = None if self.export_only else _page(self.rater, self.port, not self.no_browser)
+        _run(wanted, self.export, page, self.as_json)
 
 
 def _run(wanted: Wanted, export: Path | None, page: Callable[[Opened], None] | None, as_json: bool) -> None:

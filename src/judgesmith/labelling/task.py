@@ -216,7 +216,7 @@ def _errors(given: Any, output: str) -> list[dict[str, Any]]:
 
 
 def _error(given: Any, output: str) -> dict[str, Any]:
-    """An error as `judgesmith spans` reads it. Offsets count code points."""
+    """An error as `judgesmith evaluate --spans` reads it. Offsets count code points."""
     if not isinstance(given, Mapping):
         raise ValueError("errors: each must be an object")
     start: Any = given.get("start")

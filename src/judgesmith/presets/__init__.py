@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import OptionError
-from ..running.settings import Shelf, other_names, read_yaml
+from ..running.settings import Shelf, read_yaml
 
 __all__ = ["about", "kind", "layered", "names", "read", "text"]
 
-_SHELF = Shelf(Path(__file__).parent, "--preset", "preset", "`judgesmith presets`")
+_SHELF = Shelf(Path(__file__).parent, "--preset", "preset", "`judgesmith list presets`")
 names, text, about = _SHELF.names, _SHELF.text, _SHELF.about
 
 
@@ -44,8 +44,5 @@ def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]
         raise OptionError(f"preset: a name or a list of names is expected; got {named!r}")
     found: dict[str, Any] = {}
     for layer in (*map(read, named), config):
-        for name, value in layer.items():
-            for same in other_names(name):
-                found.pop(same, None)
-            found[name] = value
+        found |= layer
     return found

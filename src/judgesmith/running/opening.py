@@ -17,6 +17,7 @@ from ..datasets.loading import aspects_of_mean
 from ..datasets.records import OVERALL
 from ..errors import JudgesmithError, OptionError
 from ..programs import artifact
+from ..programs.atomic import write_whole
 from ..programs.capabilities import locate
 from ..programs.judge import Judge
 from ..programs.models.files import find_model, installed, model_path
@@ -36,26 +37,11 @@ def expected_seconds(calls: int, model: str | None, where: Connection | None) ->
     return calls * SECONDS_PER_CALL / at_once
 
 
-def connection_of(options: ReachOptions, api_base: str | None) -> Connection:
-    """How models are reached."""
+def connection_of(options: ReachOptions, api_base: Sequence[str] = ()) -> Connection:
+    """How models are reached. api_base: the addresses of one server, or of several that have the same model."""
     return Connection(
-        api_base=api_base, timeout=options.timeout, concurrency=options.concurrency, rpm=options.rpm,
-        cache=options.cache,
-    )  # fmt: skip
-
-
-def connection(
-    api_base: str | Sequence[str] | None,
-    timeout: float,
-    concurrency: int | None,
-    rpm: float | None,
-    no_cache: bool,
-) -> Connection:
-    """How models are reached. api_base: one address, or those of several servers of the same model."""
-    bases = (api_base,) if isinstance(api_base, str) else tuple(api_base or ())
-    return Connection(
-        api_base=bases[0] if bases else None, timeout=timeout, concurrency=concurrency, rpm=rpm, cache=not no_cache,
-        others=bases[1:],
+        api_base=api_base[0] if api_base else None, timeout=options.timeout, concurrency=options.concurrency,
+        rpm=options.rpm, cache=options.cache, others=tuple(api_base[1:]),
     )  # fmt: skip
 
 
@@ -199,6 +185,16 @@ def check_writable(path: Path, *inputs: Path | None) -> None:
     """Before anything is spent: can the judge be saved at all, and not over one of the inputs?"""
     check_writable_file(path, *inputs)
     _judge_there(path)
+
+
+def write_output(path: Path, text: str) -> int:
+    """Write a file in one step; how many bytes it has. Raises OptionError where it cannot be written."""
+    data = text.encode("utf-8", "backslashreplace")
+    try:
+        write_whole(path, data)
+    except OSError as error:
+        raise OptionError(f"{path} cannot be written: {error.strerror or error}") from None
+    return len(data)
 
 
 def check_writable_file(path: Path, *inputs: Path | None) -> None:

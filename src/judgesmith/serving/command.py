@@ -4,101 +4,75 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
-import typer
-
-from ..cli.options import LM, ApiBases, Concurrency, NoCache, Rpm, Timeout
+from ..cli.commands import Command, Reach, argument, flag
 from ..errors import MissingExtraError, OptionError
 
-__all__ = ["register"]
+__all__ = ["Serve"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `serve` to the command line."""
-    app.command(name="serve")(serve)
-
-
-def serve(
-    judges: Annotated[list[str], typer.Argument(metavar="JUDGE...", help="Saved judges: FILE or NAME=FILE.")],
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="0: any free one, which is printed.", min=0, max=65535)] = 8000,
-    workers: Annotated[
-        int,
-        typer.Option(help="Processes, about one a core; they share --queue, --concurrency and --rpm.", min=1),
-    ] = 1,
-    queue: Annotated[
-        int,
-        typer.Option(help="Rows accepted and not answered yet, at most; then 429.", min=1, rich_help_panel="Bounds"),
-    ] = 4096,
-    row_timeout: Annotated[
-        float, typer.Option(help="Seconds from a row's acceptance to its verdict; then 504.", rich_help_panel="Bounds")
-    ] = 120.0,
-    max_body: Annotated[int, typer.Option(help="Bytes of a request.", min=1, rich_help_panel="Bounds")] = 8_388_608,
-    max_rows: Annotated[int, typer.Option(help="Rows of a request.", min=1, rich_help_panel="Bounds")] = 4096,
-    grace: Annotated[
-        float, typer.Option(help="Seconds that a stop gives to what was accepted.", min=0, rich_help_panel="Bounds")
-    ] = 30.0,
-    jobs: Annotated[
-        Path | None,
-        typer.Option(help="Folder of batch jobs, which resume after a restart; without it they end with the server."),
-    ] = None,
-    max_jobs: Annotated[
-        int, typer.Option(help="Jobs kept at once, done ones too; then 429.", min=1, rich_help_panel="Bounds")
-    ] = 100,
-    max_job_rows: Annotated[int, typer.Option(help="Rows of a job.", min=1, rich_help_panel="Bounds")] = 1_000_000,
-    max_job_body: Annotated[
-        int, typer.Option(help="Bytes of a job, a row a line.", min=1, rich_help_panel="Bounds")
-    ] = 268_435_456,
-    quiet_log: Annotated[bool, typer.Option("--no-log", help="No line of JSON on stderr for each request.")] = False,
-    otel: Annotated[
-        bool,
-        typer.Option(
-            "--otel", help="Send OpenTelemetry spans by OTLP over HTTP, to the address in the OTEL_… variables."
-        ),
-    ] = False,
-    lm: LM = None,
-    api_base: ApiBases = None,
-    timeout: Timeout = 120.0,
-    concurrency: Concurrency = None,
-    rpm: Rpm = None,
-    no_cache: NoCache = False,
-) -> None:
+class Serve(Command, Reach):
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.
 
     POST /v1/score/many streams a line a row; POST /v1/jobs judges rows in the background; GET /v1/judges, /healthz,
     /readyz, /metrics (Prometheus), /openapi.json; a page to try it at /. With JUDGESMITH_API_KEY set, requests need
     `Authorization: Bearer KEY`. There is no TLS: put a proxy before it. SIGTERM finishes what was accepted.
     """
-    from ..running.console import err
-    from ..running.opening import connection
 
-    try:
-        from .run import KEYS, bound, keys
-        from .service import Bounds
-        from .workers import Order, Workers
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(
-            f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
-        ) from None
-    bounds = Bounds(queue, row_timeout, max_body, max_rows, grace, max_jobs, max_job_rows, max_job_body)
-    protected = bool(keys())
-    files, where = named(judges), connection(api_base, timeout, concurrency, rpm, no_cache)
-    listening = bound(host, port)
-    if not protected and host not in ("127.0.0.1", "::1", "localhost"):
-        err.print(f"note: anyone who reaches {host} can spend calls; set {KEYS}", style="yellow", markup=False)
-    shown = f"[{host}]" if ":" in host else host
-    address = f"http://{shown}:{listening.getsockname()[1]}"
+    panel: ClassVar[str] = "Use"
 
-    def started() -> None:
-        err.print(f"serving {', '.join(files)} at {address}", markup=False, soft_wrap=True)
+    judges: list[str] = argument(..., "Saved judges: FILE or NAME=FILE.", "JUDGE...")
+    host: str = flag("127.0.0.1", "Address to listen at.")
+    port: int = flag(8000, "0: any free one, which is printed.", ge=0, le=65535)
+    workers: int = flag(1, "Processes, about one a core; they share --queue, --concurrency and --rpm.", ge=1)
+    queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
+    row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.")
+    max_body: int = flag(8_388_608, "Bytes of a request.", ge=1)
+    max_rows: int = flag(4096, "Rows of a request.", ge=1)
+    grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)
+    jobs: Path | None = flag(
+        None, "Folder of batch jobs, which resume after a restart; without it they end with the server."
+    )
+    max_jobs: int = flag(100, "Jobs kept at once, done ones too; then 429.", ge=1)
+    max_job_rows: int = flag(1_000_000, "Rows of a job.", ge=1)
+    max_job_body: int = flag(268_435_456, "Bytes of a job, a row a line.", ge=1)
+    quiet_log: bool = flag(False, "No line of JSON on stderr for each request.", "--no-log")
+    otel: bool = flag(False, "Send OpenTelemetry spans by OTLP over HTTP, to the address in the OTEL_… variables.")
 
-    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as passing:
-        order = Order(files, lm, where, bounds, (jobs or Path(passing)).resolve(), not quiet_log, otel)
-        if workers == 1:
-            order.run(listening, started)
-        else:
-            Workers(order, listening, workers).run(started)
+    def run(self) -> None:
+        from ..running.console import err
+
+        try:
+            from .run import KEYS, bound, keys
+            from .service import Bounds
+            from .workers import Order, Workers
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(
+                f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
+            ) from None
+        bounds = Bounds(
+            self.queue, self.row_timeout, self.max_body, self.max_rows, self.grace, self.max_jobs, self.max_job_rows,
+            self.max_job_body,
+        )  # fmt: skip
+        protected = bool(keys())
+        files, where = named(self.judges), self.connection()
+        listening = bound(self.host, self.port)
+        if not protected and self.host not in ("127.0.0.1", "::1", "localhost"):
+            err.print(f"note: anyone who reaches {self.host} can spend calls; set {KEYS}", style="yellow", markup=False)
+        shown = f"[{self.host}]" if ":" in self.host else self.host
+        address = f"http://{shown}:{listening.getsockname()[1]}"
+
+        def started() -> None:
+            err.print(f"serving {', '.join(files)} at {address}", markup=False, soft_wrap=True)
+
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as passing:
+            jobs = (self.jobs or Path(passing)).resolve()
+            order = Order(files, self.lm, where, bounds, jobs, not self.quiet_log, self.otel)
+            if self.workers == 1:
+                order.run(listening, started)
+            else:
+                Workers(order, listening, self.workers).run(started)
 
 
 def named(judges: list[str]) -> dict[str, Path]:

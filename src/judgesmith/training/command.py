@@ -4,97 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ..cli.options import Columns, Json, LibraryAspect
-from ..cli.settings import Config, Presets, Settings, settings_of, with_settings
+from ..cli.commands import Command, Json, Preset, Rows, argument, flag
 
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
     from .distilling import DistillReport
 
-__all__ = ["register"]
+__all__ = ["Distill"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `distill` to the command line."""
-    app.command(name="distill", cls=with_settings(_catalogue))(distill)
-
-
-def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    from .distill_run import catalogue
-
-    return catalogue()
-
-
-def distill(
-    context: typer.Context,
-    labels: Annotated[
-        Path, typer.Argument(help="Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME")
-    ],
-    base: Annotated[
-        str,
-        typer.Option(
-            help="The model that is trained: local/NAME (`judgesmith models list`), gguf:PATH, or hf:FOLDER for a "
-            "causal model in Hugging Face's format."
-        ),
-    ] = "local/qwen2.5-0.5b",
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where the judge is saved; its weights go into NAME.student beside.")
-    ] = Path("judge.json"),
-    synthetic: Annotated[
-        Path | None, typer.Option(help="Examples that `judgesmith synthesize` wrote; human ratings count more.")
-    ] = None,
-    aspect: Annotated[str | None, typer.Option(help="Which score, where rows have several.")] = None,
-    scale: Annotated[
-        tuple[float, float] | None, typer.Option(help="Lowest and highest score; inferred if not given.")
-    ] = None,
-    columns: Columns = None,
-    heldout: Annotated[str, typer.Option(help="Share of rows held out, or a file of other labels.")] = "0.25",
-    library_aspect: LibraryAspect = None,
-    teacher: Annotated[
-        Path | None, typer.Option(help="A saved judge that is measured beside the student, on the same rows.")
-    ] = None,
-    settings: Settings = None,
-    preset: Presets = None,
-    config: Config = None,
-    seed: Annotated[int, typer.Option(help="Seed of splits, batches and first weights.")] = 0,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Start over instead of resuming from a checkpoint.")
-    ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what the run would take, train nothing.")] = False,
-    as_json: Json = False,
-) -> None:
+class Distill(Command, Preset, Rows, Json):
     """Train a small model to judge, from human ratings and synthetic examples.
 
     After Ctrl-C, a crash or a kill the same command resumes from its last checkpoint. The report compares the student
     with the plain model (and a teacher) on rows that it never saw. Needs: pip install 'judgesmith[local,train]'.
+    `judgesmith list options distill` has further options.
     """
-    from ..cli.rendering import show_dry_run
-    from ..running.console import print_json
-    from ..running.opening import quiet
-    from .distill_run import DistillRun
 
-    found = _catalogue({}).resolve(*settings_of(context, settings))
-    run = DistillRun(
-        labels=labels, base=base, output=output, synthetic=synthetic, aspect=aspect, scale=scale,
-        columns=columns or (), heldout=heldout, library_aspect=library_aspect, teacher=teacher, seed=seed,
-        overwrite=overwrite, settings=found,
+    panel: ClassVar[str] = "Learn"
+
+    labels: Path = argument(..., "Rows with human scores: .csv .tsv .json .jsonl .parquet .xlsx, or bench/NAME.")
+    base: str = flag(
+        "local/qwen2.5-0.5b",
+        "The model that is trained: local/NAME (`judgesmith list models`), gguf:PATH, or hf:FOLDER for a causal model "
+        "in Hugging Face's format.",
+    )
+    output: Path = flag(
+        Path("judge.json"), "Where the judge is saved; its weights go into NAME.student beside.", "-o", "--output"
+    )
+    synthetic: Path | None = flag(None, "Examples that `judgesmith synthesize` wrote; human ratings count more.")
+    aspect: str | None = flag(None, "Which score, where rows have several.")
+    scale: tuple[float, float] | None = flag(None, "Lowest and highest score; inferred if not given.")
+    heldout: str = flag("0.25", "Share of rows held out, or a file of other labels.", coerce_numbers_to_str=True)
+    library_aspect: str | None = flag(
+        None, "The aspect of the library that the score stands for (`judgesmith list aspects`).", "--as",
+        metavar="[TASK/]ASPECT",
     )  # fmt: skip
-    with quiet():
-        if dry_run:
-            show_dry_run(run.plan(), as_json=as_json)
-            return
-        report = run.run()
-        if as_json:
-            print_json(report.to_dict() | {"output": str(output)})
-        else:
-            _show(report, output)
-    raise typer.Exit(1 if report.heldout.objective.failed == report.heldout.objective.n else 0)
+    teacher: Path | None = flag(None, "A saved judge that is measured beside the student, on the same rows.")
+    seed: int = flag(0, "Random seed of splits, batches and first weights.")
+    overwrite: bool = flag(False, "Start over instead of resuming from a checkpoint.")
+    dry_run: bool = flag(False, "Show what the run would take, train nothing.")
+
+    @classmethod
+    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        from .distill_run import catalogue
+
+        return catalogue()
+
+    def run(self) -> int:
+        from ..cli.rendering import show_dry_run
+        from ..running.console import print_json
+        from ..running.opening import quiet
+        from .distill_run import DistillRun
+
+        names = (
+            "labels", "base", "output", "synthetic", "aspect", "scale", "columns", "heldout", "library_aspect",
+            "teacher", "seed", "overwrite",
+        )  # fmt: skip
+        made = DistillRun(**{name: getattr(self, name) for name in names}, settings={"run": self.more("run")})
+        with quiet():
+            if self.dry_run:
+                show_dry_run(made.plan(), as_json=self.as_json)
+                return 0
+            report = made.run()
+            if self.as_json:
+                print_json(report.to_dict() | {"output": str(self.output)})
+            else:
+                _show(report, self.output)
+        return 1 if report.heldout.objective.failed == report.heldout.objective.n else 0
 
 
 def _show(report: DistillReport, output: Path) -> None:

@@ -52,7 +52,7 @@ class RunOptions(JudgeInWords, TrainOptions):
 
 def catalogue() -> Catalogue:
     """What can be set of a run."""
-    return Catalogue((Owner("run", "distill", RunOptions),), "distill", more="; see `judgesmith options distill`")
+    return Catalogue((Owner("run", "distill", RunOptions),), "distill", more="; see `judgesmith list options distill`")
 
 
 @dataclass(frozen=True, kw_only=True)

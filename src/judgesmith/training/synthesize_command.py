@@ -4,113 +4,73 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
 from rich.markup import escape
 
-from ..cli.options import (
-    LM,
-    ApiBase,
-    Columns,
-    Concurrency,
-    DryRun,
-    Json,
-    Limit,
-    MaxCalls,
-    MaxCost,
-    MaxFailed,
-    NoCache,
-    Timeout,
-)
-from ..cli.settings import Config, Presets, Settings, settings_of, with_settings
+from ..cli.commands import Command, Json, Preset, Reach, Rows, argument, flag
+from ..running.limits import LimitOptions
 
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
 
-__all__ = ["register"]
+__all__ = ["Synthesize"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `synthesize` to the command line."""
-    app.command(name="synthesize", cls=with_settings(_catalogue))(synthesize)
-
-
-def _catalogue(given: Mapping[str, Any]) -> Catalogue:
-    from .synthesizing import catalogue
-
-    return catalogue()
-
-
-def synthesize(
-    context: typer.Context,
-    rows: Annotated[Path, typer.Argument(help="Inputs with outputs of any systems: .csv .tsv .json .jsonl .parquet")],
-    judge: Annotated[
-        list[Path], typer.Option(help="A saved judge that annotates. Repeatable: those of one aspect vote.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Where the examples go.")] = Path("synthetic.jsonl"),
-    apart: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="LABELS", help="Rows whose documents and texts stay out, such as those held out. Repeatable."
-        ),
-    ] = None,
-    writer: Annotated[
-        list[str] | None, typer.Option(metavar="LM", help="A model that writes an output for every input. Repeatable.")
-    ] = None,
-    lm: LM = None,
-    columns: Columns = None,
-    limit: Limit = None,
-    settings: Settings = None,
-    preset: Presets = None,
-    config: Config = None,
-    seed: Annotated[int, typer.Option(help="Decides what is drawn.")] = 0,
-    max_calls: MaxCalls = None,
-    max_cost: MaxCost = None,
-    max_failed: MaxFailed = None,
-    dry_run: DryRun = False,
-    api_base: ApiBase = None,
-    timeout: Timeout = 120.0,
-    concurrency: Concurrency = None,
-    no_cache: NoCache = False,
-    as_json: Json = False,
-) -> None:
+class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
     """Make examples for `judgesmith distill`: outputs of several qualities, annotated by judges.
 
     Outputs are the rows' own, written by models (`--writer`), and perturbed copies. The file is JSON lines in the chat
     form that other trainers read, too, with a card beside it. After Ctrl-C or at the end of a budget the same command
-    resumes.
+    resumes. `judgesmith list options synthesize` has further options.
     """
-    from ..cli.rendering import show_dry_run
-    from ..datasets.loading import iter_rows
-    from ..running.console import Watch, out, print_json
-    from ..running.limits import Limits
-    from ..running.opening import check_writable_file, column_roles, connection, open_judge, open_model, quiet
-    from .synthesizing import Synthesis, SynthesisOptions
 
-    found = _catalogue({}).resolve(*settings_of(context, settings))["run"]
-    where = connection(api_base, timeout, concurrency, None, no_cache)
-    roles = column_roles(columns or [])
-    with quiet():
-        check_writable_file(output, rows, *judge, *(apart or ()))
-        run = Synthesis(
-            rows=rows, judges=[open_judge(path, lm, where) for path in judge], output=output,
-            options=SynthesisOptions(**found), writers=[open_model(name, where) for name in writer or ()],
-            apart=[row for file in apart or () for row, _ in iter_rows(file)],
-            columns=roles, limit=limit, seed=seed, limits=Limits.of(max_calls, max_cost, max_failed),
-        )  # fmt: skip
-        if dry_run:
-            show_dry_run(run.plan(), as_json=as_json)
+    hidden: ClassVar[bool] = True
+
+    rows: Path = argument(..., "Inputs with outputs of any systems: .csv .tsv .json .jsonl .parquet.")
+    judge: list[Path] = flag(..., "A saved judge that annotates. Repeatable: those of one aspect vote.")
+    output: Path = flag(Path("synthetic.jsonl"), "Where the examples go.", "-o", "--output")
+    apart: list[Path] = flag(
+        [], "Rows whose documents and texts stay out, such as those held out. Repeatable.", metavar="LABELS"
+    )
+    writer: list[str] = flag([], "A model that writes an output for every input. Repeatable.", metavar="LM")
+    limit: int | None = flag(None, "Only the first rows.", ge=1)
+    seed: int = flag(0, "Random seed of what is drawn.")
+
+    @classmethod
+    def catalogue(cls, given: Mapping[str, Any]) -> Catalogue:
+        from .synthesizing import catalogue
+
+        return catalogue()
+
+    def run(self) -> None:
+        from ..cli.rendering import show_dry_run
+        from ..datasets.loading import iter_rows
+        from ..running.console import Watch, out, print_json
+        from ..running.opening import check_writable_file, open_judge, open_model, quiet
+        from .synthesizing import Synthesis, SynthesisOptions
+
+        where = self.connection()
+        with quiet():
+            check_writable_file(self.output, self.rows, *self.judge, *self.apart)
+            synthesis = Synthesis(
+                rows=self.rows, judges=[open_judge(path, self.lm, where) for path in self.judge], output=self.output,
+                options=SynthesisOptions(**self.more("run")), writers=[open_model(name, where) for name in self.writer],
+                apart=[row for file in self.apart for row, _ in iter_rows(file)],
+                columns=self.roles(), limit=self.limit, seed=self.seed, limits=self.limits(),
+            )  # fmt: skip
+            if self.dry_run:
+                show_dry_run(synthesis.plan(), as_json=self.as_json)
+                return
+            with Watch("outputs", synthesis.steps()) as watch:
+                made = synthesis.run(watch)
+        if self.as_json:
+            print_json(made.to_dict() | {"output": str(self.output)})
             return
-        with Watch("outputs", run.steps()) as watch:
-            made = run.run(watch)
-    if as_json:
-        print_json(made.to_dict() | {"output": str(output)})
-        return
-    out.print(f"{made.kept} examples of {made.candidates} outputs, {made.calls} calls → {escape(str(output))}")
-    for why, count in made.left.items():
-        out.print(f"left out: {count}, {why}", markup=False)
-    for name, counts in made.bins.items():
-        out.print(f"{name}, by fifths of the scale from the worst: {', '.join(map(str, counts))}", markup=False)
-    for note in made.notes:
-        out.print(f"note: {note}", style="yellow", markup=False)
+        out.print(f"{made.kept} examples of {made.candidates} outputs, {made.calls} calls → {escape(str(self.output))}")
+        for why, count in made.left.items():
+            out.print(f"left out: {count}, {why}", markup=False)
+        for name, counts in made.bins.items():
+            out.print(f"{name}, by fifths of the scale from the worst: {', '.join(map(str, counts))}", markup=False)
+        for note in made.notes:
+            out.print(f"note: {note}", style="yellow", markup=False)

@@ -86,7 +86,7 @@ class SynthesisOptions(Options):
 def catalogue() -> Catalogue:
     """What can be set of a run."""
     owner = Owner("run", "synthesize", SynthesisOptions)
-    return Catalogue((owner,), "synthesize", more="; see `judgesmith options synthesize`")
+    return Catalogue((owner,), "synthesize", more="; see `judgesmith list options synthesize`")
 
 
 @dataclass(frozen=True, slots=True)

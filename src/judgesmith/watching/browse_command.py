@@ -3,52 +3,46 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
-import typer
+from ..cli.commands import Command, Json, argument, flag
 
-from ..cli.options import Json
-
-__all__ = ["register"]
+__all__ = ["Browse"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `browse` to the command line."""
-    app.command(name="browse")(browse)
-
-
-def browse(
-    folder: Annotated[Path, typer.Argument(help="A folder; its subfolders are searched, too.")] = Path(),
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="One .html file, no network; default FOLDER/browse.html")
-    ] = None,
-    as_json: Json = False,
-) -> None:
+class Browse(Command, Json):
     """Judges, watched judges, scored files and studies of a folder on one page: agreement, cost, lineage, changes.
 
     Calls no model and runs nothing that a file says. Files that cannot be read are listed with the reason.
     """
-    from ..pages import check_page, write_page
-    from ..running.console import err, out, print_json
-    from ..running.opening import quiet
-    from ..running.plain import clean
-    from .browsing import render
-    from .folder import browse as look
 
-    target = output or folder / "browse.html"
-    check_page(target, "-o")
-    with quiet():
-        found = look(folder)
-        write_page(target, render(found, target), "-o")
-    counts = {"judges": len(found.judges), "scored": len(found.scored), "studies": len(found.studies)}
-    counts |= {"watched": len(found.watched)}
-    if as_json:
-        damaged = [{"file": path, "reason": reason} for path, reason in found.damaged]
-        print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": found.notes})
-        return
-    for path, reason in found.damaged[:10]:
-        err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
-    if len(found.damaged) > 10:
-        err.print(f"… and {len(found.damaged) - 10} more; the page lists them", style="yellow")
-    told = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
-    out.print(f"Wrote {clean(str(target))}; {told}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)
+    hidden: ClassVar[bool] = True
+
+    folder: Path = argument(Path(), "A folder; its subfolders are searched, too.")
+    output: Path | None = flag(None, "One .html file, no network; default FOLDER/browse.html.", "-o", "--output")
+
+    def run(self) -> None:
+        from ..pages import check_page, write_page
+        from ..running.console import err, out, print_json
+        from ..running.opening import quiet
+        from ..running.plain import clean
+        from .browsing import render
+        from .folder import browse as look
+
+        target = self.output or self.folder / "browse.html"
+        check_page(target, "-o")
+        with quiet():
+            found = look(self.folder)
+            write_page(target, render(found, target), "-o")
+        counts = {"judges": len(found.judges), "scored": len(found.scored), "studies": len(found.studies)}
+        counts |= {"watched": len(found.watched)}
+        if self.as_json:
+            damaged = [{"file": path, "reason": reason} for path, reason in found.damaged]
+            print_json({"output": str(target)} | counts | {"damaged": damaged, "notes": found.notes})
+            return
+        for path, reason in found.damaged[:10]:
+            err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
+        if len(found.damaged) > 10:
+            err.print(f"… and {len(found.damaged) - 10} more; the page lists them", style="yellow")
+        told = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
+        out.print(f"Wrote {clean(str(target))}; {told}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)

@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from ..cli.options import LM, ApiBases, Columns, Concurrency, Json, Rpm, Timeout
+from ..cli.commands import Command, Json, Reach, Rows, argument, flag
 
 if TYPE_CHECKING:
     from .watching import Look
 
-__all__ = ["register"]
+__all__ = ["Watch"]
 
 
-def register(app: typer.Typer) -> None:
-    """Add `watch` to the command line."""
-    app.command(name="watch")(watch)
-
-
-def watch(
-    rows: Annotated[
-        Path, typer.Argument(help="Sentinel rows: the same ones each time, with or without human ratings.")
-    ],
-    judge: Annotated[Path, typer.Option(help="A judge that `compile` saved.")],
-    history: Annotated[
-        Path | None, typer.Option(help="Where each run is appended; default ROWS.watch.jsonl", show_default=False)
-    ] = None,
-    scored: Annotated[
-        Path | None, typer.Option(help="What this judge has scored since the last run; it is watched, too.")
-    ] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="A page: one .html file, no network.")] = None,
-    human: Annotated[
-        str | None, typer.Option(metavar="ASPECT", help="The human rating in the sentinel rows; found if there is one.")
-    ] = None,
-    baseline: Annotated[
-        int, typer.Option(help="Runs that later ones are compared with; the first command makes them.", min=2, max=50)
-    ] = 3,
-    alpha: Annotated[float, typer.Option(help="Chance of any false alarm in --looks runs.", min=0, max=1)] = 0.05,
-    looks: Annotated[int, typer.Option(help="Runs that --alpha is for.", min=1)] = 365,
-    rebase: Annotated[bool, typer.Option("--rebase", help="Start a new baseline, accepting what changed.")] = False,
-    columns: Columns = None,
-    lm: LM = None,
-    api_base: ApiBases = None,
-    timeout: Timeout = 120.0,
-    concurrency: Concurrency = None,
-    rpm: Rpm = None,
-    as_json: Json = False,
-) -> None:
+class Watch(Command, Rows, Reach, Json):
     """Score sentinel rows again and alarm if the judge's answers have changed.
 
     Every row is judged afresh, never taken from the cache. The first command scores the rows --baseline times: how
@@ -56,32 +21,48 @@ def watch(
     --scored also the scores, lengths and failures of new rows with those of the first such file. Exit code 0: quiet; 1:
     an alarm; 2: an error.
     """
-    from ..evaluating.sources import read_file
-    from ..pages import check_page, write_page
-    from ..programs.artifact import fingerprint
-    from ..running.console import Watch, print_json
-    from ..running.opening import column_roles, connection, open_judge, quiet
-    from .page import render
-    from .watching import Sentinels, WatchOptions, look, read_traffic
 
-    if output is not None:
-        check_page(output, "-o", rows, judge, history, scored)
-    options = WatchOptions(baseline=baseline, alpha=alpha, looks=looks)
-    kept = history or rows.with_name(f"{rows.name.split('.')[0]}.watch.jsonl")
-    roles = column_roles(columns or [])
-    with quiet():
-        sentinels = Sentinels.of(rows.name, read_file(str(rows), roles, None).rows, human)
-        made = open_judge(judge, lm, connection(api_base, timeout, concurrency, rpm, no_cache=True))
-        traffic = None if scored is None else read_traffic(scored, fingerprint(made), roles)
-        with Watch("watching") as progress:
-            found = look(made, sentinels, kept, options, traffic=traffic, restart=rebase, watch=progress)
-    if output is not None:
-        write_page(output, render(found, judge.name), "-o")
-    if as_json:
-        print_json(found.to_dict() | {"history": str(kept), "page": output and str(output)})
-    else:
-        _tell(found, kept, output)
-    raise typer.Exit(1 if found.run.alarms else 0)
+    panel: ClassVar[str] = "Trust"
+
+    rows: Path = argument(..., "Sentinel rows: the same ones each time, with or without human ratings.")
+    judge: Path = flag(..., "A judge that `compile` saved.")
+    history: Path | None = flag(None, "Where each run is appended; default ROWS.watch.jsonl.")
+    scored: Path | None = flag(None, "What this judge has scored since the last run; it is watched, too.")
+    output: Path | None = flag(None, "A page: one .html file, no network.", "-o", "--output")
+    human: str | None = flag(None, "The human rating in the sentinel rows; found if there is one.", metavar="ASPECT")
+    baseline: int = flag(3, "Runs that later ones are compared with; the first command makes them.", ge=2, le=50)
+    alpha: float = flag(0.05, "Chance of any false alarm in --looks runs.", ge=0, le=1)
+    looks: int = flag(365, "Runs that --alpha is for.", ge=1)
+    rebase: bool = flag(False, "Start a new baseline, accepting what changed.")
+
+    def run(self) -> int:
+        from ..evaluating.sources import read_file
+        from ..pages import check_page, write_page
+        from ..programs.artifact import fingerprint
+        from ..running.console import Watch as Progress
+        from ..running.console import print_json
+        from ..running.opening import open_judge, quiet
+        from .page import render
+        from .watching import Sentinels, WatchOptions, look, read_traffic
+
+        if self.output is not None:
+            check_page(self.output, "-o", self.rows, self.judge, self.history, self.scored)
+        options = WatchOptions(baseline=self.baseline, alpha=self.alpha, looks=self.looks)
+        kept = self.history or self.rows.with_name(f"{self.rows.name.split('.')[0]}.watch.jsonl")
+        where = self.model_copy(update={"cache": False}).connection()
+        with quiet():
+            sentinels = Sentinels.of(self.rows.name, read_file(str(self.rows), self.roles(), None).rows, self.human)
+            made = open_judge(self.judge, self.lm, where)
+            traffic = None if self.scored is None else read_traffic(self.scored, fingerprint(made), self.roles())
+            with Progress("watching") as progress:
+                found = look(made, sentinels, kept, options, traffic=traffic, restart=self.rebase, watch=progress)
+        if self.output is not None:
+            write_page(self.output, render(found, self.judge.name), "-o")
+        if self.as_json:
+            print_json(found.to_dict() | {"history": str(kept), "page": self.output and str(self.output)})
+        else:
+            _tell(found, kept, self.output)
+        return 1 if found.run.alarms else 0
 
 
 def _tell(found: Look, kept: Path, page: Path | None) -> None:

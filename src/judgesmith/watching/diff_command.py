@@ -2,48 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from ..cli.options import LM, ApiBases, Columns, Concurrency, Json, Limit, NoCache, Rpm, Timeout
+from ..cli.commands import Command, Json, Reach, Rows, argument, flag
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from ..programs.models.lm import Connection
     from .judges import JudgeDiff
     from .scores import ScoreDiff
 
-__all__ = ["register"]
+__all__ = ["Diff"]
 
 #: Changes of one part that the table shows.
 MOST_SHOWN = 12
 
 
-def register(app: typer.Typer) -> None:
-    """Add `diff` to the command line."""
-    app.command(name="diff")(diff)
-
-
-def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A saved judge, or a file that it scored (.jsonl, .csv).")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another one.")],
-    rows: Annotated[
-        Path | None, typer.Option(help="Rows that both judges score now, to compare what they say.", show_default=False)
-    ] = None,
-    columns: Columns = None,
-    limit: Limit = None,
-    seed: Annotated[int, typer.Option(help="Of the resampled documents.")] = 0,
-    lm: LM = None,
-    api_base: ApiBases = None,
-    timeout: Timeout = 120.0,
-    concurrency: Concurrency = None,
-    rpm: Rpm = None,
-    no_cache: NoCache = False,
-    as_json: Json = False,
-) -> None:
+class Diff(Command, Rows, Reach, Json):
     """What changed between two judges, and whether their scores may be compared.
 
     Of two saved judges: method, options, task, criteria, prompts, demonstrations, model, readings and head, scale,
@@ -51,54 +26,63 @@ def diff(
     flips, the mean difference, and the rows that moved most. Exit code, as of `diff`: 0 the same (provenance aside), 1
     different, 2 an error.
     """
-    from ..programs import artifact
-    from ..running.console import print_json
-    from ..running.opening import column_roles, connection, quiet
-    from .judges import compare_judges
-    from .scores import compare_scores, read_scores
 
-    scored = [name.lower().removesuffix(".gz").endswith((".jsonl", ".csv")) for name in (a, b)]
-    if any(scored) and (rows is not None or not all(scored)):
-        raise OptionError("give two saved judges (with --rows, to score rows by both), or two files that they scored")
-    found, judged = None, None
-    with quiet():
-        if all(scored):
-            judged = compare_scores(*(read_scores(Path(x), column_roles(columns or [])) for x in (a, b)), seed=seed)
+    hidden: ClassVar[bool] = True
+
+    a: str = argument(..., "A saved judge, or a file that it scored (.jsonl, .csv).", "A")
+    b: str = argument(..., "Another one.", "B")
+    rows: Path | None = flag(None, "Rows that both judges score now, to compare what they say.")
+    limit: int | None = flag(None, "Only the first rows.", ge=1)
+    seed: int = flag(0, "Random seed of the resampled documents.")
+
+    def run(self) -> int:
+        from ..programs import artifact
+        from ..running.console import print_json
+        from ..running.opening import quiet
+        from .judges import compare_judges
+        from .scores import compare_scores, read_scores
+
+        a, b = self.a, self.b
+        scored = [name.lower().removesuffix(".gz").endswith((".jsonl", ".csv")) for name in (a, b)]
+        if any(scored) and (self.rows is not None or not all(scored)):
+            raise OptionError(
+                "give two saved judges (with --rows, to score rows by both), or two files that they scored"
+            )
+        found, judged = None, None
+        with quiet():
+            if all(scored):
+                judged = compare_scores(*(read_scores(Path(x), self.roles()) for x in (a, b)), seed=self.seed)
+            else:
+                found = compare_judges(artifact.read(a), artifact.read(b))
+            if self.rows is not None:
+                judged = self._on_rows(self.rows)
+        if self.as_json:
+            told = {} if found is None else found.to_dict()
+            print_json({"a_file": a, "b_file": b} | told | {"rows": judged and judged.to_dict()})
         else:
-            found = compare_judges(artifact.read(a), artifact.read(b))
-        if rows is not None:
-            where = connection(api_base, timeout, concurrency, rpm, no_cache)
-            judged = _on_rows((a, b), rows, columns or [], limit, lm, where, seed)
-    if as_json:
-        told = {} if found is None else found.to_dict()
-        print_json({"a_file": a, "b_file": b} | told | {"rows": judged and judged.to_dict()})
-    else:
-        if found is not None:
-            _tell_judges(found, a, b)
-        if judged is not None:
-            _tell_scores(judged, a, b)
-    same = (found is None or found.same) and (judged is None or judged.same)
-    raise typer.Exit(0 if same else 1)
+            if found is not None:
+                _tell_judges(found, a, b)
+            if judged is not None:
+                _tell_scores(judged, a, b)
+        same = (found is None or found.same) and (judged is None or judged.same)
+        return 0 if same else 1
 
+    def _on_rows(self, rows: Path) -> ScoreDiff:
+        from ..evaluating.sources import read_file
+        from ..programs.artifact import fingerprint
+        from ..running.console import Watch
+        from ..running.opening import open_judge
+        from .scores import compare_scores, judge_rows
 
-def _on_rows(
-    files: tuple[str, str], rows: Path, columns: Sequence[str], limit: int | None, lm: str | None, where: Connection,
-    seed: int,
-) -> ScoreDiff:  # fmt: skip
-    from ..evaluating.sources import read_file
-    from ..programs.artifact import fingerprint
-    from ..running.console import Watch
-    from ..running.opening import column_roles, open_judge
-    from .scores import compare_scores, judge_rows
-
-    read = read_file(str(rows), column_roles(columns), limit).rows
-    if not read:
-        raise OptionError(f"{rows}: no row in it")
-    opened = [open_judge(Path(file), lm, where) for file in files]
-    with Watch("scoring", 2 * len(read)) as watch:
-        named = zip(files, opened, strict=True)
-        scores = [judge_rows(Path(file).name, judge, fingerprint(judge), read, watch) for file, judge in named]
-    return compare_scores(*scores, seed=seed)
+        read = read_file(str(rows), self.roles(), self.limit).rows
+        if not read:
+            raise OptionError(f"{rows}: no row in it")
+        files = (self.a, self.b)
+        opened = [open_judge(Path(file), self.lm, self.connection()) for file in files]
+        with Watch("scoring", 2 * len(read)) as watch:
+            named = zip(files, opened, strict=True)
+            scores = [judge_rows(Path(file).name, judge, fingerprint(judge), read, watch) for file, judge in named]
+        return compare_scores(*scores, seed=self.seed)
 
 
 def _tell_judges(found: JudgeDiff, a: str, b: str) -> None:

@@ -1,4 +1,5 @@
-"""What `judgesmith browse` finds in a folder: saved judges, watch histories, scored files, studies, and files that
+"""What `judgesmith browse` finds in a folder: saved judges, watch histories, scored files, studies, and files
+that
 cannot be read."""
 
 from __future__ import annotations

@@ -479,9 +479,7 @@ def put(folder: Path, name: str, count: int = 10) -> Path:
 def test_a_set_that_is_nowhere_says_what_to_do():
     assert (locate("bench/wiki_da").kind, locate("bench/summeval").kind) == ("fetchable", "unavailable")
     assert count_here("bench/wiki_da") is None
-    with pytest.raises(
-        LabelsError, match=r"0\.2 MB, licence CC BY-NC-SA 4\.0\) with `judgesmith data fetch bench/wiki_da`"
-    ):
+    with pytest.raises(LabelsError, match=r"0\.2 MB, licence CC BY-NC-SA 4\.0\) with `judgesmith get bench/wiki_da`"):
         resolve("bench/wiki_da")
     with pytest.raises(
         LabelsError, match=r"cannot be fetched \(.+\); set JUDGESMITH_DATA to a folder with summeval\.jsonl"

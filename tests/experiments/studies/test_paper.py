@@ -108,7 +108,7 @@ def sets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-FAST = ("--set", "candidates=1", "--set", "keep=1", "--seeds", 1, "--heldout", 0.5)
+FAST = ("--candidates", "1", "--keep", "1", "--seeds", 1, "--heldout", 0.5)
 TWO = ("--column", "SFRES", "--column", "TopicalChat")
 
 
@@ -150,7 +150,7 @@ def test_a_dry_run_spends_nothing(cli: Any, server: Any, sets: Path, tmp_path: P
 
 def test_one_model_annotates_alone_unless_others_are_named(cli: Any, sets: Path) -> None:
     asked = ("study", "paper", "openlgauge/table-13", "--column", "coherence", "--lm", "openai/fake",
-             "--set", "train=4", "--dry-run", "--json")  # fmt: skip
+             "--train", "4", "--dry-run", "--json")  # fmt: skip
     alone = cli(*asked)
     assert alone.code == 0, alone.err
     several = cli(*asked, "--annotator", "openai/a", "--annotator", "openai/b")

@@ -31,7 +31,7 @@ from judgesmith.experiments.studies.run import Cell, Study, draw
 from judgesmith.optimizers.examples import agreement
 from judgesmith.running.journal import alone
 
-FAST = ("--candidates", 1, "--explain", "before", "--reading", "said", "--keep", 1, "--demos", 2)
+FAST = ("--candidates", 1, "--explain", "before", "--reading", "said", "--keep", 1, "--max-demos", 2)
 
 
 @pytest.fixture
@@ -244,16 +244,16 @@ def test_a_changed_study_is_refused_with_what_differs(study: Any, server: Any, r
     assert study("optimizers", *ONE).code == 0
     kept = (folder / "results.jsonl").read_bytes()
     server.forget()
-    refused(study("optimizers", *ONE, "--demos", 3), "demos was 2, is 3", "--overwrite")
+    refused(study("optimizers", *ONE, "--max-demos", 3), "demos was 2, is 3", "--overwrite")
     refused(study("optimizers", *ONE, "--heldout", 0.25), "heldout was 0.5, is 0.25")
     refused(study("optimizers", *ONE[2:], "--arm", "labeled-few-shot"), "arm 'none' is gone")
     refused(study("labels", *ONE), "is of `judgesmith study optimizers`, not of `study labels`")
     assert server.asks == []
     assert (folder / "results.jsonl").read_bytes() == kept
-    done = study("optimizers", *ONE, "--demos", 3, "--overwrite", "--json")
+    done = study("optimizers", *ONE, "--max-demos", 3, "--overwrite", "--json")
     assert (done.code, done.json["ran"]) == (0, 1)
     rows_file(36)  # other labels under the same name
-    refused(study("optimizers", *ONE, "--demos", 3), "the labels have changed")
+    refused(study("optimizers", *ONE, "--max-demos", 3), "the labels have changed")
 
 
 def test_a_study_can_grow(study: Any, folder: Path) -> None:
@@ -524,7 +524,7 @@ def test_flags_win_over_the_file(
     }  # fmt: skip
     file = tmp_path / "study.yaml"
     file.write_text(yaml.safe_dump(made))
-    done = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--demos", 3, "--json")
+    done = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--max-demos", 3, "--json")
     assert done.code == 0, done.err
     assert {record["seed"] for record in lines(folder / "results.jsonl")} == {4}
     saved = yaml.safe_load((folder / "config.yaml").read_text())
@@ -532,7 +532,7 @@ def test_flags_win_over_the_file(
     assert saved["arms"][1] == {"name": "[red]a|b", "optimizer": "labeled-few-shot", "demos": 1}
     assert server.base not in (folder / "config.yaml").read_text()  # no address is kept
     assert "| &#91;red&#93;a&#124;b |" in (folder / "tables.md").read_text()
-    shown = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--demos", 3)
+    shown = cli("study", "optimizers", "--config", file, "--seeds", "4,", "--max-demos", 3)
     assert "[red]a|b" in shown.out
 
 
@@ -554,8 +554,8 @@ def test_flags_win_over_the_file(
         (("--heldout", "1.5"), "a share lies between 0 and 1"),
         (("--heldout", "0"), "a share lies between 0 and 1"),
         (("--set", "temperature"), "--set 'temperature' is not of the form"),
-        (("--set", "heldot=1"), "there is no option 'heldot'; is it 'heldout'?"),
-        (("--set", "nonsense=1"), "there is no option 'nonsense'"),
+        (("--heldot", "1"), "there is no option 'heldot'; is it 'heldout'?"),
+        (("--nonsense", "1"), "there is no option 'nonsense'"),
         (("--optimizer", "magic"), "optimizer: 'magic' is not one of"),
     ],
 )

@@ -376,7 +376,7 @@ def test_a_users_own_folder_stays_as_it_is(folder: Path, tmp_path: Path) -> None
 
 def test_a_model_that_is_not_here_names_the_command(folder: Path, catalog: dict[str, LocalModel]) -> None:
     catalog["tiny"] = tiny("good")
-    with pytest.raises(ModelError, match="judgesmith models pull local/tiny"):
+    with pytest.raises(ModelError, match="judgesmith get local/tiny"):
         model_path("tiny", fetch=False)
     assert not folder.exists()
 

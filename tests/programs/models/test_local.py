@@ -159,7 +159,7 @@ def test_what_llama_cpp_cannot_load_is_said_and_nothing_is_printed(
 def model() -> Path:
     pytest.importorskip("xllamacpp", reason="the extra 'local' is not installed")
     if not installed(NAME):
-        pytest.skip(f"{NAME} is not here: judgesmith models pull local/{NAME} fetches {CATALOG[NAME].bytes:,} bytes")
+        pytest.skip(f"{NAME} is not here: judgesmith get local/{NAME} fetches {CATALOG[NAME].bytes:,} bytes")
     return model_path(NAME, fetch=False)
 
 

@@ -138,7 +138,7 @@ def test_a_model_that_is_not_pulled_names_both_commands(server: FakeOllama, name
         check_ollama(name)
     bare = name.removeprefix("ollama_chat/")
     message = str(failure.value)
-    assert f"`judgesmith models pull ollama_chat/{bare}`" in message
+    assert f"`judgesmith get ollama_chat/{bare}`" in message
     assert f"`ollama pull {bare}`" in message
     assert server.url in message
     assert "it has llama3.1:8b" in message

@@ -63,7 +63,7 @@ class DistilledJudge(OneAspectJudge):
     """A small model that was trained to give scores (`judgesmith distill`); untrained, the plain model under the same
     prompt. Its weights are files beside the saved judge, known by their SHA-256.
 
-    Options: `judgesmith methods distilled`. Sources: OpeNLGauge, §5; RAFT (Lukasik et al. 2025).
+    Options: `judgesmith list methods distilled`. Sources: OpeNLGauge, §5; RAFT (Lukasik et al. 2025).
     """
 
     kind: ClassVar[str] = "distilled"

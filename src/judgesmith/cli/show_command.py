@@ -4,77 +4,67 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
 from ..errors import OptionError
 from ..running.console import number, out, print_json
-from .options import Columns, Json
+from .commands import Command, Json, Rows, argument, flag
 from .rendering import objective_label, training_q
 
 if TYPE_CHECKING:
     from ..programs.judge import Judge
     from ..programs.versions import Version
 
-__all__ = ["register"]
+__all__ = ["Show"]
 
 #: Of a larger pool of demonstrations only the first are listed.
 MOST_DEMOS_SHOWN = 20
 
 
-def register(app: typer.Typer) -> None:
-    """Add `show` to the command line."""
-    app.command(name="show")(show)
-
-
-def show(
-    judge: Annotated[Path, typer.Argument(help="A judge that `compile` saved.")],
-    prompt: Annotated[
-        Path | None, typer.Option(help="Rows: print the very messages that the first one would send.")
-    ] = None,
-    columns: Columns = None,
-    as_json: Json = False,
-) -> None:
+class Show(Command, Rows, Json):
     """Show what a judge learnt: task, criteria, demonstrations, agreement, cost. Calls no model."""
-    from ..programs import artifact
-    from ..programs.versions import Version
-    from ..running.opening import quiet
 
-    with quiet():
-        read = artifact.read(judge)
-        made = artifact.build(read)
-        version = Version.of(read)
-        saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
-        messages = None if prompt is None else _messages(made, prompt, columns or [])
-        if as_json:
-            print_json(
-                saved
-                | {"fingerprint": version.fingerprint, "fingerprint_parts": version.parts()}
-                | ({"prompt": messages} if messages else {})
-            )
-        elif messages is not None:
-            for name, sent in messages.items():
-                out.rule(escape(name))
-                for message in sent:
-                    out.print(f"[bold]{message['role']}[/bold]")
-                    out.print(message["content"], markup=False)
-        elif made.by_aspect:
-            _print_aspects(judge, made, saved, version)
-        else:
-            _print_judge(judge, made, saved, version)
+    panel: ClassVar[str] = "Look"
+
+    judge: Path = argument(..., "A judge that `compile` saved.")
+    prompt: Path | None = flag(None, "Rows: print the very messages that the first one would send.")
+
+    def run(self) -> None:
+        from ..programs import artifact
+        from ..programs.versions import Version
+        from ..running.opening import quiet
+
+        with quiet():
+            read = artifact.read(self.judge)
+            made = artifact.build(read)
+            version = Version.of(read)
+            saved = artifact.to_dict(made) | {"lm": read.lm and read.lm.model_dump()}
+            messages = None if self.prompt is None else _messages(made, self.prompt, self.roles())
+            if self.as_json:
+                told = saved | {"fingerprint": version.fingerprint, "fingerprint_parts": version.parts()}
+                print_json(told | ({"prompt": messages} if messages else {}))
+            elif messages is not None:
+                for name, sent in messages.items():
+                    out.rule(escape(name))
+                    for message in sent:
+                        out.print(f"[bold]{message['role']}[/bold]")
+                        out.print(message["content"], markup=False)
+            elif made.by_aspect:
+                _print_aspects(self.judge, made, saved, version)
+            else:
+                _print_judge(self.judge, made, saved, version)
 
 
-def _messages(judge: Judge, rows: Path, columns: Sequence[str]) -> Mapping[str, Any]:
+def _messages(judge: Judge, rows: Path, roles: Mapping[str, str]) -> Mapping[str, Any]:
     """What the first row would send, by the step that sends it."""
     from ..datasets.loading import iter_rows
     from ..programs.prompting.suspicion import guarded
-    from ..running.opening import column_roles
     from ..signatures.values import Item
 
-    row, _ = next(iter_rows(rows, columns=column_roles(columns)), (None, None))
+    row, _ = next(iter_rows(rows, columns=roles), (None, None))
     if row is None:
         raise OptionError(f"{rows}: no row in it")
     return judge.previews(guarded(Item.of(row))[0])

@@ -1,4 +1,4 @@
-"""`judgesmith data list | show | fetch`."""
+"""`judgesmith list` and `judgesmith get`."""
 
 import hashlib
 import http.server
@@ -7,15 +7,21 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from judgesmith.cli import data as data_commands
+from judgesmith.cli import get_command
+from judgesmith.cli.main import app
 from judgesmith.datasets.benchmarks import catalog as benchmarks
 from judgesmith.datasets.benchmarks.catalog import list_benchmarks
+from judgesmith.datasets.perturbations.registry import perturbations
 from judgesmith.errors import LabelsError, OptionError
+from judgesmith.optimizers.registry import optimizers
+from judgesmith.parts import Options
+from judgesmith.programs.aspects import aspects
+from judgesmith.programs.registry import judges, metrics
 
 RAW = [
     {
@@ -78,11 +84,8 @@ def folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return path
 
 
-def run(*args: str, answer: str | None = None) -> Result:
-    app = typer.Typer()
-    data_commands.register(app)
-    app.callback()(lambda: None)
-    return CliRunner().invoke(app, ["data", *args], input=answer)
+def run(*args: object, answer: str | None = None) -> Result:
+    return CliRunner().invoke(app, [*map(str, args)], input=answer)
 
 
 def words(text: str) -> str:
@@ -94,8 +97,8 @@ def letters(text: str) -> str:
     return "".join(text.replace("│", " ").split())
 
 
-def test_list_shows_every_set_its_licence_and_where_it_is(folder: Path):
-    result = run("list")
+def test_list_data_shows_every_set_its_licence_and_where_it_is(folder: Path):
+    result = run("list", "data")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     for card in list_benchmarks():
@@ -107,8 +110,8 @@ def test_list_shows_every_set_its_licence_and_where_it_is(folder: Path):
     assert words(next(line for line in lines if line.startswith("bench/qags_xsum"))).endswith("MIT to fetch")
 
 
-def test_list_as_json(folder: Path):
-    result = run("list", "--json")
+def test_list_data_as_json(folder: Path):
+    result = run("list", "data", "--json")
     sets = {item["name"]: item for item in json.loads(result.stdout)["sets"]}
     assert len(sets) == 20
     mine = sets["bench/mqm_ted_ende"]
@@ -119,94 +122,181 @@ def test_list_as_json(folder: Path):
     assert sets["bench/wiki_da"]["restriction"] == "non-commercial"
 
 
-def test_show_prints_the_whole_card():
+def test_list_data_prints_the_whole_card():
     card = benchmarks.benchmark("wiki_da")
     assert card.origin is not None
-    result = run("show", "bench/wiki_da")
+    result = run("list", "data", "bench/wiki_da")
     assert result.exit_code == 0
     said = letters(result.stdout)
     for part in (
         card.title, card.task, "600 (302 documents, 6 systems)", "simplicity 0..100", card.paper_url, card.aggregation,
         "CC BY-NC-SA 4.0 [NON-COMMERCIAL]", card.origin.commit, card.origin.sha256, "wiki_da.metrics.jsonl",
-        "not here; `judgesmith data fetch` brings it", *card.quirks,
+        "not here; `judgesmith get bench/NAME` brings it", *card.quirks,
     ):  # fmt: skip
         assert letters(part) in said
 
 
-def test_show_says_when_only_a_part_is_here_and_when_a_scale_is_open(folder: Path):
-    assert "10 of 980 rows: published numbers are for all of them" in words(run("show", "mqm_ted_ende").stdout)
-    assert "accuracy up to 0 (no worst end)" in words(run("show", "rotowire_accuracy").stdout)
-    assert "1 system)" in words(run("show", "qags_cnndm").stdout)
+def test_list_data_says_when_only_a_part_is_here_and_when_a_scale_is_open(folder: Path):
+    assert "10 of 980 rows: published numbers are for all of them" in words(run("list", "data", "mqm_ted_ende").stdout)
+    assert "accuracy up to 0 (no worst end)" in words(run("list", "data", "rotowire_accuracy").stdout)
+    assert "1 system)" in words(run("list", "data", "qags_cnndm").stdout)
 
 
-def test_show_as_json():
-    shown = json.loads(run("show", "rotowire_accuracy", "--json").stdout)
+def test_a_card_as_json():
+    shown = json.loads(run("list", "data", "rotowire_accuracy", "--json").stdout)
     assert shown["aspects"]["accuracy"] == [None, 0.0]
     assert (shown["where"], shown["path"], shown["rows_here"]) == ("unavailable", None, None)
     assert shown["origin"] is None
     assert shown["unfetchable"]
 
 
-def test_show_of_an_unknown_set():
-    result = run("show", "bench/wikida")
+def test_list_data_of_an_unknown_set():
+    result = run("list", "data", "bench/wikida")
     assert isinstance(result.exception, LabelsError)
     assert "did you mean bench/wiki_da?" in str(result.exception)
 
 
-def test_fetch_shows_the_licence_first_and_takes_no_for_an_answer(mirror: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(data_commands, "_asks", lambda: True)
-    result = run("fetch", "sfres", "--base-url", mirror, answer="n\n")
+def test_get_shows_the_licence_first_and_takes_no_for_an_answer(mirror: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(get_command, "_asks", lambda: True)
+    result = run("get", "sfres", "--base-url", mirror, answer="n\n")
     assert result.exit_code == 1
     assert words(result.stderr).startswith("bench/sfres: MIT. Copy of UniEval")
     assert "nothing was fetched" in result.stderr
     assert benchmarks.locate("sfres").kind == "fetchable"
-    result = run("fetch", "sfres", "--base-url", mirror, answer="y\n")
+    result = run("get", "sfres", "--base-url", mirror, answer="y\n")
     assert result.exit_code == 0
     assert benchmarks.locate("sfres").kind == "cache"
     said = f"bench/sfres: fetched, 12 of 1,181 rows, {benchmarks.resolve('sfres')}"
     assert words(result.stdout).removeprefix("y ") == said  # the runner repeats the answer
 
 
-def test_fetch_marks_what_is_not_free(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(data_commands, "_asks", lambda: True)
-    result = run("fetch", "wiki_da", answer="n\n")
+def test_get_marks_what_is_not_free(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(get_command, "_asks", lambda: True)
+    result = run("get", "wiki_da", answer="n\n")
     assert "CC BY-NC-SA 4.0 [NON-COMMERCIAL]" in words(result.stderr)
 
 
-def test_fetch_without_anybody_to_ask_needs_yes(mirror: str):
-    result = run("fetch", "sfres", "--base-url", mirror)
+def test_get_without_anybody_to_ask_needs_yes(mirror: str):
+    result = run("get", "sfres", "--base-url", mirror)
     assert isinstance(result.exception, OptionError)
     assert "pass --yes" in str(result.exception)
     assert benchmarks.locate("sfres").kind == "fetchable"
 
 
-def test_fetch_several_and_again_as_json(mirror: str):
-    result = run("fetch", "bench/sfres", "sfhot", "sfres", "--yes", "--base-url", mirror, "--json")
+def test_get_several_and_again_as_json(mirror: str):
+    result = run("get", "bench/sfres", "sfhot", "sfres", "--yes", "--base-url", mirror, "--json")
     assert result.exit_code == 0
     done = json.loads(result.stdout)["sets"]
     assert [(item["name"], item["fetched"], item["rows_here"]) for item in done] == [
         ("bench/sfres", True, 12),
         ("bench/sfhot", True, 12),
     ]
-    again = run("fetch", "sfres", "--json", "--base-url", "http://127.0.0.1:9")  # nothing to ask, nothing to fetch
+    again = run("get", "sfres", "--json", "--base-url", "http://127.0.0.1:9")  # nothing to ask, nothing to fetch
     assert [item["fetched"] for item in json.loads(again.stdout)["sets"]] == [False]
 
 
-def test_fetch_of_a_set_that_is_in_the_folder_says_so(folder: Path):
-    result = run("fetch", "mqm_ted_ende")
+def test_get_of_a_set_that_is_in_the_folder_says_so(folder: Path):
+    result = run("get", "mqm_ted_ende")
     assert result.exit_code == 0
     assert words(result.stdout) == f"bench/mqm_ted_ende: here already, 10 of 980 rows, {folder / 'mqm_ted_ende.jsonl'}"
 
 
-def test_fetch_checks_all_names_before_it_fetches_any(mirror: str):
+def test_get_checks_all_names_before_it_fetches_any(mirror: str):
     for wrong, why in (("summeval", "cannot be fetched"), ("nothing", "there is no such set")):
-        result = run("fetch", "sfres", wrong, "--yes", "--base-url", mirror)
+        result = run("get", "sfres", wrong, "--yes", "--base-url", mirror)
         assert isinstance(result.exception, LabelsError)
         assert why in str(result.exception)
     assert benchmarks.locate("sfres").kind == "fetchable"
 
 
 def test_a_failed_fetch_is_an_error(mirror: str):
-    result = run("fetch", "hanna", "--yes", "--base-url", mirror)
+    result = run("get", "hanna", "--yes", "--base-url", mirror)
     assert isinstance(result.exception, LabelsError)
     assert "the server answered 404" in str(result.exception)
+
+
+# -- aspects --
+
+
+def shown(result: Result) -> str:
+    assert result.exit_code == 0, result.exception
+    return words(result.stdout)
+
+
+def test_list_aspects_shows_all_tasks_with_their_aspects() -> None:
+    said = shown(run("list", "aspects"))
+    for task in aspects().tasks.values():
+        assert f"{task.name}: " in said
+        assert all(name in said for name in task.aspects)
+    assert "(more is worse)" in said
+
+
+def test_one_task_by_an_alias() -> None:
+    said = shown(run("list", "aspects", "qa"))
+    assert "question-answering: " in said
+    assert "conciseness" in said
+    assert "simplicity" not in said
+
+
+def test_one_aspect_in_full() -> None:
+    said = shown(run("list", "aspects", "simplification/meaning"))
+    aspect = aspects().find("meaning", "simplification")
+    for part in (aspect.definition, aspect.low, aspect.high, *aspect.leave_aside, "beside the original text"):
+        assert part in said
+
+
+def test_json_has_everything() -> None:
+    data = json.loads(shown(run("list", "aspects", "--json")))
+    assert {task["name"]: len(task["aspects"]) for task in data["tasks"]} == {
+        name: len(task.aspects) for name, task in aspects().tasks.items()
+    }
+    one = json.loads(shown(run("list", "aspects", "hallucination", "--json")))
+    assert one["aspect"]["negative"] is True
+    assert one["task"]["name"] == "general"
+    assert [task["name"] for task in json.loads(shown(run("list", "aspects", "story", "--json")))["tasks"]] == ["story"]
+
+
+def test_a_file_is_shown_without_obeying_its_markup(tmp_path: Path) -> None:
+    path = tmp_path / "my.yaml"
+    path.write_text('tasks: {story: {aspects: {wit: {definition: "[red]x[/nope]", low: "\\x1b[2J", high: h}}}}')
+    said = shown(run("list", "aspects", "wit", "--file", path))
+    assert "[red]x[/nope]" in said
+    assert "\x1b[2J" not in said
+    assert "wit" in shown(run("list", "aspects", "story", "--file", path))
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("engagment", "did you mean 'engagement'"),
+        ("empathy", "dialogue/empathy, story/empathy"),
+        ("dialog/wit", "dialogue has no aspect 'wit'"),
+    ],
+)
+def test_an_unknown_name_is_an_error_in_words(name: str, why: str) -> None:
+    result = run("list", "aspects", name)
+    assert isinstance(result.exception, OptionError)
+    assert why in str(result.exception)
+
+
+# -- parts and their options --
+
+
+@pytest.mark.parametrize(
+    ("what", "registry"),
+    [("methods", judges), ("optimizers", optimizers), ("perturbations", perturbations), ("metrics", metrics)],
+)
+def test_parts_are_listed(what: str, registry: Any, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    monkeypatch.setitem(registry.broken, "shaky", "ImportError: no module named shaky")
+    listed = json.loads(run("list", what, "--json").stdout)
+    assert [part["name"] for part in listed["parts"]] == list(registry.names())
+    assert listed["broken"] == {"shaky": "ImportError: no module named shaky"}
+    assert "shaky" in run("list", what).stderr
+    for part in listed["parts"]:
+        declared = list(getattr(registry.get(part["name"]), "Options", Options).model_fields)
+        assert [option["name"] for option in part["options"]] == declared
+        assert all(option["help"] and option["type"] for option in part["options"])
+    first = listed["parts"][0]["name"]
+    assert json.loads(run("list", what, first, "--json").stdout) == listed["parts"][0]
+    assert first in run("list", what, first).stdout
+    assert "unknown" in str(run("list", what, "nonsense").exception)

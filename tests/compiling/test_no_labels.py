@@ -1,4 +1,4 @@
-"""`judgesmith new`: a judge without labels, saved, and used like any other."""
+"""`judgesmith compile --no-labels`: a judge without labels, saved, and used like any other."""
 
 import json
 from pathlib import Path
@@ -11,6 +11,7 @@ from judgesmith.errors import OptionError
 from judgesmith.signatures.values import Criterion
 
 NAME = "openai/fake"
+UNLABELLED = ("compile", "--no-labels", "--lm", NAME)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ def test_every_method_is_saved_and_loads(method: str, kind: str, cli: Any, tmp_p
     import judgesmith as js
 
     path = tmp_path / "judge.json"
-    run = cli("new", "--lm", NAME, "--method", method, "--as", "summarization/coherence", "--scale", 1, 5, "-o", path)
+    run = cli(*UNLABELLED, "--method", method, "--as", "summarization/coherence", "--scale", 1, 5, "-o", path)
     assert run.code == 0, run.err
     judge = js.load(path, lm=NAME)
     assert judge.kind == kind
@@ -43,7 +44,7 @@ def test_how_outputs_are_compared(method: str, cli: Any, tmp_path: Path) -> None
 
     path = tmp_path / "judge.json"
     asked = ("--form", "yes-no", "--order", "both")
-    run = cli("new", "--lm", NAME, "--method", method, "--as", "summarization/coherence", *asked, "-o", path)
+    run = cli(*UNLABELLED, "--method", method, "--as", "summarization/coherence", *asked, "-o", path)
     assert run.code == 0, run.err
     comparer = js.load(path, lm=NAME).comparer
     assert (comparer.form, comparer.order) == ("yes-no", "both")
@@ -52,7 +53,7 @@ def test_how_outputs_are_compared(method: str, cli: Any, tmp_path: Path) -> None
 def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path) -> None:
     server.answer = lambda ask: "Score: 75"
     judge, rows = tmp_path / "judge.json", tmp_path / "rows.jsonl"
-    made = cli("new", "--lm", NAME, "--method", "active-critic", "--task", "Answers to questions.", "-o", judge)
+    made = cli(*UNLABELLED, "--method", "active-critic", "--task", "Answers to questions.", "-o", judge)
     assert made.code == 0, made.err
     rows.write_text('{"source": "Why?", "output": "Because."}\n', encoding="utf-8")
     run = cli("score", rows, "--judge", judge, "--api-base", server.base, "--json")
@@ -70,10 +71,10 @@ def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path)
         (["--method", "active-critic"], "say what is judged"),
         (["--method", "active-critic", "--variant", "fine", "--task", "x"], "give --criteria"),
         (
-            ["--method", "direct", "--as", "summarization/fluency", "--annotator", "m"],
-            "annotator=… does nothing with --method direct",
+            ["--method", "direct", "--as", "summarization/fluency", "--annotators", "m"],
+            "annotators=… does nothing with --method direct",
         ),
-        (["--as", "summarization/fluency", "--references", "12"], "12"),
+        (["--as", "summarization/fluency", "--levels", "12"], "12"),
         (
             ["--method", "g-eval", "--as", "summarization/fluency", "--form", "yes-no"],
             "form=… does nothing with --method g-eval; it is an option of pairs, pairwise-direct",
@@ -83,7 +84,7 @@ def test_a_judge_of_ones_own_words_scores(server: Any, cli: Any, tmp_path: Path)
 )
 def test_what_cannot_be_is_said_and_nothing_saved(arguments: list[str], told: str, cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "judge.json"
-    run = cli("new", "--lm", NAME, *arguments, "-o", path)
+    run = cli(*UNLABELLED, *arguments, "-o", path)
     assert run.code == 2
     assert told in run.err
     assert not path.exists()

@@ -1,0 +1,101 @@
+"""`judgesmith get`: benchmark sets and language models, fetched with licence and checksum."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+import typer
+
+from ..errors import LabelsError, OptionError
+from .commands import Command, Json, argument, flag
+from .list_command import licence_of, rows_of, set_data
+
+__all__ = ["Get"]
+
+OLLAMA = ("ollama", "ollama_chat")
+
+
+class Get(Command, Json):
+    """Fetch benchmark sets (bench/NAME) and models (local/NAME, ollama_chat/NAME): licence first, checksum checked.
+
+    `judgesmith list data` and `list models` have the names. Exit code 0: all are here; 1: you said no; 2: an error.
+    """
+
+    panel: ClassVar[str] = "Run"
+
+    names: list[str] = argument(..., "bench/NAME, local/NAME or ollama_chat/NAME, one or several.", "NAME...")
+    yes: bool = flag(False, "Take the licences shown as read; do not ask.", "--yes", "-y")
+    base_url: str | None = flag(None, "bench/…: a mirror with the paths of raw.githubusercontent.com.", metavar="URL")
+    host: str | None = flag(None, "ollama_chat/…: the address of Ollama.")
+
+    def run(self) -> int:
+        from ..running.console import print_json
+
+        models = [name for name in self.names if name.partition("/")[0] in (*OLLAMA, "local")]
+        sets = self._sets([name for name in self.names if name not in models])
+        if sets is None:
+            return 1
+        here = [{"name": name, "path": None if (path := self._model(name)) is None else str(path)} for name in models]
+        if self.as_json:
+            print_json({"sets": sets, "models": here})
+        return 0
+
+    def _model(self, name: str) -> Path | None:
+        from rich.markup import escape
+
+        from ..programs.models.ollama import pull_ollama
+        from ..running.console import out
+        from ..running.opening import fetch, fetching
+
+        provider, _, model = name.partition("/")
+        if provider in OLLAMA and model:
+            with fetching(model) as progress:
+                pull_ollama(model, self.host, progress=progress)
+        path = None if provider in OLLAMA and model else fetch(name)
+        if not self.as_json:
+            out.print(f"{escape(name)} is there" + ("." if path is None else f": {escape(str(path))}"), soft_wrap=True)
+        return path
+
+    def _sets(self, names: list[str]) -> list[dict[str, Any]] | None:
+        """The sets that are here now; None where the user said no."""
+        from ..datasets.benchmarks.catalog import benchmark, locate, resolve
+        from ..running.console import err, out
+        from ..running.opening import fetching
+
+        cards = list({card.name: card for card in map(benchmark, names)}.values())
+        wanted = [card for card in cards if locate(card.name).path is None]
+        for card in wanted:
+            if card.origin is None:
+                raise LabelsError(
+                    f"{card.name}: cannot be fetched ({card.unfetchable}); set JUDGESMITH_DATA to a folder with"
+                    f" {card.key}.jsonl"
+                )
+        for card in wanted:
+            err.print(f"{card.name}: {licence_of(card)}", markup=False, style="yellow" if card.restriction else None)
+        if wanted and not self.yes:
+            if not _asks():
+                raise OptionError(
+                    "the licences above cannot be confirmed without a terminal; pass --yes to accept them"
+                )
+            if not typer.confirm(f"Fetch {', '.join(card.name for card in wanted)}?", err=True):
+                err.print("nothing was fetched")
+                return None
+        done = []
+        for card in cards:
+            if card in wanted:
+                with fetching(card.name) as progress:
+                    resolve(card.name, fetch=True, base_url=self.base_url, progress=progress)
+            here = set_data(card)
+            kept = {key: here[key] for key in ("name", "rows", "rows_here", "where", "path")}
+            done.append(kept | {"fetched": card in wanted})
+            if not self.as_json:
+                state = "fetched" if card in wanted else "here already"
+                out.print(f"{card.name}: {state}, {rows_of(here)} rows, {here['path']}", markup=False, soft_wrap=True)
+        return done
+
+
+def _asks() -> bool:
+    """Whether somebody sits at a terminal who can answer."""
+    return sys.stdin.isatty()

@@ -1,0 +1,236 @@
+"""Options of commands and of parts: each is taken where it does something, and refused where it does not."""
+
+import json
+from collections.abc import Callable
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+import typer
+
+from judgesmith.cli import main as command_line
+from judgesmith.cli.commands import Command, Group, Rows, argument, flag
+from judgesmith.cli.main import MOVED, ORDER, command_model
+from judgesmith.compiling.run import CompileRun, RunOptions, Setup
+from judgesmith.discerning.options import DiscernOptions
+from judgesmith.errors import OptionError
+from judgesmith.evaluating.options import EvaluateOptions
+from judgesmith.experiments.studies.config import StudyOptions
+from judgesmith.optimizers.compiling import Compiler
+from judgesmith.optimizers.registry import build_optimizer, optimizers
+from judgesmith.parts import Options
+from judgesmith.programs.registry import judges
+from judgesmith.running.settings import ModelOptions, choices_of
+
+RowsFile = Callable[..., Path]
+
+
+def setup(kind: str, name: str) -> Setup:
+    return Setup(method=name) if kind == "method" else Setup(optimizer=name)
+
+
+#: What an option needs beside it.
+BESIDE = {"combine": {"variant": "fine"}}
+TRIED: list[Any] = [
+    "true", "false", 3, 2, 0.25, "yes", "openai/other", "fine", "said", "expected", "before", "mean", "summarization",
+    "none", "gold", "yes-no", "both", "letters", "numbers", "words", "other", "study.db", [0.5], ["fine"],
+    [0.1, 0.2, 0.3, 0.4, 0.5], ["openai/other"], ["tags", "bare"],
+]  # fmt: skip
+
+
+def another(options: type[Options], name: str) -> Any:
+    """A value of an option that is not its default."""
+    for value in [*choices_of(options, name), *TRIED]:
+        try:
+            given = str(value) if not isinstance(value, list) else value
+            made = getattr(options(**{name: given}, **BESIDE.get(name, {})), name)
+        except Exception:
+            continue
+        if made != options.model_fields[name].default:
+            return value
+    raise AssertionError(f"no value but the default was found for {name}")
+
+
+@pytest.mark.parametrize("kind", ["method", "optimizer"])
+def test_an_option_reaches_the_part_that_has_it_and_no_other(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    parts: dict[str, Any] = dict((judges if kind == "method" else optimizers).parts())
+    for name, part in parts.items():
+        for option, field in part.Options.model_fields.items():
+            assert part.about and field.description
+            value = another(part.Options, option)
+            text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            found = setup(kind, name).resolve({f"{kind}.{option}": text, **BESIDE.get(option, {})})
+            assert part.Options(**found[kind]).settings()[option] != part.Options().settings()[option], option
+            for other in parts:
+                if option not in parts[other].Options.model_fields:
+                    with pytest.raises(OptionError, match="does nothing with"):
+                        setup(kind, other).resolve({f"{kind}.{option}": "1"})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--method", "g-eval", "--variant", "fine"], "variant=… does nothing with --method g-eval"),
+        (["--method", "direct", "--variant=fine"], "it is an option of active-critic"),
+        (["--method", "direct", "--explain", "before"], "explain=… does nothing with --method direct"),
+        (["--levels", "5"], "it is an option of pairwise-direct"),
+        (["--method", "direct", "--no-use-task"], "does nothing with --method direct"),
+        (["--method", "direct", "--keep", "2"], "keep=… does nothing with --method direct"),
+        (["--optimizer", "gepa", "--racing"], "racing=… does nothing with"),
+        (["--optimizer", "none", "--max-demos", "3"], "max_demos=… does nothing with"),
+        (["--method", "g-eval", "--plots", "p"], "plots=… does nothing with --optimizer random-search"),
+        (["--method", "g-eval", "--temperature", "0.5"], "Write method.temperature or lm.temperature"),
+        (["--varaint", "fine"], "Possible options: --variant, --variants"),
+        (["--max-demos"], "requires an argument"),
+        (["--candidates", "-1"], "candidates: Input should be greater than or equal to 0; got '-1'"),
+        (["--no-labels"], "labels does nothing with it"),
+    ],
+)
+def test_what_would_do_nothing_is_an_error(arguments: list[str], told: str, cli: Any, rows_file: RowsFile) -> None:
+    done = cli("compile", rows_file(48), "--as", "summarization/fluency", "--dry-run", *arguments)
+    assert done.code == 2, done.out
+    assert told.casefold() in done.err.casefold()
+    assert len(done.err.splitlines()) == 1
+
+
+def test_spellings_of_one_option_mean_the_same(cli: Any, rows_file: RowsFile, tmp_path: Path) -> None:
+    def planned(*arguments: object) -> Any:
+        done = cli("compile", *arguments, "--dry-run", "--json")
+        assert done.code == 0, done.err
+        return done.json
+
+    rows = rows_file(48)
+    config = tmp_path / "run.yaml"
+    config.write_text("variant: fine\noptimizer: optuna\ncandidates: 3\nvariants: [vanilla]\nracing: true\nseed: 7\n")
+    found = [
+        planned(rows, *arguments, "--seed", 7)
+        for arguments in (
+            ["--variant", "fine", "--optimizer", "optuna", "--candidates", 3, "--variants", "vanilla", "--racing"],
+            ["--method.variant=fine", "--optimizer=optuna", "--optimizer.candidates=3", "--variants=vanilla",
+             "--racing"],
+        )
+    ]  # fmt: skip
+    found.append(planned(rows, "--config", config))
+    assert all(one == found[0] for one in found)
+    assert found[0]["method"]["variant"] == "fine"
+    assert found[0]["optimizer"]["variants"] == ["vanilla"]
+    over = planned(rows, "--config", config, "--variant", "coarse", "--no-racing")
+    assert over["method"]["variant"] == "coarse"
+    assert over["optimizer"] == found[0]["optimizer"] | {"racing": None}
+    several = planned(rows, "--optimizer", "optuna", "--variants", "fine", "--variants", "vanilla")
+    assert several["optimizer"]["variants"] == ["fine", "vanilla"]
+
+
+@pytest.mark.parametrize("command", ["compile", "evaluate", "discern", "study labels"])
+def test_the_help_is_short(command: str, cli: Any) -> None:
+    done = cli(*command.split(), "--help")
+    assert done.code == 0
+    options = [line for line in done.out.splitlines() if line.lstrip("│ *").startswith("--")]
+    assert 10 <= len(options) <= 19  # --help among them
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [("evaluate", EvaluateOptions), ("discern", DiscernOptions), ("study", StudyOptions), ("compile", RunOptions)],
+)
+def test_other_options_of_a_command_are_listed(command: str, options: type[Options], cli: Any) -> None:
+    told = cli("list", "options", command, "--json").json["options"]
+    assert list(options.model_fields) in [[option["name"] for option in each] for each in told.values()]
+    assert all(option["help"] and option["type"] for each in told.values() for option in each)
+    assert set(options.model_fields) <= set(cli("list", "options", command).out.split())
+    assert "'score' is not a command with options beside" in cli("list", "options", "score").err
+
+
+@pytest.mark.parametrize("command", ["evaluate", "discern"])
+def test_options_of_a_command_are_its_own_and_checked(command: str, cli: Any, tmp_path: Path) -> None:
+    beside = ("a.jsonl", "b.jsonl")
+    assert "Possible options: --rounds" in cli(command, *beside, "--round", 1).err
+    assert "rounds: Input should be greater than or equal to 0; got '-1'" in cli(command, *beside, "--rounds", -1).err
+    file = tmp_path / "more.yaml"
+    file.write_text("rounds: many\n")
+    assert "rounds: Input should be a valid integer" in cli(command, *beside, "--config", file).err
+    file.write_text("round: 1\n")
+    found = cli(command, *beside, "--config", file).err
+    assert f"--config {file}: round: there is no option of that name (did you mean 'rounds'?)" in found
+
+
+@pytest.mark.parametrize("optimizer", ["none", "labeled-few-shot", "knn"])
+def test_a_teacher_that_would_do_nothing_is_refused(optimizer: str, cli: Any, rows_file: RowsFile) -> None:
+    teacher = ("--teacher", "openai/gpt-4o")
+    done = cli("compile", rows_file(48), "--lm", "openai/x", "--optimizer", optimizer, *teacher, "--dry-run")
+    assert done.code == 2
+    assert f"teacher=… does nothing with --optimizer {optimizer}" in done.err
+    model: Any = object()
+    with pytest.raises(OptionError, match=f"teacher does nothing with optimizer {optimizer}"):
+        Compiler(search=build_optimizer(optimizer), teacher=model)
+    assert cli("compile", rows_file(48), "--lm", "openai/x", *teacher, "--dry-run").code == 0
+
+
+def test_a_run_of_its_own_defaults_is_the_default_run() -> None:
+    made = CompileRun.of(Setup(), Setup().resolve(), labels=Path("x.jsonl"))
+    assert (made.run, made.model) == (RunOptions(), ModelOptions())
+    json.dumps(made.run.settings())
+
+
+# -- commands -----------------------------------------------------------------------------------------------------
+
+
+def test_the_help_shows_few_commands_by_what_they_are_for(cli: Any) -> None:
+    done = cli("--help")
+    lines = [line.strip("│ ") for line in done.out.splitlines() if line.startswith("│ ")]
+    commands = [line.split()[0] for line in lines if line and line.split()[0] in command_line.ORDER]
+    assert tuple(commands) == ORDER
+    assert len(ORDER) <= 14
+    headings = [line.split()[1] for line in done.out.splitlines() if line.startswith("╭")]
+    assert headings == ["Options", "Learn", "Use", "Trust", "Look", "Run"]
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_a_command_that_moved_answers_with_its_new_name(name: str, cli: Any) -> None:
+    done = cli(name, "x")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`")
+
+
+def test_an_unknown_command_names_the_nearest(cli: Any) -> None:
+    assert "did you mean 'compile'" in cli("compil").err
+
+
+class Weigh(Command, Rows):
+    """Weigh texts."""
+
+    moved: ClassVar[dict[str, str]] = {"--kilos": "--grams"}
+
+    rows: Path = argument(..., "Rows.")
+    grams: int = flag(1, "At least.", ge=1)
+    names: list[str] = flag([], "Names.", "--name")
+    exact: bool = flag(True, "To the gram.")
+
+    def run(self) -> int:
+        typer.echo(f"{self.rows} {self.grams} {self.names} {self.exact} {self.roles()}")
+        return self.grams
+
+
+def test_a_command_of_another_package(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Point(EntryPoint):
+        def load(self) -> Any:
+            if self.name == "broken":
+                raise ImportError("no module named scales")
+            return {"weigh": Weigh, "scales": Group("Scales."), "scales.weigh": Weigh}[self.name]
+
+    names = ("weigh", "broken", "scales", "scales.weigh")
+    points = [Point(name, "elsewhere:Weigh", command_line.GROUP) for name in names]
+    monkeypatch.setattr(command_line, "entry_points", lambda group: points)
+    done = cli("weigh", "r.csv", "--grams", 3, "--name", "a", "--name", "b", "--no-exact", "--columns", "output=o")
+    assert (done.code, done.out) == (3, "r.csv 3 ['a', 'b'] False {'output': 'o'}\n")
+    assert cli("scales", "weigh", "r.csv").out == "r.csv 1 [] True {}\n"
+    assert "Weigh texts." in cli("--help").out
+    assert "Invalid value for '--grams'" in cli("weigh", "r.csv", "--grams", 0).err
+    assert "Option '--kilos' is now --grams" in cli("weigh", "r.csv", "--kilos", 1).err
+    assert cli("broken").code == 2
+    assert command_model(["scales"]) is Weigh
