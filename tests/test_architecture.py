@@ -36,14 +36,13 @@ LIBRARY = {
 }  # fmt: skip
 #: The product may import the library, its own shared rooms, and what it is built on. Nothing imports a room that can
 #: stand apart (`APART`): its commands and parts come by entry points.
-SHARED = {"cli", "running", "figures", "pages"}
+SHARED = {"cli", "running", "figures", "pages", "presets"}
 PRODUCT = {
-    "presets": set(),
     "scoring": set(),
     "evaluating": {"scoring"},
     "discerning": {"evaluating"},
     "reports": {"evaluating"},
-    "compiling": {"scoring", "evaluating", "reports", "presets"},
+    "compiling": {"scoring", "evaluating", "reports"},
 }
 APART = {
     "adapters": set(),
@@ -53,7 +52,7 @@ APART = {
     "serving": {"scoring"},
     "training": {"scoring", "compiling"},
     "watching": {"scoring", "evaluating", "reports"},
-    "experiments": {"scoring", "evaluating", "reports", "compiling", "presets", "discerning"},
+    "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},
 }
 #: The laboratory's scripts import absolutely, and whatever they measure.
 SCRIPTS = ("bench", "papers", "peers")
