@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import typer
 from browser import Browser, browser, needs_browser
 from click.testing import Result
 from hypothesis import given, settings
