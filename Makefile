@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test test-all test-train lint docs tutorials bench clean
+.PHONY: demo test test-slow test-all test-train lint docs tutorials bench clean
 
 $(BIN)/judgesmith: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -23,8 +23,10 @@ PYTEST = PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN
 test: lint
 	$(PYTEST) -m "not slow"
 
-test-all: test
+test-slow: $(BIN)/judgesmith
 	$(PYTEST) -m slow
+
+test-all: test test-slow
 
 # Training needs torch (about 1 GB), which the other tests do without. These folders hold its tests.
 test-train: $(BIN)/judgesmith

@@ -1,6 +1,6 @@
 """How large the house is, room by room, and its picture, both read from the source.
 
-    python docs/house.py            # print lines and statements; fail where a budget is exceeded
+    python docs/house.py            # print lines and statements; fail where a ceiling is exceeded
     python docs/house.py --draw     # draw docs/pages/assets/house.svg, too
 
 A line is a line of a file: blank lines, docstrings and comments count. A statement is one of Python's `ast`.
@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/pages/assets/house.svg"
 BUDGET = {"core": 35_000, "production": 50_000, "tests": 30_000}
+#: The house is still above its budget: no part may grow beyond this. Each cut lowers these numbers.
+CEILING = {"core": 46_700, "production": 65_700, "tests": 43_400}
 LIBRARY = ("signatures", "programs", "optimizers", "datasets")
 #: What can stand apart from the core, by its folder.
 APART = (
@@ -135,9 +137,10 @@ def main() -> int:
         print(f"{count:7,} lines {statements[room]:7,} statements  {room}")
     counted, wrong = totals(lines), []
     for name, count in counted.items():
-        print(f"{name}: {count:,} lines of {BUDGET[name]:,}, {totals(statements)[name]:,} statements")
-        if count > BUDGET[name]:
-            wrong.append(f"{name}: {count:,} lines are more than the {BUDGET[name]:,} that the budget allows")
+        budget, most = BUDGET[name], max(BUDGET[name], CEILING[name])
+        print(f"{name}: {count:,} lines, budget {budget:,}, ceiling {most:,}; {totals(statements)[name]:,} statements")
+        if count > most:
+            wrong.append(f"{name}: {count:,} lines are more than the {most:,} of docs/house.py; take some away")
     if "--draw" in sys.argv:
         draw(PICTURE)
     sys.stderr.write("".join(f"{line}\n" for line in wrong))
