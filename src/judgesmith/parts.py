@@ -193,6 +193,14 @@ class Registry(Generic[P]):
                 logger.warning("%s plug-in %r is left out: %s", self.what, point.name, self.broken[point.name])
 
 
+def plugin(group: str, name: str) -> Any:
+    """What a package offers under a name of the entry-point group `judgesmith.GROUP`. Raises OptionError."""
+    points = {point.name: point for point in entry_points(group=f"judgesmith.{group}")}
+    if name not in points:
+        raise OptionError(f"no package offers {name!r} for judgesmith.{group}{nearest(name, points)}")
+    return points[name].load()
+
+
 def _place(part: object) -> str:
     """Where a class, or the class of an object, is defined."""
     made = part if isinstance(part, type) else type(part)

@@ -169,7 +169,7 @@ def test_a_log_gets_lines_of_progress(capsys: pytest.CaptureFixture[str], monkey
 
 def test_csv_keeps_criteria_spread_and_errors(server: Any, score: Any, rows_file: Rows, tmp_path: Path) -> None:
     from judgesmith.datasets.records import Row
-    from judgesmith.scoring.scoring import CsvSink
+    from judgesmith.scoring.tables import write_csv
     from judgesmith.signatures.values import CriterionScore, ErrorSpan, Opinion, Verdict
 
     verdict = Verdict(
@@ -180,9 +180,9 @@ def test_csv_keeps_criteria_spread_and_errors(server: Any, score: Any, rows_file
         spread=0.5,
     )
     row = Row(id="r1", source="s", output="x", line=1, scores={})
-    sink = CsvSink(tmp_path / "out.csv", append=False)
-    sink.write({"id": row.id, "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False})
-    sink.close()
+    scored = {"id": row.id, "output": "x", "verdict": verdict.to_dict(), "judge": "m", "seen": False}
+    (tmp_path / "out.csv.jsonl").write_text(json.dumps(scored) + "\n")
+    write_csv(tmp_path / "out.csv.jsonl", tmp_path / "out.csv")
     (read,) = csv.DictReader((tmp_path / "out.csv").open(encoding="utf-8", newline=""))
     assert json.loads(read["judge_criteria"])["Style"]["score"] == 40
     assert float(read["judge_spread"]) == 0.5
@@ -206,7 +206,8 @@ def test_new_keeps_the_judge_that_was_there_and_says_so(
 ) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.base)
     path = tmp_path / "judge.json"
-    common = ("new", "--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake", "-o", path)
+    how = ("--method", "direct", "--as", "summarization/coherence", "--lm", "openai/fake")
+    common = ("compile", "--no-labels", *how, "-o", path)
     assert cli(*common, "--scale", 1, 5).code == 0
     first = path.read_text()
     mark = artifact.fingerprint_of(artifact.read(path))

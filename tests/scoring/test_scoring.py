@@ -338,7 +338,7 @@ def test_a_broken_line_costs_no_row_that_was_judged(
         (["-o", "/proc/none/out.jsonl"], "cannot be written"),
         (["--columns", "output"], "ROLE=NAME"),
         (["--columns", "colour=red"], "there is no role 'colour'"),
-        (["--timeout", "0"], "must be positive"),
+        (["--timeout", "0"], "timeout: Input should be greater than 0"),
     ],
 )
 def test_a_wrong_option_is_one_line(

@@ -162,7 +162,6 @@ def _heldout(given: str) -> tuple[float, Path | None]:
 
 def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = False) -> int:
     """Compile, save and tell; the exit code."""
-    from ..mlflow.logging import ExperimentLog
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err
     from ..running.opening import make_room, open_model, open_others, quiet
@@ -176,7 +175,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             return _dry_run(run, judge, labels, compiler, as_json=as_json)
         check_output(run)
         check_listed(judge.models())
-        log = ExperimentLog.of(run.run.mlflow, run.registered)
+        log = run.log()
         where = run.connection()
         lm = open_model(run.lm, where, run.sampling())
         teacher = open_model(run.run.teacher, where) if run.run.teacher else None

@@ -18,7 +18,7 @@ from ..errors import LabelsError, OptionError
 from ..optimizers.compiling import NO_TEACHER, CompileOptions, Compiler, default_optimizer, level_for
 from ..optimizers.registry import build_optimizer, optimizers
 from ..optimizers.several_aspects import for_each
-from ..parts import Options, option
+from ..parts import Options, option, plugin
 from ..programs.capabilities import InfersTask, SharesRows
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection, Sampling
@@ -160,6 +160,13 @@ class CompileRun:
             setup=setup, run=RunOptions(**found["run"]), model=ModelOptions(**found["lm"]),
             of_method=found["method"], of_optimizer=found["optimizer"], **everyday,
         )  # fmt: skip
+
+    def log(self) -> Any:
+        """Where the judge is logged; None where --mlflow and --register name nothing. Raises OptionError,
+        MissingExtraError."""
+        if self.run.mlflow is None and self.registered is None:
+            return None
+        return plugin("logs", "mlflow").of(self.run.mlflow, self.registered)
 
     def of_aspects(self, names: Sequence[str]) -> dict[str, CompileRun]:
         """The run of each aspect, by its name; "all": of each that the labels' own columns tell. Raises OptionError."""

@@ -26,7 +26,6 @@ __all__ = ["compile_aspects"]
 
 def compile_aspects(runs: Mapping[str, CompileRun], *, dry_run: bool = False, as_json: bool = False) -> int:
     """Compile a judge of the runs' aspects, save and tell; the exit code."""
-    from ..mlflow.logging import ExperimentLog
     from ..optimizers.several_aspects import AspectsCompiler, for_each
     from ..programs.models.names import check_listed
     from ..running.console import Watch, err
@@ -48,7 +47,7 @@ def compile_aspects(runs: Mapping[str, CompileRun], *, dry_run: bool = False, as
             )
         check_output(run)
         check_listed(judge.models())
-        log = None if run.run.mlflow is None else ExperimentLog(run.run.mlflow)
+        log = run.log()
         where = run.connection()
         lm = open_model(run.lm, where, run.sampling())
         teacher = open_model(run.run.teacher, where) if run.run.teacher else None

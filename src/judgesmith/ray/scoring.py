@@ -35,7 +35,7 @@ from ..running.journal import TakenError, alone
 from ..running.limits import Limits
 from ..running.opening import open_judge, quiet
 from ..scoring.scoring import Run, ScoreSummary, score_rows
-from .storage import Storage
+from .storage import Storage, at_hand
 
 #: Seconds that a worker waits for a killed one to let go of a part.
 PATIENCE = 60.0
@@ -373,4 +373,4 @@ def _join(order: Order, count: int, output: Path | str) -> None:
         old.unlink()
 
 
-__all__ = ["Cluster", "Input", "Judging", "score_on_ray"]
+__all__ = ["Cluster", "Input", "Judging", "at_hand", "score_on_ray"]

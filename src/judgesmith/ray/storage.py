@@ -6,7 +6,6 @@ do. Nothing is renamed, which object storage cannot do: a file is there when all
 
 from __future__ import annotations
 
-import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +13,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..errors import MissingExtraError, OptionError
+from ..running.opening import is_address
 
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://.+")
 PIECE = 1 << 22
-
-
-def is_address(name: str) -> bool:
-    """Whether a name is an address rather than a path."""
-    return _ADDRESS.fullmatch(name) is not None
 
 
 class Storage:
@@ -131,4 +125,4 @@ def at_hand(name: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
         yield found
 
 
-__all__ = ["Storage", "at_hand", "is_address"]
+__all__ = ["Storage", "at_hand"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -51,9 +52,9 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
 
     def run(self) -> int:
         from ..datasets.loading import count_rows
-        from ..ray.storage import at_hand, is_address
+        from ..parts import plugin
         from ..running.console import Watch, out, print_json
-        from ..running.opening import open_judge, quiet
+        from ..running.opening import is_address, open_judge, quiet
         from .deferral import mark_deferred, refuse_deferring
         from .scoring import Existing, Run, plan, rows_for, score_rows
 
@@ -68,20 +69,21 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
             raise OptionError("--retry-failed and --defer resume one .jsonl file; leave --on ray out")
         existing: Existing = "overwrite" if self.overwrite else "retry failed" if self.retry_failed else "continue"
         limits, where, roles, limit = self.limits(), self.connection(), self.roles(), self.limit
-        with quiet(), at_hand(self.rows) as (path, stored):
+        runner = None if self.on is None else plugin("runners", self.on)
+        at_hand = nullcontext((Path(self.rows), None)) if runner is None else runner.at_hand(self.rows)
+        with quiet(), at_hand as (path, stored):
             if self.dry_run:
                 planned = plan(self.judge, self.lm, where, path, columns=roles, limit=limit)
                 print_json(planned.to_dict()) if self.as_json else out.print(str(planned), markup=False, soft_wrap=True)
                 return 0
             total = count_rows(path)
             with Watch("scoring", min(total, limit) if total and limit else total) as watch:
-                if self.on is not None:
-                    from ..ray.scoring import Cluster, Input, Judging, score_on_ray
-
-                    summary = score_on_ray(
-                        Judging(self.judge, self.lm, where, self.raw), Input(path, roles, limit, stored),
+                if runner is not None:
+                    summary = runner.score_on_ray(
+                        runner.Judging(self.judge, self.lm, where, self.raw),
+                        runner.Input(path, roles, limit, stored),
                         target if is_address(target) else Path(target),
-                        Cluster(self.address, self.workers, self.part_rows),
+                        runner.Cluster(self.address, self.workers, self.part_rows),
                         overwrite=self.overwrite, watch=watch, limits=limits,
                     )  # fmt: skip
                 else:
@@ -98,7 +100,7 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
 
 
 def _refuse_without_ray(*files: str) -> None:
-    from ..ray.storage import is_address
+    from ..running.opening import is_address
 
     if far := next(filter(is_address, files), None):
         raise OptionError(f"{far}: object storage needs --on ray")
