@@ -283,7 +283,7 @@ def test_what_nearest_demonstrations_are_worth_to_a_model_that_copies(
     rows = [row for row in every if KINDS[int(row.id.partition(".")[0]) % len(KINDS)] in kinds]
     copier = Copier(rows)
     if leaky:  # the control: groups by names alone, and every row's nearest neighbours
-        monkeypatch.setattr("judgesmith.datasets.splits.merge_groups", lambda rows: tuple(rows))
+        monkeypatch.setattr("judgesmith.datasets.records.merge_groups", lambda rows: tuple(rows))
         monkeypatch.setattr(JudgePredict, "demos_for", everything_but_its_group)
     judge, others = nearest(rows, copier)
     scores = scores_by_seed(judge, copier, others)
