@@ -75,7 +75,7 @@ def test_a_study_of_optuna_is_kept_and_drawn(
     criteria.write_text("Accuracy: true to the source\nFluency: easy to read\n")
     done = compile_(
         rows_file(48), "--optimizer", "optuna", "--task", "t", "--criteria", criteria, "--candidates", 6,
-        "--max-demos", 1, "--variants", "fine", "--temperatures", 0.5, "--parallel", 2,
+        "--max-demos", 1, "--variants", "fine", "--temperatures", 0.5,
         "--storage", study, "--plots", plots,
         "--json",
     )  # fmt: skip
