@@ -92,6 +92,7 @@ class ReadingsJudge(DirectScorer):
             (),
             "Kinds of readings that are taken, with options as KIND:NAME=VALUE; empty: every kind that is installed, "
             "other packages' included. Compiling writes down which these were.",
+            added=True,
         )
         read_forms: Annotated[tuple[Form, ...], Field(min_length=1)] = option(
             ("assistant",),
