@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args, get_origin
 
 import dspy
 
+from ..disarming import disarm
 from ..errors import OptionError
 from ..signatures.values import Item, Verdict
 from .judge import Judge
 from .models.lm import LanguageModel
-from .prompting.layouts import disarm
 from .registry import judges
 
 #: What a signature may ask for: the parts of a row.

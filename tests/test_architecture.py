@@ -13,27 +13,20 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src/judgesmith"
 #: Rooms at the top level of the repository; all others are in src/judgesmith.
 TOP = ("signatures", "programs", "optimizers", "datasets", "experiments")
-#: Modules and rooms of src/judgesmith that belong to the library, and what each may import.
-LIBRARY = {
-    "errors": set(),
-    "tables": set(),
-    "conversation": {"errors"},
-    "likeness": {"errors"},
-    "rows": {"errors", "conversation", "likeness"},
-    "parts": {"errors"},
-    "agreement": {"errors", "tables"},
+#: Small modules of src/judgesmith that serve every room and import no DSPy, and what each may import.
+SMALL: dict[str, set[str]] = {
+    "errors": set(), "tables": set(), "conversation": {"errors"}, "likeness": {"errors"}, "disarming": set(),
+    "rows": {"errors", "conversation", "likeness"}, "parts": {"errors"},
+}  # fmt: skip
+#: Rooms of the library, and what each may import. Agreement is usable without DSPy and without a judge.
+LIBRARY = SMALL | {
+    "agreement": {"errors", "tables", "parts", "disarming"},
     "signatures": {"errors", "conversation", "rows", "tables"},
     "datasets": {"errors", "conversation", "likeness", "parts", "rows"},
-    "programs": {"errors", "conversation", "likeness", "parts", "rows", "tables", "signatures"},
-    "optimizers": {
-        "errors", "conversation", "likeness", "parts", "rows", "tables", "agreement", "signatures", "programs",
-        "datasets",
-    },
-    "testing": {
-        "errors", "conversation", "likeness", "parts", "rows", "agreement", "signatures", "programs", "datasets",
-        "optimizers",
-    },
-}  # fmt: skip
+    "programs": {*SMALL, "signatures"},
+    "optimizers": {*SMALL, "agreement", "signatures", "programs", "datasets"},
+    "testing": {*SMALL, "agreement", "signatures", "programs", "datasets", "optimizers"},
+}
 #: The product may import the library, its own shared rooms, and what it is built on. Nothing imports a room that can
 #: stand apart (`APART`): its commands and parts come by entry points.
 SHARED = {"cli", "running", "figures", "pages", "presets"}
@@ -200,7 +193,7 @@ def cycle(edges: Mapping[str, set[str]]) -> list[str]:
 
 def test_every_folder_is_a_room_of_the_table() -> None:
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
-    modules_of_package = {"errors", "conversation", "likeness", "rows", "parts", "tables", "figures"}
+    modules_of_package = {*SMALL, "figures"}
     assert folders | set(TOP) == ({*LIBRARY, *SHARED, *PRODUCT, *APART} - modules_of_package) | (
         folders & modules_of_package
     )

@@ -137,7 +137,7 @@ class Arm(BaseModel):
 
     @classmethod
     def of(cls, given: Any, own_criteria: str | None) -> Arm:
-        """From `fine+no-task+demos=8`, or from a mapping of settings with a name. own_criteria: the file of them.
+        """From `fine+no-task+max_demos=8`, or from a mapping of settings with a name. own_criteria: the file of them.
 
         Raises OptionError for parts that mean nothing.
         """

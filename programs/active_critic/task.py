@@ -10,12 +10,13 @@ from typing import Any
 import dspy
 from dspy.predict.parameter import Parameter
 
+from ...disarming import disarm
 from ...errors import CallError
 from ...signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 from ...signatures.values import Criterion, Usage
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
-from ..prompting.layouts import MATERIAL, CriteriaListLayout, Laid, Read, TextLayout, block, disarm
+from ..prompting.layouts import MATERIAL, CriteriaListLayout, Laid, Read, TextLayout, block
 from ..prompting.predict import Evaluator, JudgePredict, called, carrying
 
 FEWEST, MOST = 4, 10

@@ -12,13 +12,14 @@ from typing import Any, Literal, Unpack, cast
 
 import dspy
 
+from ...disarming import disarm
 from ...signatures.judging import AnnotateErrors, MergeAnnotations
 from ...signatures.values import ErrorSpan, Item
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting.answers import share_of_words
 from ..prompting.forms import Blocks, Form, Line, choice, number
-from ..prompting.layouts import DIGITS, Layout, Read, Reading, disarm
+from ..prompting.layouts import DIGITS, Layout, Read, Reading
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, answer_of, material
 from ..prompting.structured import read_structured
 from .reading import LABELS, MOST, SEVERITIES, Annotation, FoundError, annotation_form, read_annotation

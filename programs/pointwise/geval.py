@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+from ...disarming import disarm
 from ...errors import CallError
 from ...parts import option
 from ...signatures.judging import ScoreBySteps, WriteSteps
@@ -23,7 +24,7 @@ from ..models.engine import PerLoop
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
-from ..prompting.layouts import OverallLayout, Read, TextLayout, disarm
+from ..prompting.layouts import OverallLayout, Read, TextLayout
 from ..prompting.predict import Answer, JudgePredict, Unreadable, material
 from ..registry import judges
 

@@ -18,8 +18,8 @@ import re
 import unicodedata
 from dataclasses import replace
 
+from ...disarming import HIDDEN
 from ...signatures.values import Item
-from .layouts import HIDDEN
 
 _JUDGE = (
     r"(?:graders?|judges?|evaluators?|raters?|scorers?|annotators?|assessors?|ai|llm|language models?|assistants?|"

@@ -16,7 +16,7 @@ import dspy
 import numpy as np
 from numpy.typing import NDArray
 
-from ..programs.prompting.layouts import disarm
+from ..disarming import disarm
 from .fields import Field, number, text_of
 
 Vector = NDArray[np.float64]

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from judgesmith.disarming import disarm
 from judgesmith.programs.active_critic.scoring import Known, MultiCriteriaScorer, OverallScorer
 from judgesmith.programs.models import row_context
 from judgesmith.programs.models.transport import Reply
@@ -22,7 +23,6 @@ from judgesmith.programs.prompting.layouts import (
     OverallLayout,
     TextLayout,
     block,
-    disarm,
 )
 from judgesmith.programs.prompting.predict import JudgePredict
 from judgesmith.signatures import judging, task, writing

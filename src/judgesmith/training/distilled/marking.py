@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ...disarming import disarm
 from ...programs.models.transport import Reply
 from ...programs.openlgauge.annotation import AnnotationLayout
 from ...programs.openlgauge.reading import Annotation, FoundError, annotation_form
-from ...programs.prompting.layouts import DIGITS, SCORE_LINE, Read, disarm, number_rule, whole
+from ...programs.prompting.layouts import DIGITS, SCORE_LINE, Read, number_rule, whole
 from ...signatures.values import Scale
 
 __all__ = ["MOST_TOKENS", "MarkedLayout", "error_text"]
