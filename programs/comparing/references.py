@@ -146,6 +146,7 @@ class ReferenceStore(SharedFile):
             except asyncio.CancelledError:
                 if not first.cancelled():  # we were cancelled, not the one that we wait for
                     raise
+                self._end(key, first)  # awaiting it again would never give its owner a turn to do so
             except CallError as error:
                 raise CallError(str(error)) from None  # what it cost is the first one's
             else:
@@ -155,6 +156,10 @@ class ReferenceStore(SharedFile):
         try:
             return await task
         finally:
+            self._end(key, task)
+
+    def _end(self, key: ReferenceKey, task: asyncio.Task[tuple[ReferenceSet, Usage]]) -> None:
+        if self._under_way.get(key.digest) is task:
             del self._under_way[key.digest]
 
     async def _found_or_written(

@@ -15,7 +15,6 @@ from .steps import check_output, draw_study, tell_labels
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
-    from ..mlflow.logging import Logged
     from ..optimizers.compiling import Compiler
     from ..optimizers.report import CompileReport
     from ..programs.judge import Judge
@@ -196,7 +195,7 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
         return _exit_code(report, logged, as_json=as_json)
 
 
-def _print_result(run: CompileRun, report: CompileReport, drawn: list[str], logged: Logged | None) -> None:
+def _print_result(run: CompileRun, report: CompileReport, drawn: list[str], logged: Any) -> None:
     from ..running.console import print_json
 
     told: dict[str, Any] = {"judge": str(run.output)}
@@ -218,7 +217,7 @@ def _tell_result(run: CompileRun, report: CompileReport, made: Judge, labels: La
         out.print(f"Drawn: {', '.join(drawn)}", markup=False)
 
 
-def _exit_code(report: CompileReport, logged: Logged | None, *, as_json: bool) -> int:
+def _exit_code(report: CompileReport, logged: Any, *, as_json: bool) -> int:
     """0, or 1 where no held-out row got a score or MLflow failed, with a message."""
     from ..running.console import err, out
 

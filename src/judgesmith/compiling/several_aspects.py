@@ -14,7 +14,6 @@ from .steps import check_output, draw_study, tell_labels
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
-    from ..mlflow.logging import ExperimentLog
     from ..optimizers.report import Plan
     from ..optimizers.several_aspects import AspectsReport
     from ..programs.judge import Judge
@@ -112,7 +111,7 @@ def _draw(report: AspectsReport, run: CompileRun) -> list[str]:
     return [file for name, one in report.aspects.items() for file in draw_study(one, folder / beneath[name])]
 
 
-def _log(log: ExperimentLog, made: Judge, report: AspectsReport, lm: LanguageModel) -> list[str]:
+def _log(log: Any, made: Judge, report: AspectsReport, lm: LanguageModel) -> list[str]:
     """A run of MLflow's for each aspect; what went wrong."""
     problems = []
     for name, member in made.by_aspect.items():
