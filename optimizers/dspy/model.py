@@ -15,9 +15,9 @@ from typing import Any, Self
 import dspy
 from dspy.utils.exceptions import AdapterParseError
 
+from ...disarming import disarm
 from ...programs.models.lm import LanguageModel
 from ...programs.models.transport import Message, Reply, Request
-from ...programs.prompting.layouts import disarm
 from ..fitting.weights import quiet_optuna
 
 #: Characters of an instruction at most. A model that is asked for one sometimes writes pages, and every row pays.

@@ -189,7 +189,7 @@ def test_a_row_that_cannot_be_read_is_a_failed_verdict(
 
 def test_a_head_of_another_model_is_refused(scripted: MakeScripted) -> None:
     lm, _ = scripted(lambda _: "Score: 60")
-    with pytest.raises(ModelError, match=r"another model \(its SHA-256 begins ffffffffffff\).*--set reader=.*compile"):
+    with pytest.raises(ModelError, match=r"another model \(its SHA-256 begins ffffffffffff\).*--reader .*compile"):
         list(fitted(model="f" * 64, lm=lm).score_many(ROWS))
 
 
@@ -247,7 +247,7 @@ def test_checks_are_asked_after_the_reply_and_weighed(
 
 def test_a_model_that_cannot_be_read_says_who_could(scripted: MakeScripted) -> None:
     lm, _ = scripted(lambda _: "Score: 60", name="openai/other")
-    with pytest.raises(ModelError, match="--set reader=local/"):
+    with pytest.raises(ModelError, match="--reader local/"):
         list(fitted(lm=lm).score_many(ROWS))
 
 
