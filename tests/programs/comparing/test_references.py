@@ -242,3 +242,18 @@ def test_a_lone_surrogate_can_be_kept_and_exported(store: ReferenceStore, tmp_pa
     assert store.get(KEY) is not None
     assert store.export_to(tmp_path / "x.jsonl") == 1
     assert ReferenceStore(tmp_path / "o.sqlite").import_from(tmp_path / "x.jsonl") == (1, 0)
+
+
+def test_a_row_that_waits_writes_where_the_first_was_cancelled(store: ReferenceStore) -> None:
+    write = Writer()
+
+    async def rows() -> Any:
+        first = asyncio.ensure_future(store.get_or_write(KEY, write))
+        second = asyncio.ensure_future(store.get_or_write(KEY, write))
+        while write.calls == 0:
+            await asyncio.sleep(0)
+        first.cancel()
+        return await asyncio.wait_for(second, timeout=30)
+
+    found, usage = engine.run(rows())
+    assert (found, usage.calls, write.calls) == (SET, 3, 2)
