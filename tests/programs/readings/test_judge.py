@@ -310,7 +310,7 @@ def test_an_artifact_with_what_is_no_head_is_refused(change: dict[str, Any], tmp
     ("lm", "options", "method"),
     [
         ("local/smollm2-135m", (), "readings"),
-        ("gguf:/models/a.gguf", ("surface", "read-forms"), "readings"),
+        ("gguf:/models/a.gguf", ("surface", "read_forms"), "readings"),
         ("local/smollm2-135m", ("variant",), "active-critic"),
         ("openai/gpt-4o", (), "active-critic"),
         ("openai/gpt-4o", ("reader",), "readings"),
