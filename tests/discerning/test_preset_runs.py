@@ -86,7 +86,7 @@ def test_no_bar_is_cut(monkeypatch: pytest.MonkeyPatch, discern: Any, texts: Pat
     from judgesmith.discerning import plots
 
     drawn: list[Any] = []
-    monkeypatch.setattr(plots, "write_figure", lambda path, figure: drawn.append(figure))
+    monkeypatch.setattr(plots, "write_figure", lambda path, figure, option: drawn.append(figure))
     both = ("--plot", tmp_path / "a.png", "--plot-judges", tmp_path / "b.png")
     assert discern("metric/chrf", "direct@openai/fake", texts, *both).code == 0
     for figure in drawn:
