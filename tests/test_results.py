@@ -13,7 +13,7 @@ from scripts import script
 
 from judgesmith.agreement.significance import Difference
 from judgesmith.experiments.bench import commands
-from judgesmith.experiments.bench.figures import command, save
+from judgesmith.experiments.bench.commands import save, without_folders
 from judgesmith.experiments.studies.analysis import Gap, Line
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -48,7 +48,8 @@ def test_a_saved_table_names_its_command_and_versions_and_no_folder_of_a_machine
 
 def saved(folder: Path, rows: list[list[Any]], **about: Any) -> str:
     """A page with one table of these rows."""
-    save(folder, "made", {"what": "", "Q": "{:.2f} [{:.2f}, {:.2f}]", "share": "{:.0%}", "n": "{:,}"}, rows, **about)
+    columns = {"what": "", "Q": "{:.2f} [{:.2f}, {:.2f}]", "share": "{:.0%}", "n": "{:,}"}
+    save(folder, "made", columns, rows, commands=["judgesmith evaluate x"], **about)
     page = "# Page\n\n<!-- table: made -->\n<!-- /table -->\n\nText.\n"
     return str(tables.with_tables(page, folder))
 
@@ -56,7 +57,7 @@ def saved(folder: Path, rows: list[list[Any]], **about: Any) -> str:
 def test_a_table_is_written_by_the_columns_formats(tmp_path: Path) -> None:
     rows = [["one", [-0.5, -1.0, 0.25], np.float64(0.256), np.int64(1200)], ["two", [math.nan, 0.0, 0.0], None, 3],
             ["three", [-0.001, -0.014, 0.001], 1.0, 0]]  # fmt: skip
-    page = saved(tmp_path, rows, commands=["judgesmith evaluate x"], seed=7, notes="small")
+    page = saved(tmp_path, rows, seed=7, notes="small")
     assert "| what | Q | share | n |\n| --- | --- | --- | --- |\n" in page
     assert "| one | −0.50 [−1.00, 0.25] | 26 % | 1,200 |\n" in page
     assert "| three | 0.00 [−0.01, 0.00] | 100 % | 0 |\n" in page
@@ -84,7 +85,7 @@ def test_a_row_that_does_not_fit_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_command_is_kept_without_folders_of_this_machine() -> None:
-    assert command(["judgesmith", "discern", "j.json", "-o", "/home/me/pairs.jsonl"]) == (
+    assert without_folders(["judgesmith", "discern", "j.json", "-o", "/home/me/pairs.jsonl"]) == (
         "judgesmith discern j.json -o pairs.jsonl"
     )
 

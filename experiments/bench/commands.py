@@ -11,17 +11,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from judgesmith.agreement.correlation import PARTS
-from judgesmith.experiments.bench.figures import add_save, command, save
 from judgesmith.experiments.studies.paper import SIGNS, read
 
 Rows = tuple[dict[str, str], list[list[Any]]]
 Found = Mapping[str, Any]
+#: The tables that `python docs/tables.py` writes into experiments/results/*.md.
+DATA = Path(__file__).resolve().parents[1] / "results/data"
 ORIGINS = {"paper": "the paper's", "stand-in": "stand-ins by rules", "ours": "ours"}
 
 
@@ -117,11 +123,63 @@ def parts(words: Sequence[str]) -> Iterator[list[str]]:
             part.append(word)
 
 
+def without_folders(words: Sequence[str]) -> str:
+    """A command without folders of this machine."""
+    return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in words)
+
+
+def save(
+    folder: Path | None,
+    name: str,
+    columns: Mapping[str, str],
+    rows: Sequence[Sequence[Any]],
+    *,
+    commands: Sequence[str],
+    **about: str | int,
+) -> None:
+    """Write `folder/name.json`; nothing without a folder.
+
+    columns: titles with the format of their numbers, such as "{:.2f} [{:.2f}, {:.2f}]". rows: a cell a column, which is
+    a text, a number, the numbers of one format, or None where there is none; NaN is None. commands: what was run.
+    about: model, seed, notes.
+    """
+    if folder is None:
+        return
+    if wrong := [row for row in rows if len(row) != len(columns)]:
+        raise ValueError(f"{name}: a row of {len(wrong[0])} cells for {len(columns)} columns")
+    head = {
+        "commands": list(commands),
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {one: version(one) for one in ("judgesmith", "numpy", "scipy")},
+        **about,
+        "columns": dict(columns),
+    }
+    lines = ",\n  ".join(json.dumps(_plain(row), ensure_ascii=False, allow_nan=False) for row in rows)
+    text = json.dumps(head, indent=1, ensure_ascii=False).removesuffix("\n}")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(f'{text},\n "rows": [\n  {lines}\n ]\n}}\n', encoding="utf-8")
+
+
+def _plain(value: Any) -> Any:
+    """Lists, texts, None and Python's numbers of six digits."""
+    if isinstance(value, str) or value is None:
+        return value
+    if isinstance(value, Sequence):
+        return [_plain(part) for part in value]
+    number = float(value)
+    if math.isnan(number):
+        return None
+    return int(number) if number.is_integer() and not isinstance(value, float) else float(f"{number:.6g}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", help="of the table")
     parser.add_argument("--notes", default="", help="what a reader should know of the table, in a few words")
-    add_save(parser)
+    parser.add_argument(
+        "--save", nargs="?", const=DATA, type=Path, metavar="FOLDER",
+        help="keep the tables as JSON here; without FOLDER in experiments/results/data, whose tables pages show",
+    )  # fmt: skip
     own, *commands = parts(sys.argv[1:])
     given = parser.parse_args(own)
     if not commands or any(words[:1] != ["judgesmith"] for words in commands):
@@ -141,7 +199,7 @@ def main() -> None:
     told = [[value for i, value in enumerate(row) if i not in empty] for row in rows]
     print(json.dumps({"columns": list(kept), "rows": told}, ensure_ascii=False))
     about = {"notes": given.notes} if given.notes else {}
-    save(given.save, given.name, kept, told, commands=[command(words) for words in commands], **about)
+    save(given.save, given.name, kept, told, commands=[without_folders(words) for words in commands], **about)
 
 
 if __name__ == "__main__":

@@ -6,20 +6,16 @@ process that started it. Prompts in DSPy's own chat form get their answer in tha
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import os
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import orjson
-from aiohttp import web
 
 LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 PLAIN = "Explanation: Fine.\nScore: 4"
@@ -59,41 +55,16 @@ def completion(text: str, *, logprobs: bool) -> dict[str, Any]:
     }
 
 
-class Log:
-    """A file that says when each row was asked for and answered, line by line, so that it survives a kill. A row is the
-    first "Report N" of its prompt with N below a million; see `bench.scoring.rows`."""
-
-    ROW = re.compile(rb"Report (\d{1,6}):")
-
-    def __init__(self, path: Path) -> None:
-        self.file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-    def write(self, what: str, body: bytes) -> None:
-        found = self.ROW.search(body)
-        if found is not None:
-            os.write(self.file, f"{what} {found[1].decode()} {time.time()}\n".encode())
-
-
 class Model:
-    """What the server answers, and when. latency: seconds from a request to its answer; rate: answers a second at most,
-    requests beyond it wait in line (0: any number)."""
+    """What the server answers, `latency` seconds after a request."""
 
-    def __init__(self, latency: float, rate: float = 0.0, log: Log | None = None) -> None:
-        self.latency, self.rate, self.log = latency, rate, log
-        self._free = 0.0  # when the next request can be taken
+    def __init__(self, latency: float) -> None:
+        self.latency = latency
         self._made = {
             (text, logprobs): _response("200 OK", orjson.dumps(completion(text, logprobs=logprobs)))
             for text in (PLAIN, CHAT)
             for logprobs in (False, True)
         }
-
-    def wait(self) -> float:
-        """Seconds until a request that comes now is answered."""
-        if not self.rate:
-            return self.latency
-        now = time.monotonic()
-        self._free = max(self._free + 1 / self.rate, now)
-        return self.latency + self._free - now
 
     def answer(self, body: bytes) -> bytes:
         """A response, headers and all."""
@@ -129,102 +100,40 @@ class Client(asyncio.Protocol):
             if not head.startswith(b"POST /v1/chat/completions "):
                 self._transport.write(_response("404 Not Found"))
                 continue
-            if self.model.log is not None:
-                self.model.log.write("asked", body)
-            asyncio.get_running_loop().call_later(self.model.wait(), self._answer, body)
+            asyncio.get_running_loop().call_later(self.model.latency, self._answer, body)
 
     def _answer(self, body: bytes) -> None:
-        if self._transport.is_closing():
-            return
-        if self.model.log is not None:
-            self.model.log.write("answered", body)
-        self._transport.write(self.model.answer(body))
+        if not self._transport.is_closing():
+            self._transport.write(self.model.answer(body))
 
 
-async def _until_closed(host: str, port: int) -> None:
-    """Print the address, wait until standard input closes."""
+async def serve(model: Model) -> None:
+    """Print the address of a free port and answer there until standard input closes."""
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: Client(model), "127.0.0.1", 0, backlog=1024)
+    host, port = server.sockets[0].getsockname()[:2]
     print(f"http://{host}:{port}/v1", flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-
-
-async def answer_all(model: Model, port: int = 0) -> None:
-    """Print the address, answer as the model does until standard input closes. port: 0 for a free one."""
-    server = await asyncio.get_running_loop().create_server(lambda: Client(model), "127.0.0.1", port, backlog=1024)
-    await _until_closed(*server.sockets[0].getsockname()[:2])
-
-
-async def serve(app: web.Application, port: int = 0) -> None:
-    """Print the address, serve until standard input closes. port: 0 for a free one."""
-    runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port, backlog=1024)
-    await site.start()
-    await _until_closed(*runner.addresses[0][:2])
-    await runner.cleanup()
-
-
-class Endpoint:
-    """A server in a process of its own, a script that calls `serve`: its address, and the process, which can be killed
-    and started again at the same address."""
-
-    def __init__(self, script: str, *arguments: str) -> None:
-        self._command = [sys.executable, str(Path(script).resolve()), *arguments]
-        self._start()
-
-    def _start(self, *more: str) -> None:
-        command = [*self._command, *more]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
-        if not self.address:
-            raise RuntimeError("the loopback server did not start")
-
-    def start_again(self) -> None:
-        """After `kill`."""
-        self._start("--port", self.address.partition("://")[2].partition(":")[2].partition("/")[0])
-
-    def kill(self) -> None:
-        """As kill -9 does."""
-        self.process.kill()
-        self._forget()
-
-    def close(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        self._forget()
-
-    def _forget(self) -> None:
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            pipe.close()
+    await loop.run_in_executor(None, sys.stdin.read)
 
 
 @contextmanager
-def serving(script: str, *arguments: str) -> Iterator[str]:
-    """The address of an Endpoint that ends with the block."""
-    endpoint = Endpoint(script, *arguments)
-    try:
-        yield endpoint.address
-    finally:
-        endpoint.close()
-
-
-def loopback(*, latency_ms: float) -> AbstractContextManager[str]:
+def loopback(*, latency_ms: float) -> Iterator[str]:
     """The address of this server in a process of its own, which ends with the block."""
-    return serving(__file__, "--latency-ms", str(latency_ms))
+    command = [sys.executable, str(Path(__file__).resolve()), str(latency_ms)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None and process.stdout is not None
+        address = process.stdout.readline().strip()
+        if not address:
+            raise RuntimeError("the loopback server did not start")
+        try:
+            yield address
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(timeout=5)
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--latency-ms", type=float, default=50.0)
-    parser.add_argument("--rate", type=float, default=0.0, help="answers a second at most; 0: any number")
-    parser.add_argument("--log", type=Path, help="a file that says when each row was asked for and answered")
-    parser.add_argument("--port", type=int, default=0)
-    given = parser.parse_args()
-    log = None if given.log is None else Log(given.log)
-    asyncio.run(answer_all(Model(given.latency_ms / 1000, given.rate, log), given.port))
+    asyncio.run(serve(Model(float(sys.argv[1]) / 1000)))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import re
 import statistics
@@ -30,7 +31,6 @@ from typing import Any
 import aiohttp
 import orjson
 
-from judgesmith.experiments.bench.figures import show
 from judgesmith.experiments.bench.loopback import loopback
 from judgesmith.experiments.bench.scoring import judge_at, raw_bodies, rows
 from judgesmith.serving.run import many_files
@@ -186,7 +186,7 @@ def main() -> None:
         judge_at(base, given.in_flight).save(path)
         with server(base, path, given.in_flight, given.workers) as (address, process):
             found = asyncio.run(measure(base, address, process, given))
-    show(found, as_json=given.json)
+    print(json.dumps(found) if given.json else "\n".join(f"{name:16} {value}" for name, value in found.items()))
 
 
 if __name__ == "__main__":
