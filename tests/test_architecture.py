@@ -48,7 +48,7 @@ APART = {
     "experiments": {"scoring", "evaluating", "reports", "compiling", "discerning"},
 }
 #: The laboratory's scripts import absolutely, and whatever they measure.
-SCRIPTS = ("bench", "papers", "peers")
+SCRIPTS = ("bench", "peers")
 #: What a sub-package may import of its own room; "" is the files of the room itself.
 INSIDE = {
     "programs": {

@@ -10,7 +10,6 @@ from planted import PlantedReader, guessing, planted_labels
 from typer.testing import CliRunner
 
 from judgesmith.cli.main import app
-from judgesmith.experiments.papers import readings as papers
 from judgesmith.experiments.studies.readings import FEWEST_LEFT, Known, draw_labels, study_table
 from judgesmith.programs.readings import opening
 from judgesmith.programs.readings.head import Readings
@@ -57,25 +56,6 @@ def test_systems_without_a_label() -> None:
     assert found is not None and found.labels == 20
     assert found.unseen > 1.6 and found.seen > 1.6 and abs(found.zero_shot) < 0.4
     assert study_table("t", replace(known(0.8), systems=("",) * 120), sizes=(20,), draws=2).systems is None
-
-
-def test_a_kept_table_gives_the_figures_of_the_one_that_was_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = known(0.8)
-    states = {"assistant.mean12": np.random.default_rng(1).normal(size=(120, 6)).astype(np.float16)}
-    one = replace(one, table=replace(one.table, states=states))
-    papers.save(tmp_path / "planted.npz", one)
-    again = papers.load(tmp_path / "planted.npz")
-    assert again.systems == one.systems and again.table.names == one.table.names
-    assert np.array_equal(again.table.states["assistant.mean12"], states["assistant.mean12"])
-    argv = ["readings", "measure", str(tmp_path / "planted.npz"), "--labels", "40", "--draws", "3"]
-    monkeypatch.setattr("sys.argv", [*argv, "-o", str(tmp_path / "found.json")])
-    papers.main()
-    told = json.loads((tmp_path / "found.json").read_text())["sets"]["planted"]["default_40"]
-    printed = capsys.readouterr().out.splitlines()
-    assert f" {told:.2f} ± " in printed[-1] and len({line.count("|") for line in printed}) == 1
-    assert told > 1.8
 
 
 def test_sizes_that_leave_too_few_rows_are_left_out() -> None:

@@ -1,1 +1,0 @@
-"""The papers' experiments, run from a checkout."""
