@@ -14,7 +14,6 @@ from ...errors import OptionError
 from ...parts import read_options
 
 if TYPE_CHECKING:
-    from ...programs.models.lm import Connection
     from ...running.settings import Catalogue
     from .analysis import Analysis
     from .paper import Joined, PaperTable
@@ -56,176 +55,153 @@ class Paper(Command, Model, Json):
         made = read_options(cls, {"lm": os.environ.get("JUDGESMITH_LM")} | own, "judgesmith study paper")
         return made.work({name: value for name, value in given.items() if name not in own})
 
+    @property
+    def folder(self) -> Path:
+        from .paper import slug
+
+        return self.output or Path(f"paper-{slug(self.table or '')}")
+
     def work(self, settings: dict[str, Any]) -> int:
         """settings: of `judgesmith compile`, for all arms."""
         from ...running.opening import quiet
         from . import paper as papers
 
         if self.table is None:
-            _list(as_json=self.as_json)
-            return 0
-        known = papers.read(self.table)
-        folder = self.output or Path(f"paper-{papers.slug(self.table)}")
-        if unknown := [name for name in self.column if name not in known.columns]:
-            raise OptionError(f"--column {unknown[0]!r}: {self.table} has {', '.join(known.columns)}")
-        columns = self.column or list(known.columns)
-        if known.kind == "study" and self.rows:
-            raise OptionError(f"--rows: {self.table} learns from rows; give --train and --heldout")
+            return self._list()
+        table = papers.read(self.table)
+        if unknown := [name for name in self.column if name not in table.columns]:
+            raise OptionError(f"--column {unknown[0]!r}: {self.table} has {', '.join(table.columns)}")
+        columns = self.column or list(table.columns)
         with quiet():
-            if known.kind == "aspects":
-                _finish(papers.rows_of(self.table, known, self.column), folder, [], as_json=self.as_json)
-                return 0
-            if known.kind == "study":
-                flags = {
-                    "lm": self.lm, "arms": _arms(known, self.arm), "seeds": self.seeds, "train": self.train,
-                    "heldout": self.heldout, "max_calls": self.max_calls, "api_base": self.api_base or None,
-                    **settings, **_ensemble(self.table, known, self.lm, self.annotator),
-                }  # fmt: skip
-                return _run(
-                    self.table, known, columns, flags, folder, dry_run=self.dry_run, overwrite=self.overwrite,
-                    as_json=self.as_json,
-                )  # fmt: skip
-            asked = (self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings)
-            base = next(iter(self.api_base), None)
-            _annotate(self.table, known, columns, asked, folder, base, dry_run=self.dry_run, as_json=self.as_json)
+            if table.kind == "aspects":
+                return self._finish(papers.rows_of(self.table, table, self.column), [])
+            if table.kind == "study":
+                return self._studies(table, columns, settings)
+            return self._annotations(table, columns, settings)
+
+    def _list(self) -> int:
+        """The tables there are."""
+        from ...running.console import out, print_json
+        from . import paper as papers
+
+        listed = [{"name": name, "about": papers.about(name)} for name in papers.names()]
+        if self.as_json:
+            print_json({"tables": listed})
+        for one in [] if self.as_json else listed:
+            out.print(f"{one['name']:28} {one['about']}", markup=False, highlight=False, soft_wrap=True)
         return 0
 
+    def _annotations(self, table: PaperTable, columns: list[str], settings: dict[str, Any]) -> int:
+        """Columns whose rows an ensemble annotates once."""
+        from ...programs.models.lm import Connection
+        from ...running.console import out
+        from ...running.journal import alone
+        from . import annotating
 
-def _list(*, as_json: bool) -> None:
-    """The tables there are."""
-    from ...running.console import out, print_json
-    from . import paper as papers
-
-    listed = [{"name": name, "about": papers.about(name)} for name in papers.names()]
-    if as_json:
-        print_json({"tables": listed})
-    for one in [] if as_json else listed:
-        out.print(f"{one['name']:28} {one['about']}", markup=False, highlight=False, soft_wrap=True)
-
-
-def _ensemble(name: str, table: PaperTable, lm: str | None, annotators: list[str] | None) -> dict[str, Any]:
-    """OpeNLGauge's annotators: a model that was named annotates alone."""
-    if table.preset.startswith("openlgauge"):
-        return {"annotators": list(annotators or ())} if lm or annotators else {}
-    if annotators:
-        raise OptionError(f"--annotator: {name} has no ensemble")
-    return {}
-
-
-def _annotate(
-    name: str,
-    table: PaperTable,
-    columns: list[str],
-    given: tuple[Any, ...],
-    folder: Path,
-    api_base: str | None,
-    *,
-    dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Columns whose rows an ensemble annotates once. given: the fields of `Asked`."""
-    from ...programs.models.lm import Connection
-    from ...running.console import out, print_json
-    from ...running.journal import alone
-    from . import annotating
-
-    asked, where = annotating.Asked(*given), Connection(api_base=api_base)
-    if not dry_run:
-        with alone(folder, folder=True):
-            _finish(annotating.joined(name, table, columns, asked, folder, where), folder, [], as_json=as_json)
-        return
-    calls = {}
-    for column in columns:
-        labels = asked.labels(table, column)
-        calls[column] = len(labels) * asked.judge(table, column, labels.scale).calls_per_row()
-    if as_json:
-        plans = [{"column": column, "calls": n} for column, n in calls.items()]
-        print_json({"dry_run": True, "table": name, "columns": plans, "calls": sum(calls.values())})
-    for column, n in {} if as_json else calls.items():
-        out.print(f"{column}: at most {n:,} calls", markup=False, highlight=False)
-
-
-def _arms(table: PaperTable, chosen: list[str] | None) -> list[Any] | None:
-    """The preset's arms of these names, None for all of them."""
-    from ...presets import read
-
-    if not chosen:
-        return None
-    arms = {arm["name"] if isinstance(arm, dict) else arm: arm for arm in read(table.preset)["arms"]}
-    if unknown := [name for name in chosen if name not in arms]:
-        raise OptionError(f"--arm {unknown[0]!r}: the rows are {', '.join(arms)}")
-    return [arms[name] for name in chosen]
-
-
-def _run(
-    name: str,
-    table: PaperTable,
-    columns: list[str],
-    flags: dict[str, Any],
-    folder: Path,
-    *,
-    dry_run: bool,
-    overwrite: bool,
-    as_json: bool,
-) -> int:
-    """Every column's study, then the joined table."""
-    from ...running.journal import alone
-    from . import paper as papers
-    from . import running as studies
-    from .run import Study
-
-    plans: list[dict[str, Any]] = []
-    found: dict[str, Analysis] = {}
-    failures: list[str] = []
-    with ExitStack() as stack:
-        place = Path(stack.enter_context(tempfile.TemporaryDirectory())) if dry_run else folder
-        prepared = {
-            column: papers.given_for(table, column, flags, place / papers.slug(column)) for column in columns
-        }  # fmt: skip
-        where: Connection = prepared[columns[0]].connection()
-        made = {column: Study.prepare(given) for column, given in prepared.items()}
-        if not dry_run:
-            stack.enter_context(alone(folder, folder=True))
-        for column, one in made.items():
-            if dry_run:
-                plans.append({"column": column, **studies.plan_of(one, where)})
-                if not as_json:
-                    studies.show_plan(one, where, column)
-                continue
-            analysis, _, _ = studies.run_one(
-                one, folder / papers.slug(column), where, overwrite=overwrite, said=None if as_json else column
+        asked = annotating.Asked(self.lm or "", tuple(self.annotator), self.rows, self.max_calls, settings)
+        if not self.dry_run:
+            where = Connection(api_base=next(iter(self.api_base), None))
+            with alone(self.folder, folder=True):
+                return self._finish(annotating.joined(self.table or "", table, columns, asked, self.folder, where), [])
+        plans = []
+        for column in columns:
+            labels = asked.labels(table, column)
+            plans.append(
+                {"column": column, "calls": len(labels) * asked.judge(table, column, labels.scale).calls_per_row()}
             )
-            found[column] = analysis
-            failures += [f"{column}: {cell}: {reason}" for cell, reason in analysis.failures]
-    if dry_run:
-        if as_json:
-            from ...running.console import print_json
+        for plan in [] if self.as_json else plans:
+            out.print(f"{plan['column']}: at most {plan['calls']:,} calls", markup=False, highlight=False)
+        return self._planned(plans)
 
-            print_json({"dry_run": True, "table": name, "columns": plans, "calls": sum(p["calls"] for p in plans)})
+    def _studies(self, table: PaperTable, columns: list[str], settings: dict[str, Any]) -> int:
+        """Every column's study, then the joined table."""
+        from ...running.journal import alone
+        from . import paper as papers
+        from . import running as studies
+        from .run import Study
+
+        if self.rows:
+            raise OptionError(f"--rows: {self.table} learns from rows; give --train and --heldout")
+        flags = {
+            "lm": self.lm, "arms": self._arms(table), "seeds": self.seeds, "train": self.train,
+            "heldout": self.heldout, "max_calls": self.max_calls, "api_base": self.api_base or None,
+            **settings, **self._ensemble(table),
+        }  # fmt: skip
+        plans: list[dict[str, Any]] = []
+        found: dict[str, Analysis] = {}
+        failures: list[str] = []
+        with ExitStack() as stack:
+            place = Path(stack.enter_context(tempfile.TemporaryDirectory())) if self.dry_run else self.folder
+            prepared = {
+                column: papers.given_for(table, column, flags, place / papers.slug(column)) for column in columns
+            }  # fmt: skip
+            where = prepared[columns[0]].connection()
+            made = {column: Study.prepare(given) for column, given in prepared.items()}
+            if not self.dry_run:
+                stack.enter_context(alone(self.folder, folder=True))
+            for column, one in made.items():
+                if self.dry_run:
+                    plans.append({"column": column, **studies.plan_of(one, where)})
+                    if not self.as_json:
+                        studies.show_plan(one, where, column)
+                    continue
+                found[column], _, _ = studies.run_one(
+                    one, self.folder / papers.slug(column), where, overwrite=self.overwrite,
+                    said=None if self.as_json else column,
+                )  # fmt: skip
+                failures += [f"{column}: {cell}: {reason}" for cell, reason in found[column].failures]
+        if self.dry_run:
+            return self._planned(plans)
+        return self._finish(papers.table_of(self.table or "", table, found), failures)
+
+    def _arms(self, table: PaperTable) -> list[Any] | None:
+        """The chosen arms of the preset, None for all of them."""
+        from ...presets import read
+
+        if not self.arm:
+            return None
+        arms = {arm["name"] if isinstance(arm, dict) else arm: arm for arm in read(table.preset)["arms"]}
+        if unknown := [name for name in self.arm if name not in arms]:
+            raise OptionError(f"--arm {unknown[0]!r}: the rows are {', '.join(arms)}")
+        return [arms[name] for name in self.arm]
+
+    def _ensemble(self, table: PaperTable) -> dict[str, Any]:
+        """OpeNLGauge's annotators: a model that was named annotates alone."""
+        if table.preset.startswith("openlgauge"):
+            return {"annotators": self.annotator} if self.lm or self.annotator else {}
+        if self.annotator:
+            raise OptionError(f"--annotator: {self.table} has no ensemble")
+        return {}
+
+    def _planned(self, plans: list[dict[str, Any]]) -> int:
+        from ...running.console import print_json
+
+        if self.as_json:
+            calls = sum(plan["calls"] for plan in plans)
+            print_json({"dry_run": True, "table": self.table, "columns": plans, "calls": calls})
         return 0
-    _finish(papers.table_of(name, table, found), folder, failures, as_json=as_json)
-    return 1 if failures else 0
 
+    def _finish(self, joined: Joined, failures: list[str]) -> int:
+        """Write and show the joined table."""
+        from ...running.console import out, print_json
+        from ...running.plain import clean
+        from . import paper as papers
 
-def _finish(joined: Joined, folder: Path, failures: list[str], *, as_json: bool) -> None:
-    """Write and show the joined table."""
-    from ...running.console import out, print_json
-    from ...running.plain import clean
-    from . import paper as papers
-
-    written = papers.write(joined, folder)
-    if as_json:
-        rows = [row.to_dict() for row in joined.rows]
-        print_json(
-            {
-                "table": joined.name, "output": str(folder), "columns": list(joined.columns), "rows": rows,
-                "notes": list(joined.notes), "failures": failures,
-            }
-        )  # fmt: skip
-        return
-    papers.shown(joined).show(out)
-    for note in joined.notes:
-        out.print(f"note: {clean(note)}", style="dim", markup=False)
-    for failure in failures[:6]:
-        out.print(f"failed: {clean(failure)}", style="red", markup=False)
-    out.print(f"Wrote {clean(str(folder))}: {', '.join(p.name for p in written)}", markup=False, soft_wrap=True)
+        written = papers.write(joined, self.folder)
+        if self.as_json:
+            rows = [row.to_dict() for row in joined.rows]
+            print_json(
+                {
+                    "table": joined.name, "output": str(self.folder), "columns": list(joined.columns), "rows": rows,
+                    "notes": list(joined.notes), "failures": failures,
+                }
+            )  # fmt: skip
+            return int(bool(failures))
+        papers.shown(joined).show(out)
+        for note in joined.notes:
+            out.print(f"note: {clean(note)}", style="dim", markup=False)
+        for failure in failures[:6]:
+            out.print(f"failed: {clean(failure)}", style="red", markup=False)
+        names = ", ".join(path.name for path in written)
+        out.print(f"Wrote {clean(str(self.folder))}: {names}", markup=False, soft_wrap=True)
+        return int(bool(failures))

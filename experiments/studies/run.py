@@ -7,7 +7,6 @@ first, then an order of the others, of which a cell learns from the first ones: 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +33,8 @@ from ...programs.judge import Judge
 from ...programs.models import engine
 from ...programs.models.lm import Connection, LanguageModel, Sampling
 from ...programs.progress import Progress
+from ...running.journal import Journal as LineJournal
+from ...running.journal import read_journal
 from ...running.opening import column_roles, open_model, open_others
 from ...running.settings import read_yaml
 from ...signatures.values import json_number
@@ -282,10 +283,10 @@ class Journal:
             )
 
     def _read(self) -> None:
-        for line in _lines(self.folder / "results.jsonl"):
-            self.results[_cell(line)] = line
-        for line in _lines(self.folder / "predictions.jsonl"):
-            self.predictions.setdefault(_cell(line), []).append(line)
+        for cell, line in _lines(self.folder / "results.jsonl"):
+            self.results[cell] = line
+        for cell, line in _lines(self.folder / "predictions.jsonl"):
+            self.predictions.setdefault(cell, []).append(line)
         for cell in list(self.predictions):
             record = self.results.get(cell)
             if record is None or record["status"] != "done":
@@ -301,47 +302,24 @@ class Journal:
         return self.results.get(cell, {}).get("status") == "done"
 
     def add(self, cell: Cell, record: Mapping[str, Any], predictions: Sequence[Mapping[str, Any]] = ()) -> None:
-        where = {**cell._asdict()}
+        where = cell._asdict()
         rows = [{**where, **row} for row in predictions]
-        self._append("predictions.jsonl", rows)
-        made = {**where, **record}
-        self._append("results.jsonl", [made])
-        self.results[cell] = made
+        self.results[cell] = {**where, **record}
         if rows:
             self.predictions[cell] = rows
+        for name, written in (("predictions.jsonl", rows), ("results.jsonl", [self.results[cell]])):
+            with LineJournal(self.folder / name, durable=True) as file:
+                file.write(*written)
 
-    def _append(self, name: str, lines: Sequence[Mapping[str, Any]]) -> None:
-        if not lines:
-            return
+
+def _lines(path: Path) -> Iterator[tuple[Cell, dict[str, Any]]]:
+    """The lines of a file of ours, without half a line that a kill leaves."""
+    for number, line in read_journal(path) if path.exists() else ():
         try:
-            with (self.folder / name).open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write("".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise OptionError(f"{self.folder / name} cannot be written: {error.strerror or error}") from None
-
-
-def _cell(line: Mapping[str, Any]) -> Cell:
-    return Cell(line["model"], line["arm"], line["train"], line["seed"])
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file of ours; half a line, which a kill leaves, is taken away."""
-    if not path.exists():
-        return
-    data = path.read_bytes()
-    if not data.endswith(b"\n"):
-        with path.open("rb+") as file:
-            file.truncate(data.rfind(b"\n") + 1)
-        data = data[: data.rfind(b"\n") + 1]
-    for number, line in enumerate(data.decode("utf-8", "replace").split("\n")[:-1], 1):
-        try:
-            record = json.loads(line)
-            _cell(record)
-        except (ValueError, KeyError, TypeError):
+            cell = Cell(*(line[name] for name in Cell._fields))
+        except KeyError:
             raise OptionError(f"{path}, line {number} is damaged; remove it, or give --overwrite") from None
-        yield record
+        yield cell, line
 
 
 # Running -------------------------------------------------------------------------------------------------------------

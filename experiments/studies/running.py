@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...errors import OptionError
+from ...running.console import Watch, duration, err, out
+from ...running.plain import clean
 
 if TYPE_CHECKING:
     from ...programs.models.lm import Connection
@@ -23,8 +25,6 @@ def run_one(
 ) -> tuple[Analysis, list[Path], dict[str, int]]:
     """Run what is left of a study in its folder: what was found, the files written, and how many cells there are, ran
     and are done. said: what progress is headed with; None is silent before the first cell."""
-    from ...running.console import err, out
-    from ...running.plain import clean
     from .analysis import analyse
     from .page import write
     from .run import Journal, run_study
@@ -82,7 +82,6 @@ def plan_of(study: Study, where: Connection) -> dict[str, Any]:
 
 def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
     """What a study would take at most, on the screen."""
-    from ...running.console import duration, out
     from ...tables import Column, Table
 
     groups, seconds = _groups(study, where)
@@ -100,63 +99,44 @@ def show_plan(study: Study, where: Connection, of: str = "the study") -> None:
     out.print(f"About {duration(seconds)}. Arms share calls through the disk cache, so that it may be far less.")
 
 
-class Show:
+class Show(Watch):
     """A study on the screen: a bar over all steps with the time left, and a line for every finished cell."""
 
     def __init__(self, study: Study, todo: list[Cell]) -> None:
-        from ...running.console import Watch, err
-
-        self.err, self.study = err, study
+        self.study = study
         self.planned = [study.plan(cell).steps for cell in todo]
-        self.watch = Watch("study", sum(self.planned))
         self.number = 0
         self.steps = 0
-        self.title = ""
-
-    def __enter__(self) -> Show:
-        self.watch.__enter__()
-        return self
-
-    def __exit__(self, *how: Any) -> None:
-        self.watch.__exit__(*how)
+        self.name = ""
+        super().__init__("study", sum(self.planned))
 
     def begin(self, cell: Cell) -> None:
-        self.title, self.steps = self.study.title(cell), 0
+        self.name, self.steps = self.study.title(cell), 0
         self.stage("", 0)
 
     def stage(self, title: str, steps: int) -> None:
-        if self.err.is_terminal:  # a log has a line for a cell, not for each of its stages
-            self.watch.stage(f"{self.number + 1}/{len(self.planned)} {self.title}" + (f": {title}" if title else ""), 0)
+        if err.is_terminal:  # a log has a line for a cell, not for each of its stages
+            super().stage(f"{self.number + 1}/{len(self.planned)} {self.name}" + (f": {title}" if title else ""), 0)
 
-    def step(self, title: str | None = None) -> None:
+    def step(self, title: str | None = None, **_: Any) -> None:
         if self.steps < self.planned[self.number]:
             self.steps += 1
-            self.watch.step()
+            super().step()
 
     def best(self, text: str) -> None:
-        if self.err.is_terminal:
-            self.watch.best(text)
-
-    def tell(self, text: str) -> None:
-        self.watch.tell(text)
+        if err.is_terminal:
+            super().best(text)
 
     def end(self, cell: Cell, record: Mapping[str, Any], seconds_left: float | None) -> None:
-        from ...running.console import duration
-        from ...running.plain import clean
-
         while self.steps < self.planned[self.number]:  # plans are upper bounds
             self.step()
         self.number += 1
+        done = record["status"] == "done"
         what = (
             f"{record['signature']}, {record['calls']:,} calls, {duration(record['seconds'])}"
-            if record["status"] == "done"
+            if done
             else f"failed: {record['reason']}"
         )
         left = f"; about {duration(seconds_left)} left" if seconds_left is not None else ""
-        style = None if record["status"] == "done" else "red"
-        self.err.print(
-            clean(f"[{self.number}/{len(self.planned)}] {self.title}: {what}{left}"),
-            markup=False,
-            style=style,
-            soft_wrap=True,
-        )
+        line = clean(f"[{self.number}/{len(self.planned)}] {self.name}: {what}{left}")
+        err.print(line, markup=False, style=None if done else "red", soft_wrap=True)

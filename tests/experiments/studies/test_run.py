@@ -283,7 +283,7 @@ def test_damaged_lines_are_said(study: Any, folder: Path) -> None:
     assert study("optimizers", *ONE).code == 0
     with (folder / "results.jsonl").open("a") as file:
         file.write("[1]\n")
-    refused(study("optimizers", *ONE), "results.jsonl, line 2 is damaged")
+    refused(study("optimizers", *ONE), "results.jsonl, line 2: no JSON object")
 
 
 def test_ctrl_c_keeps_the_finished_cells(
