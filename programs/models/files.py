@@ -33,7 +33,6 @@ from ...errors import ModelError
 
 __all__ = [
     "CATALOG",
-    "GGUF_MAGIC",
     "ListedModel",
     "LocalModel",
     "Progress",
@@ -47,9 +46,6 @@ __all__ = [
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
-
-GGUF_MAGIC = b"GGUF"
-"""The first four bytes of every llama.cpp model file."""
 
 MIRROR_VARIABLE = "JUDGESMITH_MODELS"
 _SPARE_BYTES = 64 << 20  # what a download leaves free on the disk

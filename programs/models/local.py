@@ -18,18 +18,17 @@ import os
 import re
 import secrets
 import socket
-import struct
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 
 from ...errors import MissingExtraError, ModelError, OptionError
-from .files import GGUF_MAGIC, Progress, file_sha256, find_model, model_path
+from .files import Progress, file_sha256, find_model, model_path
 
 __all__ = [
     "EmbeddedEndpoint",
@@ -38,7 +37,6 @@ __all__ = [
     "close_all",
     "embedded",
     "thread_count",
-    "trained_context",
 ]
 
 _READY_WITHIN = 120.0  # seconds from the start of a server until it answers
@@ -50,22 +48,16 @@ class EmbeddedOptions:
 
     Args:
         slots: calls answered at the same time; further ones wait.
-        context: tokens of prompt and answer together for each slot, at most what the model was trained for.
+        context: tokens of prompt and answer together for each slot; llama.cpp takes no more than what the model was
+            trained for.
         threads: threads that compute; None takes `thread_count()`.
         adapter: a GGUF file of low-rank weights (LoRA) that are added to the model's.
-
-    Raises: OptionError for a number below 1.
     """
 
     slots: int = 4
     context: int = 4096
     threads: int | None = None
     adapter: Path | None = None
-
-    def __post_init__(self) -> None:
-        for name, value in (("slots", self.slots), ("context", self.context), ("threads", self.threads)):
-            if value is not None and value < 1:
-                raise OptionError(f"{name}={value}: an embedded model needs at least 1")
 
 
 @dataclass(frozen=True)
@@ -96,7 +88,7 @@ class EmbeddedServer:
         global _home_process
         self.path = path
         self.options = options or EmbeddedOptions()
-        trained = trained_context(path)  # also finds out whether this is a model at all
+        _check_gguf(path)
         _check_memory(path)
         if _home_process not in (None, os.getpid()):
             raise ModelError(
@@ -104,16 +96,15 @@ class EmbeddedServer:
                 "the model in the parent, or the workers with multiprocessing's 'spawn' method"
             )
         xllamacpp = _xllamacpp()
-        context = min(self.options.context, trained or self.options.context)
         key = secrets.token_urlsafe(24)
-        params = _parameters(xllamacpp, path, model_id, self.options, context, key)
+        params = _parameters(xllamacpp, path, model_id, self.options, key)
         try:
             self._server: Any = xllamacpp.Server(params)
         except Exception as error:  # a RuntimeError that says little, whatever the cause
             raise ModelError(
                 f"{path}: llama.cpp cannot start this model ({error}); the file may be cut off, of a kind that "
                 f"xllamacpp {getattr(xllamacpp, '__version__', '?')} does not know, or too large for the free memory "
-                f"with {self.options.slots} slots of {context} tokens"
+                f"with {self.options.slots} slots of {self.options.context} tokens"
             ) from error
         _home_process = os.getpid()
         self.endpoint = EmbeddedEndpoint(str(self._server.listening_address), key, model_id)
@@ -127,12 +118,6 @@ class EmbeddedServer:
         # client in this process can do neither, and both would wait forever.
         _hang_up(urlsplit(self.endpoint.base_url).port or 0)
         self._server = None  # the last reference: its destructor ends llama.cpp's threads
-
-    def __enter__(self) -> EmbeddedServer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _wait_until_ready(self) -> None:
         # Not only for the callers' sake: a server that is closed before its loop runs hangs.
@@ -236,72 +221,29 @@ def thread_count() -> int:
     return len(cores) or 1
 
 
-def trained_context(path: Path) -> int | None:
-    """The context length in tokens that a GGUF file names, or None if it names none.
-
-    Raises: ModelError if there is no such file or it is no GGUF file.
-    """
+def _check_gguf(path: Path) -> None:
+    """Raises ModelError if there is no such file or it is no GGUF file."""
     try:
         with path.open("rb") as file:
             magic = file.read(4)
-            if magic != GGUF_MAGIC:
-                raise ModelError(
-                    f"{path} is no GGUF file (it begins with {magic!r}, not {GGUF_MAGIC!r}); give the path of a model "
-                    "in llama.cpp's format"
-                )
-            with contextlib.suppress(struct.error, KeyError, OverflowError):  # an odd header is for llama.cpp to judge
-                return _context_length(file)
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file; give the path of a GGUF model, or use local/NAME") from None
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error}") from error
-    return None
+    if magic != b"GGUF":
+        raise ModelError(
+            f"{path} is no GGUF file (it begins with {magic!r}); give the path of a model in llama.cpp's format"
+        )
 
 
-# GGUF header: magic, version u32, tensors u64, pairs u64, then the pairs: key, type u32, value. Keys and other strings
-# are their length as u64 and their bytes; an array is the type of its items as u32, their number as u64, and the items.
-_GGUF_NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-_GGUF_STRING, _GGUF_ARRAY = 8, 9
-
-
-def _context_length(file: BinaryIO) -> int | None:
-    def number(code: str) -> Any:
-        form = "<" + code
-        return struct.unpack(form, file.read(struct.calcsize(form)))[0]
-
-    def skip(kind: int) -> None:
-        if kind == _GGUF_STRING:
-            file.seek(number("Q"), os.SEEK_CUR)
-        elif kind == _GGUF_ARRAY:
-            inner, length = number("I"), number("Q")
-            if inner in _GGUF_NUMBERS:
-                file.seek(struct.calcsize("<" + _GGUF_NUMBERS[inner]) * length, os.SEEK_CUR)
-            else:
-                for _ in range(length):
-                    skip(inner)
-        else:
-            number(_GGUF_NUMBERS[kind])
-
-    number("I")
-    number("Q")
-    for _ in range(number("Q")):
-        key = file.read(number("Q"))
-        kind = number("I")
-        if key.endswith(b".context_length") and kind in _GGUF_NUMBERS:
-            length = int(number(_GGUF_NUMBERS[kind]))
-            return length if length > 0 else None
-        skip(kind)
-    return None
-
-
-def _parameters(xllamacpp: Any, path: Path, model_id: str, options: EmbeddedOptions, context: int, key: str) -> Any:
+def _parameters(xllamacpp: Any, path: Path, model_id: str, options: EmbeddedOptions, key: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.model_alias = {model_id}  # else the answers carry the path
     if options.adapter is not None:
         params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(options.adapter), 1.0)]
     params.n_parallel = options.slots
-    params.n_ctx = context * options.slots
+    params.n_ctx = options.context * options.slots
     # One memory for all slots: as many prompt tokens from the cache as with separate ones (85 % with four calls in
     # flight that share 700 tokens, 92 % with one) for 60 to 85 % of the process's memory.
     params.kv_unified = True
@@ -355,7 +297,7 @@ def model_file(spec: str, progress: Progress | None = None) -> tuple[Path, str]:
         if not written:
             raise ModelError("gguf: needs a path after the colon, for example gguf:models/judge.gguf")
         path = Path(written).expanduser()
-        trained_context(path)  # before the whole file is read for its hash
+        _check_gguf(path)  # before the whole file is read for its hash
         return path.resolve(), "gguf:" + re.sub(r"[^\w.+-]", "_", path.name)
     raise ModelError(f"{spec}: an embedded model is local/NAME or gguf:PATH")
 
