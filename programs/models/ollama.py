@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ...errors import ModelError
+from ...parts import nearest
 
 if TYPE_CHECKING:
     import ollama
 
-__all__ = [
-    "DEFAULT_HOST",
-    "OllamaModel",
-    "check_ollama",
-    "is_ollama",
-    "list_ollama",
-    "ollama_host",
-    "ollama_weights",
-    "pull_ollama",
-]
 
 DEFAULT_HOST = "http://127.0.0.1:11434"
 """Where Ollama listens by default."""
@@ -38,17 +27,6 @@ _NAME_PART = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 _ANSWER_WITHIN = 10.0  # seconds until the server starts to answer
 _STALLED_AFTER = 120.0  # seconds a pull may say nothing; checking a large layer's hash takes that long on a slow disk
-
-
-@dataclass(frozen=True)
-class OllamaModel:
-    """A model that an Ollama server has. `digest` tells two versions of one name apart; empty or 0 where unknown."""
-
-    name: str
-    digest: str
-    bytes: int
-    parameters: str = ""
-    quantization: str = ""
 
 
 def ollama_host(host: str | None = None) -> str:
@@ -73,44 +51,26 @@ def ollama_host(host: str | None = None) -> str:
     return f"{scheme}://{address}{slash}{path}"
 
 
-def list_ollama(host: str | None = None) -> list[OllamaModel]:
-    """The models that the server has, by name. Raises: ModelError if it does not answer."""
+def list_ollama(host: str | None = None) -> dict[str, int]:
+    """The size in bytes of each model that the server has, by name. Raises: ModelError if it does not answer."""
     with _client(host) as client:
         models = client.list().models
-    found = []
-    for model in models:
-        details = model.details
-        found.append(
-            OllamaModel(
-                name=model.model or "",
-                digest=model.digest or "",
-                bytes=int(model.size or 0),
-                parameters=(details.parameter_size if details else "") or "",
-                quantization=(details.quantization_level if details else "") or "",
-            )
+    return {model.model or "": int(model.size or 0) for model in sorted(models, key=lambda model: model.model or "")}
+
+
+def check_ollama(model: str, host: str | None = None) -> None:
+    """Raises ModelError if the server does not answer or does not have the model, which stands with or without
+    `ollama_chat/` or `ollama/` before its name. A name without a tag means `:latest`, as Ollama itself takes it."""
+    name, known = _bare(model), list_ollama(host)
+    if _tagged(name).lower() not in map(str.lower, known):
+        raise ModelError(
+            f"Ollama at {ollama_host(host)} does not have the model {name}{nearest(name, known)}; fetch it with "
+            f"`judgesmith get ollama_chat/{name}` or `ollama pull {name}`"
         )
-    return sorted(found, key=lambda model: model.name)
 
 
-def check_ollama(model: str, host: str | None = None) -> OllamaModel:
-    """The server's entry for a model, with or without `ollama_chat/` or `ollama/` before its name.
-
-    A name without a tag means `:latest`, as Ollama itself takes it.
-
-    Raises: ModelError if the server does not answer or does not have the model.
-    """
-    name = _bare(model)
-    models = list_ollama(host)
-    for candidate in models:
-        if candidate.name.lower() == _tagged(name).lower():
-            return candidate
-    raise ModelError(_not_pulled(name, ollama_host(host), [candidate.name for candidate in models]))
-
-
-def pull_ollama(
-    name: str, host: str | None = None, progress: Callable[[int, int, str], None] | None = None
-) -> OllamaModel:
-    """Let the server fetch a model, and return its entry. A pull that broke off goes on where it was.
+def pull_ollama(name: str, host: str | None = None, progress: Callable[[int, int, str], None] | None = None) -> None:
+    """Let the server fetch a model. A pull that broke off goes on where it was.
 
     `progress(done_bytes, total_bytes, what)` counts all layers together, as far as they are known.
 
@@ -135,7 +95,6 @@ def pull_ollama(
             f"Ollama at {ollama_host(host)} broke off the pull of {name}; run `judgesmith get "
             f"ollama_chat/{name}` again, it goes on where it was"
         )
-    return check_ollama(name, host)
 
 
 def is_ollama(model: str) -> bool:
@@ -214,12 +173,3 @@ def _bare(model: str) -> str:
 
 def _tagged(name: str) -> str:
     return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
-
-
-def _not_pulled(name: str, address: str, names: list[str]) -> str:
-    close = difflib.get_close_matches(name, names, n=2, cutoff=0.5)
-    meant = f" (it has {' and '.join(close)})" if close else ""
-    return (
-        f"Ollama at {address} does not have the model {name}{meant}; fetch it with "
-        f"`judgesmith get ollama_chat/{name}` or `ollama pull {name}`"
-    )

@@ -176,16 +176,16 @@ class List(Command, Json):
         from ..programs.models.ollama import list_ollama
 
         models: list[dict[str, Any]] = [
-            {"name": f"local/{m.name}", "size_mb": round(m.bytes / 1e6), "licence": m.licence, "installed": m.installed}
-            for m in files.list_models()
-        ]
+            {"name": f"local/{m.name}", "size_mb": round(m.bytes / 1e6), "licence": m.licence,
+             "installed": files.installed(m.name)}
+            for m in files.CATALOG.values()
+        ]  # fmt: skip
         problem = None
         try:
             models += [
-                {"name": f"ollama_chat/{m.name}", "size_mb": round((m.bytes or 0) / 1e6), "licence": "",
-                 "installed": True}
-                for m in list_ollama(self.host)
-            ]  # fmt: skip
+                {"name": f"ollama_chat/{name}", "size_mb": round(size / 1e6), "licence": "", "installed": True}
+                for name, size in list_ollama(self.host).items()
+            ]
         except ModelError as error:
             problem = str(error)
         if self.as_json:

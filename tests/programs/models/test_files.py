@@ -6,14 +6,12 @@ import importlib.util
 import json
 import os
 import random
-import subprocess
-import sys
 import tarfile
 import threading
 import time
 import zipfile
-from collections import namedtuple
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -25,7 +23,6 @@ from judgesmith.programs.models.files import (
     LocalModel,
     file_sha256,
     installed,
-    list_models,
     model_path,
     models_dir,
 )
@@ -201,22 +198,6 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
     assert model_path("tiny").read_bytes() == CONTENT
 
 
-def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
-    hub: Hub, tmp_path: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/mirror")
-    catalog["tiny"] = tiny("missing")
-    lines: list[str] = []
-    path = model_path("tiny", announce=lines.append)
-    assert path == tmp_path / ".cache/judgesmith/models/tiny.gguf" and path.read_bytes() == CONTENT
-    assert [line.split()[-1] for line in lines if "from" in line][1] == f"{hub.url}/acme/mirror/tiny.gguf"
-    path.unlink()
-    monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/longer")
-    with pytest.raises(ModelError, match="sends more than"):
-        model_path("tiny")
-
-
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "nonsense", "http://[bad"])
 def test_an_endpoint_without_a_server_fails_at_once(
     folder: Path, shelf: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch, endpoint: str
@@ -231,27 +212,6 @@ def test_an_endpoint_without_a_server_fails_at_once(
     assert float(lines[2].split()[0]) < 5
 
 
-def test_a_host_whose_name_takes_forever_is_given_up(
-    folder: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog["tiny"] = tiny("good")
-    monkeypatch.setattr(model_files, "_ANSWER_WITHIN", 0.2)
-    monkeypatch.setattr(model_files.httpx, "head", lambda *_, **__: time.sleep(1))
-    with pytest.raises(ModelError, match=r"no answer within 0\.2 s"):
-        model_path("tiny")
-
-
-def test_without_room_on_the_disk_nothing_is_asked_for(
-    hub: Hub, folder: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog["tiny"] = tiny("good")
-    usage = namedtuple("usage", "total used free")
-    monkeypatch.setattr(model_files.shutil, "disk_usage", lambda path: usage(10**6, 10**6 - 1000, 1000))
-    with pytest.raises(ModelError, match="JUDGESMITH_MODELS to a folder on another disk"):
-        model_path("tiny")
-    assert hub.requests == []
-
-
 def test_a_models_folder_that_cannot_be_made_is_reported(
     hub: Hub, tmp_path: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,49 +222,14 @@ def test_a_models_folder_that_cannot_be_made_is_reported(
         model_path("tiny")
 
 
-CHILD = """
-import sys
-from judgesmith.programs.models import files as model_files
-from judgesmith.programs.models.files import LocalModel
-model_files.CATALOG["tiny"] = LocalModel(
-    "tiny", "", "tiny.gguf", "CC0-1.0", int(sys.argv[1]), sys.argv[2], "acme/good", "main", ("acme-absent==1.0",))
-print(model_files.model_path("tiny", progress=lambda *step: print(step[2], flush=True)))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_at_once_download_once(hub: Hub, folder: Path, catalog: dict[str, LocalModel]) -> None:
+def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(
+    hub: Hub, folder: Path, catalog: dict[str, LocalModel]
+) -> None:
+    catalog["tiny"] = tiny("good")
     hub.gate = threading.Event()
-    model = tiny("good")
-    command = [sys.executable, "-c", CHILD, str(model.bytes), model.sha256]
-    children = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    waiting: list[str] = []
-    lines: list[list[str]] = [[], []]
-
-    def read(index: int) -> None:
-        stream = children[index].stdout
-        assert stream is not None
-        for line in stream:
-            lines[index].append(line.strip())
-            if "waiting for another process" in line:
-                waiting.append(line)
-                assert hub.gate is not None
-                hub.gate.set()  # only now may the first one finish: both were there at the same time
-
-    readers = [threading.Thread(target=read, args=(index,)) for index in range(2)]
-    for reader in readers:
-        reader.start()
-    try:
-        codes = [child.wait(timeout=120) for child in children]
-    finally:
-        hub.gate.set()
-        for child in children:
-            child.kill()
-    for reader in readers:
-        reader.join()
-    assert codes == [0, 0]
-    assert len(waiting) == 1
-    assert [said[-1] for said in lines] == [str(folder / "tiny.gguf")] * 2
+    threading.Timer(0.3, hub.gate.set).start()  # only now may the download end: both are there at the same time
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(model_path, ["tiny", "tiny"])) == [folder / "tiny.gguf"] * 2
     assert hub.requests == [("good", None)]
 
 
@@ -350,16 +275,11 @@ def test_a_wrong_file_is_replaced(hub: Hub, folder: Path, catalog: dict[str, Loc
     assert model_path("tiny").read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize(
-    "note", ["", "[]", "{}", '{"size": 300004}', "not json", '{"sha256": 7}', "a hash that is none"]
-)
+@pytest.mark.parametrize("note", ["", "[]", "{}", '{"size": 300004}', "not json"])
 def test_a_spoilt_note_is_no_proof(folder: Path, note: str) -> None:
     folder.mkdir()
     path = folder / "tiny.gguf"
     path.write_bytes(CONTENT)
-    if note == "a hash that is none":
-        stat = path.stat()
-        note = json.dumps({"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": "../../etc"})
     (folder / "tiny.gguf.ok").write_text(note)
     assert file_sha256(path) == hashlib.sha256(CONTENT).hexdigest()
 
@@ -385,24 +305,12 @@ def test_an_unknown_name_lists_the_catalog_and_what_was_meant(folder: Path) -> N
     with pytest.raises(ModelError) as failure:
         model_path("local/qwen2.5-0.6b")
     message = str(failure.value)
-    assert "did you mean qwen2.5-0.5b" in message
+    assert "did you mean 'qwen2.5-0.5b'" in message
     for name in CATALOG:
         assert name in message
     with pytest.raises(ModelError) as failure:
         installed("zzzz")
     assert "did you mean" not in str(failure.value)
-
-
-def test_the_list_shows_what_is_here(folder: Path, catalog: dict[str, LocalModel]) -> None:
-    catalog["tiny"] = tiny("good")
-    catalog["less"] = LocalModel("less", "", "less.gguf", "MIT", 3, "0" * 64, "acme/less", "main", ())
-    folder.mkdir()
-    (folder / "tiny.gguf").write_bytes(CONTENT)
-    rows = [(row.name, row.licence, row.bytes, row.installed, row.path) for row in list_models()]
-    assert rows == [
-        ("less", "MIT", 3, False, folder / "less.gguf"),
-        ("tiny", "CC0-1.0", len(CONTENT), True, folder / "tiny.gguf"),
-    ]
 
 
 def test_the_folder_is_the_users_cache_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,12 +329,16 @@ def test_the_catalog_is_pinned() -> None:
         assert model.revision == "main" or len(bytes.fromhex(model.revision)) == 20
 
 
-def test_the_hub_is_the_well_known_one_unless_a_mirror_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_is_the_well_known_one_unless_a_mirror_is_named(
+    folder: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog["tiny"] = tiny("m")
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
-    address, packages = (source for source, _ in model_files._sources(tiny("m")))
-    assert address == "https://huggingface.co/acme/m/resolve/main/tiny.gguf" and "acme-absent==1.0" in packages
-    monkeypatch.setenv("HF_ENDPOINT", "https://mirror.example/")
-    assert model_files._sources(tiny("m"))[0][0] == "https://mirror.example/acme/m/resolve/main/tiny.gguf"
+    asked: list[str] = []
+    monkeypatch.setattr(model_files.httpx, "head", lambda address, **_: asked.append(address) or 1 / 0)
+    with pytest.raises(ModelError, match=r"https://huggingface\.co/acme/m/resolve/main/tiny\.gguf: ZeroDivisionError"):
+        model_path("tiny")
+    assert asked == ["https://huggingface.co"]
 
 
 # Python packages

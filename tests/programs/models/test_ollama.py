@@ -101,13 +101,9 @@ def closed_port() -> Iterator[str]:
         yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
-def test_the_list_has_name_digest_and_size(server: FakeOllama) -> None:
+def test_the_list_has_names_and_sizes_in_order(server: FakeOllama) -> None:
     server.models.reverse()
-    models = list_ollama()
-    assert [model.name for model in models] == ["llama3.1:8b", "qwen2.5:latest"]
-    assert models[0].digest == "ab" * 32
-    assert models[0].bytes == 4_900_000_000
-    assert (models[0].parameters, models[0].quantization) == ("8.0B", "Q4_K_M")
+    assert list(list_ollama().items()) == [("llama3.1:8b", 4_900_000_000), ("qwen2.5:latest", 4_900_000_000)]
 
 
 def test_the_host_argument_wins_over_the_environment(server: FakeOllama, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +125,7 @@ def test_a_proxy_for_the_world_is_not_used_for_this_machine(
 
 @pytest.mark.parametrize("name", ["llama3.1:8b", "ollama_chat/llama3.1:8b", "ollama/llama3.1:8b", "qwen2.5"])
 def test_a_model_that_is_there_is_found(server: FakeOllama, name: str) -> None:
-    assert check_ollama(name).name == ("qwen2.5:latest" if name == "qwen2.5" else "llama3.1:8b")
+    check_ollama(name)
 
 
 @pytest.mark.parametrize("name", ["llama3.1", "ollama_chat/llama3.1:70b"])
@@ -141,7 +137,7 @@ def test_a_model_that_is_not_pulled_names_both_commands(server: FakeOllama, name
     assert f"`judgesmith get ollama_chat/{bare}`" in message
     assert f"`ollama pull {bare}`" in message
     assert server.url in message
-    assert "it has llama3.1:8b" in message
+    assert "did you mean 'llama3.1:8b'?" in message
 
 
 @pytest.mark.parametrize(
@@ -157,8 +153,7 @@ def test_a_server_that_is_down_is_said(closed_port: str, call: Any) -> None:
 
 def test_a_pull_counts_all_layers(server: FakeOllama) -> None:
     seen: list[tuple[int, int, str]] = []
-    model = pull_ollama("ollama_chat/gemma", progress=lambda *step: seen.append(step))
-    assert model.name == "gemma:latest"
+    pull_ollama("ollama_chat/gemma", progress=lambda *step: seen.append(step))
     assert server.pulled == ["gemma"]
     assert seen == [
         (0, 0, "gemma: pulling manifest"),
