@@ -93,7 +93,7 @@ async def shown(
             result.append(await call())
             return [result[0][0].text]
 
-        await with_callbacks(acall)(model, messages=list(request.messages), **_options(request))
+        await with_callbacks(acall)(model, messages=list(request.messages), **request.options())
         (outcome,) = result
     else:
         outcome = await call()
@@ -112,7 +112,7 @@ async def shown(
         entry = {
             "prompt": None,
             "messages": list(request.messages),
-            "kwargs": _options(request),
+            "kwargs": request.options(),
             "response": None,
             "outputs": [reply.text],
             "usage": counted if usage.calls else {},
@@ -125,10 +125,3 @@ async def shown(
         }
         record_history(model, entry)
     return outcome
-
-
-def _options(request: Request) -> dict[str, Any]:
-    options: dict[str, Any] = {"temperature": request.temperature, "max_tokens": request.max_tokens}
-    if request.top_logprobs:
-        options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-    return options

@@ -64,7 +64,3 @@ class Fleet:
         if up:
             return min(up, key=lambda i: (self.endpoints[i].under_way, (i - self._turn) % count))
         return min(there, key=lambda i: self.endpoints[i].until)
-
-    async def close(self) -> None:
-        for endpoint in self.endpoints:
-            await endpoint.transport.close()

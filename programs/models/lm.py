@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -80,12 +81,10 @@ class Connection:
     others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.timeout <= 0 or self.attempts < 1 or (self.rpm is not None and self.rpm <= 0):
-            raise OptionError("timeout and rpm must be positive, attempts at least 1")
-        if self.outage_after < 1:
-            raise OptionError(f"outage_after must be at least 1; got {self.outage_after}")
-        if self.concurrency is not None and self.concurrency < 1:
-            raise OptionError(f"concurrency must be at least 1; got {self.concurrency}")
+        for name in ("timeout", "attempts", "concurrency", "rpm", "outage_after"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise OptionError(f"{name} must be positive; got {value}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,10 +223,6 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         made = copy.copy(self)
         made.meter = Meter()
         return made
-
-    async def close(self) -> None:
-        """Close the connections to the model's server."""
-        await self._transport.close()
 
     def around_calls(self, wrap: Callable[[Callable[[Request], Awaitable[Reply]]], Any]) -> None:
         """Have each call that is sent go through `wrap(send)`, to trace them. For all who share the
@@ -463,19 +458,14 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         if self._capabilities is None:
             traffic = self._traffic()
             if traffic.probing is None:
-                traffic.probing = asyncio.ensure_future(self._probe_unseen())
+                with dspy.context(disable_history=True, callbacks=[], usage_tracker=None, caller_modules=None):
+                    traffic.probing = asyncio.ensure_future(self._probe())
             try:
                 self._capabilities = await asyncio.shield(traffic.probing)
             except Exception:
                 traffic.probing = None
                 raise
         return self._capabilities
-
-    async def _probe_unseen(self) -> Capabilities:
-        import dspy
-
-        with dspy.context(disable_history=True, callbacks=[], usage_tracker=None, caller_modules=None):
-            return await self._probe()
 
     async def _probe(self) -> Capabilities:
         plain = [{"role": "system", "content": "Answer with one digit."}, {"role": "user", "content": "2 + 2 ="}]
@@ -514,8 +504,6 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
 
 def _declared(lm: Any) -> Capabilities | None:
     """What a DSPy object says that it can do; None for a plain `dspy.LM`, whose model has to be asked."""
-    import dspy
-
     if type(lm) is dspy.LM and isinstance(getattr(lm, "_engine_spec", "auto"), str):
         return None
     schema = getattr(lm, "supports_response_schema", False) is True
@@ -575,16 +563,13 @@ def price(name: str, reply: Reply) -> float | None:
     return reply.prompt_tokens * rates[0] + reply.completion_tokens * rates[1]
 
 
-_RATES: dict[str, tuple[float, float] | None] = {}
-
-
+@cache
 def _rates(name: str) -> tuple[float, float] | None:
-    if name not in _RATES:
-        table = _price_table()
-        entry: Any = table.get(name) or table.get(name.partition("/")[2])
-        known = isinstance(entry, dict) and "input_cost_per_token" in entry
-        _RATES[name] = (entry["input_cost_per_token"], entry.get("output_cost_per_token") or 0.0) if known else None
-    return _RATES[name]
+    table = _price_table()
+    entry: Any = table.get(name) or table.get(name.partition("/")[2])
+    if not isinstance(entry, dict) or "input_cost_per_token" not in entry:
+        return None
+    return entry["input_cost_per_token"], entry.get("output_cost_per_token") or 0.0
 
 
 def _price_table() -> Mapping[str, Any]:
@@ -665,25 +650,12 @@ def language_model(
     return LanguageModel(name, style, identity=",".join(sorted(bases)), sampling=sampling, connection=connection)
 
 
-_FOREIGN: dict[int, tuple[Any, LanguageModel]] = {}
-
-
+@lru_cache(8)
 def _foreign(name: str, lm: Any, sampling: Sampling | None, connection: Connection) -> LanguageModel:
-    """A `dspy.LM` object's LanguageModel, the same one each time, so that it is probed once. The eight latest are kept;
-    they keep their objects alive, so that an id cannot come to mean another."""
-    known = _FOREIGN.get(id(lm))
-    standard = sampling is None and connection == Connection()
-    if standard and known is not None and known[0] is lm and known[1].name == name:
-        return known[1]
+    """A `dspy.LM` object's LanguageModel, the same one each time, so that it is probed once."""
     # A foreign object does its own caching: two of them with one name may be different servers.
-    made = LanguageModel(
-        name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=replace(connection, cache=False)
-    )
-    if standard:
-        _FOREIGN[id(lm)] = (lm, made)
-        while len(_FOREIGN) > 8:
-            del _FOREIGN[next(iter(_FOREIGN))]
-    return made
+    connection = replace(connection, cache=False)
+    return LanguageModel(name, ThroughDSPy(lm), identity="dspy", sampling=sampling, connection=connection)
 
 
 def _address(provider: str, connection: Connection) -> str | None:
@@ -732,9 +704,6 @@ class _Folder:
             f"{self.name} runs as a distilled judge alone; for prompts, convert the folder with llama.cpp's "
             "convert_hf_to_gguf.py and give gguf:PATH"
         )
-
-    async def close(self) -> None:
-        return None
 
 
 def _of_folder(name: str, sampling: Sampling | None, connection: Connection) -> LanguageModel:

@@ -20,8 +20,6 @@ class _Recorder:
         self.requests.append(request)
         raise Unanswered("this call was only recorded", again=False)
 
-    async def close(self) -> None: ...
-
 
 def recorded(call: Callable[[LanguageModel], Awaitable[Any]]) -> dict[str, list[Message]]:
     """The messages of the first request that `call` sends, as `{"first call": messages}`; {} where it sends none."""

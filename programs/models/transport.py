@@ -65,6 +65,16 @@ class Request:
     schema: Mapping[str, Any] | None = field(default=None, hash=False)
     sample: int = 0
 
+    def options(self) -> dict[str, Any]:
+        """All but its messages and what only some servers know, in OpenAI's form."""
+        options: dict[str, Any] = {"temperature": self.temperature, "max_tokens": self.max_tokens}
+        if self.top_logprobs:
+            options |= {"logprobs": True, "top_logprobs": self.top_logprobs}
+        if self.schema and not self.grammar:
+            form = {"name": "answer", "strict": True, "schema": dict(self.schema)}
+            options["response_format"] = {"type": "json_schema", "json_schema": form}
+        return options
+
 
 class Unanswered(Exception):
     """One request failed. `again` says whether a later try can succeed, `after` when (seconds), if the server said,
@@ -80,33 +90,18 @@ class Unanswered(Exception):
 class Transport(Protocol):
     async def send(self, request: Request) -> Reply: ...
 
-    async def close(self) -> None: ...
-
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none.
-
-    A date counts from the answer's own `Date`, where it has one: the two machines' clocks need not agree.
-    """
-    value = headers.get("Retry-After") or headers.get("retry-after")
-    if not value:
-        return None
+    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none."""
+    value = headers.get("Retry-After") or headers.get("retry-after") or ""
     try:
         seconds = float(value)
     except ValueError:
-        then, now = _moment(value), _moment(headers.get("Date") or headers.get("date") or "")
-        if then is None:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
             return None
-        seconds = then - (time.time() if now is None else now)
     return None if math.isnan(seconds) else max(0.0, seconds)
-
-
-def _moment(date: str) -> float | None:
-    """A header's date in seconds since 1970; None where it is none."""
-    try:
-        return email.utils.parsedate_to_datetime(date).timestamp()
-    except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
-        return None
 
 
 def read_reply(data: Any) -> Reply:
@@ -165,11 +160,6 @@ def _count(number: Any) -> int:
     return int(number)
 
 
-def json_schema_form(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON schema as OpenAI's `response_format`."""
-    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
-
-
 class OpenAIStyle:
     """POST {base}/chat/completions over one pooled aiohttp session. Lives on the engine's loop."""
 
@@ -186,19 +176,8 @@ class OpenAIStyle:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def body(self, request: Request) -> dict[str, Any]:
-        body: dict[str, Any] = {
-            "model": self.model,
-            "messages": list(request.messages),
-            "temperature": request.temperature,
-            "max_tokens": request.max_tokens,
-        }
-        if request.top_logprobs:
-            body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-        if request.grammar:
-            body["grammar"] = request.grammar
-        elif request.schema:
-            body["response_format"] = json_schema_form(request.schema)
-        return body
+        body = {"model": self.model, "messages": list(request.messages), **request.options()}
+        return body | {"grammar": request.grammar} if request.grammar else body
 
     async def send(self, request: Request) -> Reply:
         loop = asyncio.get_running_loop()
@@ -294,19 +273,9 @@ class ThroughLiteLLM:
         from openai import OpenAIError
 
         litellm.suppress_debug_info = True
-        options = dict(self._options)
-        if request.top_logprobs:
-            options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-        if request.schema:
-            options["response_format"] = json_schema_form(request.schema)
+        options = self._options | request.options()
         try:
-            response = await litellm.acompletion(
-                model=self.model,
-                messages=list(request.messages),
-                temperature=request.temperature,
-                max_tokens=request.max_tokens,
-                **options,
-            )
+            response = await litellm.acompletion(model=self.model, messages=list(request.messages), **options)
             told = response.model_dump(warnings=False)
         except (failures.AuthenticationError, failures.PermissionDeniedError, failures.NotFoundError) as error:
             raise ModelError(f"{self.model}: {_first_line(error)}") from None
@@ -329,9 +298,6 @@ class ThroughLiteLLM:
             raise Unanswered(f"{type(error).__name__}: {_first_line(error)}", again=False) from None
         return read_reply(told)
 
-    async def close(self) -> None:
-        return None
-
 
 class ThroughDSPy:
     """A `dspy.BaseLM` object that the caller made: its own engine, retries and endpoint."""
@@ -340,15 +306,9 @@ class ThroughDSPy:
         self.lm = lm
 
     async def send(self, request: Request) -> Reply:
-        options: dict[str, Any] = {"temperature": request.temperature, "max_tokens": request.max_tokens}
-        if request.top_logprobs:
-            options |= {"logprobs": True, "top_logprobs": request.top_logprobs}
-        if request.sample:
-            options["rollout_id"] = request.sample
-        if request.schema:
-            options["response_format"] = json_schema_form(request.schema)
         import dspy
 
+        options = request.options() | ({"rollout_id": request.sample} if request.sample else {})
         try:
             with dspy.track_usage() as used:
                 outputs = await self._called(list(request.messages), options)
@@ -377,9 +337,6 @@ class ThroughDSPy:
         except (AttributeError, IndexError, KeyError, TypeError):
             return outputs
         return {"choices": [message], "usage": usage}
-
-    async def close(self) -> None:
-        return None
 
 
 #: What providers' clients say where no key is set; LiteLLM takes some of them for failures of the connection.

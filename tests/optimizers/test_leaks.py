@@ -142,9 +142,6 @@ class Copier:
             return Reply("4")
         return Reply(self.answer(request), prompt_tokens=10, completion_tokens=5)
 
-    async def close(self) -> None:
-        return None
-
     def answer(self, request: Request) -> str:
         system, last = (request.messages[i]["content"] for i in (0, -1))
         if "[[ ## " in system:

@@ -196,8 +196,6 @@ class Dies:
             raise Unanswered("the connection failed: refused", again=True, reached=False)
         return Reply("Explanation: Good.\nScore: 50")
 
-    async def close(self) -> None: ...
-
 
 def test_a_server_that_dies_ends_the_run_and_not_row_after_row() -> None:
     from judgesmith.programs.models.lm import LanguageModel

@@ -8,9 +8,6 @@ class Parrot:
     async def send(self, request: Request) -> Reply:
         return Reply("Score: 3", prompt_tokens=1, completion_tokens=1)
 
-    async def close(self) -> None:
-        return None
-
 
 def parrot(name: str = "openai/parrot") -> LanguageModel:
     return LanguageModel(name, Parrot(), identity="parrot", connection=Connection(cache=False, attempts=1))

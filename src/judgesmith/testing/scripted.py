@@ -60,9 +60,6 @@ class ScriptedTransport:
         assert expected(request.messages), f"another prompt than the script's next:\n{said}"
         return answer
 
-    async def close(self) -> None:
-        return None
-
 
 class MakeScripted(Protocol):
     def __call__(

@@ -280,9 +280,6 @@ class _FakeTransport:
         assert isinstance(answer, str)
         return Reply(answer, None, len(ask.text) // 4, len(answer) // 4)
 
-    async def close(self) -> None:
-        return None
-
 
 @contextmanager
 def running_server() -> Iterator[Server]:

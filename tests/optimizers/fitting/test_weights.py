@@ -466,9 +466,6 @@ class Writer:
         odds = (("Better", math.log(better)), ("Worse", math.log(1 - better)), ("Similar", -6.0))
         return Reply("Better", (TokenChoice("Better", odds),))
 
-    async def close(self) -> None:
-        return None
-
 
 def test_compiling_fits_the_levels_and_saves_them(
     labels_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

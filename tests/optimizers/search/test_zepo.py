@@ -82,9 +82,6 @@ class Model:
         word = max(choices, key=lambda w: choices[w])
         return Reply(word, (TokenChoice(word, tuple((w, math.log(p)) for w, p in choices.items() if p > 0)),))
 
-    async def close(self) -> None:
-        return None
-
     def lm(self) -> LanguageModel:
         return LanguageModel(self.name, self, identity="test", connection=Connection(cache=False, attempts=1))
 

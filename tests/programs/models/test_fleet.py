@@ -28,8 +28,6 @@ class One:
             raise Unanswered("HTTP 500", again=True)
         return Reply("yes")
 
-    async def close(self) -> None: ...
-
 
 def test_the_least_loaded_is_asked() -> None:
     slow, fast = One(0.05), One(0.001)

@@ -504,7 +504,7 @@ def test_prices() -> None:
 @pytest.fixture
 def unloaded(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No price was asked for, and LiteLLM is not imported; afterwards all is as it was."""
-    monkeypatch.setattr(lm_module, "_RATES", {})
+    lm_module._rates.cache_clear()
     monkeypatch.setitem(sys.modules, "litellm", types.ModuleType("litellm"))
     del sys.modules["litellm"]
     return monkeypatch
@@ -742,9 +742,6 @@ class Counting(Transport):
     async def send(self, request: Request) -> Reply:
         self.sent += 1
         raise self.error
-
-    async def close(self) -> None:
-        return None
 
 
 def test_the_total_of_tries_of_a_row_is_bounded() -> None:
