@@ -20,8 +20,6 @@ from .progress import Progress
 if TYPE_CHECKING:
     from .readings.head import LinearHead, Readings
 
-__all__ = ["Fit", "HeadFit", "Refinable", "Refinement", "Refiner", "TrainingRows", "score_matrix", "weighted_mean"]
-
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from .artifact import Artifact, digest, identity_of
@@ -55,7 +55,7 @@ class Version:
         }  # fmt: skip
 
     def to_dict(self) -> dict[str, str]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +106,3 @@ def _model(lm: Mapping[str, Any] | None) -> str:
     told += f", {sampling['max_tokens']} tokens" if sampling.get("max_tokens") else ""
     file = CATALOG.get(name.removeprefix("local/")) if name.startswith("local/") else None
     return f"{told} (by its name)" if file is None else f"{told} (file {file.sha256[:12]})"
-
-
-__all__ = ["Comparable", "Version", "comparable", "members", "weights"]

@@ -30,15 +30,6 @@ import httpx
 from ...errors import MissingExtraError, ModelError, OptionError
 from .files import Progress, file_sha256, find_model, model_path
 
-__all__ = [
-    "EmbeddedEndpoint",
-    "EmbeddedOptions",
-    "EmbeddedServer",
-    "close_all",
-    "embedded",
-    "thread_count",
-]
-
 _READY_WITHIN = 120.0  # seconds from the start of a server until it answers
 
 

@@ -123,6 +123,3 @@ def check_chosen(name: str, api_base: str | None) -> None:
         raise ArtifactError(
             f"the judge asks for {name}, and nothing says where its server is; give --api-base or set {variable}"
         )
-
-
-__all__ = ["LISTED", "ONE_HOST", "ListedName", "ShownName", "check_chosen", "check_listed", "is_listed", "recorded"]

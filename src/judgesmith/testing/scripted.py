@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 from ..programs.models.lm import Connection, LanguageModel, Sampling
 from ..programs.models.transport import Message, Reply, Request, TokenChoice, Unanswered
@@ -61,27 +61,14 @@ class ScriptedTransport:
         return answer
 
 
-class MakeScripted(Protocol):
+class MakeScripted:
+    """Makes (model, transport) from a script. `made`: the transports."""
+
+    def __init__(self) -> None:
+        self.made: list[ScriptedTransport] = []
+
     def __call__(
         self,
-        script: Sequence[Step] | Callable[[Request], Answered | None],
-        *,
-        logprobs: bool = ...,
-        json_schema: bool = ...,
-        system_prompt: bool = ...,
-        grammar: bool = ...,
-        name: str = ...,
-        sampling: Sampling | None = ...,
-        attempts: int = ...,
-    ) -> tuple[LanguageModel, ScriptedTransport]: ...
-
-
-@contextmanager
-def scripted_models() -> Iterator[MakeScripted]:
-    """Makes (model, transport) from a script; raises AssertionError at the end for a list that was not used up."""
-    made: list[ScriptedTransport] = []
-
-    def make(
         script: Sequence[Step] | Callable[[Request], Answered | None],
         *,
         logprobs: bool = False,
@@ -93,11 +80,16 @@ def scripted_models() -> Iterator[MakeScripted]:
         attempts: int = 1,
     ) -> tuple[LanguageModel, ScriptedTransport]:
         transport = ScriptedTransport(script, logprobs=logprobs, json_schema=json_schema, system_prompt=system_prompt)
-        made.append(transport)
+        self.made.append(transport)
         connection = Connection(cache=False, attempts=attempts)
         own: Any = {"identity": "test", "sampling": sampling, "connection": connection, "knows_grammar": grammar}
         return LanguageModel(name, transport, **own), transport
 
+
+@contextmanager
+def scripted_models() -> Iterator[MakeScripted]:
+    """Raises AssertionError at the end for a list that was not used up."""
+    make = MakeScripted()
     yield make
-    left = [len(t.steps) for t in made if t.steps]
+    left = [len(t.steps) for t in make.made if t.steps]
     assert not left, f"{sum(left)} steps of the script were never asked for"

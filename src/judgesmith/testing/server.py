@@ -164,35 +164,34 @@ def judging(number: Callable[[Ask], int | float]) -> Callable[[Ask], Answer]:
     return answer
 
 
-class Server:
-    """An OpenAI-style server in a thread of this process. `answer` decides, `asks` are all requests in order,
-    `answered` the keys of those whose answer was sent, `logprobs` whether it gives log-probabilities (all on what it
-    says)."""
+class Asked:
+    """What answers: `answer` decides, `asks` are all requests in order."""
 
     def __init__(self) -> None:
         self.answer: Callable[[Ask], Answer] = judging(lambda ask: len(ask.judged) % 101)
         self.asks: list[Ask] = []
-        self.answered: list[str] = []
-        self.logprobs = False
-        self._loop = asyncio.new_event_loop()
-        self._started = threading.Event()
-        self._thread = threading.Thread(target=self._serve, daemon=True)
-        self._thread.start()
-        assert self._started.wait(20)
 
     @property
     def judged(self) -> list[Ask]:
         return [a for a in self.asks if a.step in ("score", "criteria")]
 
+
+class Server(Asked):
+    """An OpenAI-style server in a thread of this process. `answered`: the keys of the requests whose answer was sent;
+    `logprobs`: whether it gives log-probabilities (all on what it says)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answered: list[str] = []
+        self.logprobs = False
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result(20)
+
     def forget(self) -> None:
         self.asks.clear()
         self.answered.clear()
-
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        self._loop.run_until_complete(self._begin())
-        self._started.set()
-        self._loop.run_forever()
 
     async def _begin(self) -> None:
         app = web.Application(client_max_size=2**26)
@@ -248,21 +247,16 @@ class Server:
         self._loop.close()
 
 
-class FakeModel:
-    """The server without HTTP: models inside the process, answered by `answer`; `asks` are all requests in order."""
+class FakeModel(Asked):
+    """The server without HTTP: models inside the process."""
 
     def __init__(self) -> None:
-        self.answer: Callable[[Ask], Answer] = judging(lambda ask: len(ask.judged) % 101)
-        self.asks: list[Ask] = []
+        super().__init__()
         self.lm = self.model()
 
     def model(self, name: str = "openai/fake") -> LanguageModel:
         connection = Connection(cache=False, attempts=1)
         return LanguageModel(name, _FakeTransport(self, name), identity=name, connection=connection)
-
-    @property
-    def judged(self) -> list[Ask]:
-        return [a for a in self.asks if a.step in ("score", "criteria")]
 
 
 @dataclass

@@ -149,7 +149,8 @@ def test_a_text_that_cannot_be_sent_fails_its_row_alone(serve: MakeServer) -> No
     broken = Request([{"role": "user", "content": "half \ud83d a smile"}], 1)
     for cache in (False, True):
         with pytest.raises(CallError, match="cannot be sent"):
-            complete(model(serve(), cache=cache), broken)
+            complete(model(server := serve(), cache=cache), broken)
+        assert server.bodies == []
 
 
 # Limits
