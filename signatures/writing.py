@@ -1,4 +1,4 @@
-"""Signatures by which a model writes: references to compare with, changed texts, and reworded instructions."""
+"""Signatures by which a model writes: references to compare with, and changed texts."""
 
 import dspy
 
@@ -40,12 +40,3 @@ class Rephrase(dspy.Signature):  # type: ignore[misc]
 
     source: str = dspy.InputField()
     changed: str = dspy.OutputField(desc="one sentence that means the same")
-
-
-class ParaphraseInstructions(dspy.Signature):  # type: ignore[misc]
-    """The source holds the instructions of a rater who compares two outputs. Say them again in other words and another
-    order, as another author would have written them. Every point stays, none is added, and nothing is said about how
-    the answer is to be written."""
-
-    source: str = dspy.InputField()
-    paraphrase: str = dspy.OutputField(desc="the same instructions in other words")

@@ -37,7 +37,6 @@ OF_STUDY = (
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {
     "racing": {"racing": True},
-    "augment": {"augment": True},
     "no-search": {"optimizer": "none"},
     "one-batch": {"batches": 1},
     "no-task": {"use_task": False},
@@ -54,8 +53,7 @@ ABLATION = (
 )  # fmt: skip
 #: From the cheapest to the dearest; those that are not registered are left out.
 OPTIMIZERS = (
-    "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "zepo", "mipro", "gepa",
-    "simba",
+    "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "mipro", "gepa", "simba",
 )  # fmt: skip
 
 
@@ -184,8 +182,6 @@ def _meaning(part: str, arm: str) -> Mapping[str, Any]:
 def default_arms(kind: Kind, method: str, own_criteria: bool) -> list[str]:
     known = set(optimizers.names())
     if kind == "optimizers":
-        if "order" not in judges.get(method).Options.model_fields:
-            known -= {"zepo"}  # it chooses how two outputs are compared
         return [name for name in OPTIMIZERS if name.split("+")[0] in known]
     if kind == "ablation":
         return [*ABLATION[:4], *(["fine+own-criteria"] if own_criteria else []), *ABLATION[4:]]

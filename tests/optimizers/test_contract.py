@@ -17,8 +17,7 @@ from judgesmith.programs.models.lm import Connection
 from judgesmith.testing import OptimizerContract
 from judgesmith.testing.server import FakeModel, judging, make_labels
 
-# ZEPO has no demonstrations and takes judges that compare; what of this holds for it is in test_zepo.py.
-NAMES = sorted(set(optimizers.names()) - {"zepo"})
+NAMES = sorted(optimizers.names())
 #: Settings that make a run short; those that race, too.
 SMALL: dict[str, dict[str, Any]] = {
     name: {"candidates": 3} if "candidates" in optimizers.get(name).Options.model_fields else {} for name in NAMES
@@ -61,10 +60,6 @@ def labels() -> Labels:
         ("mipro", {"candidates": -1}),
         ("gepa", {"candidates": -1}),
         ("simba", {"max_demos": 0}),
-        ("zepo", {"rounds": 0}),
-        ("zepo", {"pairs": 0}),
-        ("zepo", {"candidates": -1}),
-        ("zepo", {"sure": 1.0}),
     ],
 )
 def test_senseless_settings_are_refused(name: str, options: dict[str, Any]) -> None:

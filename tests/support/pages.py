@@ -202,7 +202,7 @@ def study_page(_: Path, __: Path) -> str:
     def gap(value: float, p: float) -> Gap:
         return Gap("none", Difference(value, value - 0.2, value + 0.2, p, 0, 1000, 20, None), 2, p)
 
-    names = ("random-search", "racing", "optuna", "MIPROv2 through a surrogate", LONG, "zepo", "評価")
+    names = ("random-search", "racing", "optuna", "MIPROv2 through a surrogate", LONG, "knn", "評価")
     lines = [line("none", 0.4, size, 2.0 * size) for size in (10, 40)]
     for k, name in enumerate(names):
         for size in (10, 40):
