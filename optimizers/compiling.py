@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import dspy
@@ -32,7 +32,6 @@ from ..programs.progress import Progress, Silent
 from ..programs.refining import Refinement
 from ..programs.registry import ensembles
 from ..signatures.values import Scale
-from .augmentation import try_augmentation, with_copies
 from .budget import Budget, BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
@@ -76,11 +75,6 @@ class CompileOptions(Options):
         None,
         "Instead of a held-out share: the number of folds of whole documents for cross-validation; the judge itself is "
         "compiled from all rows. none: 4 folds with fewer than 30 labels.",
-    )
-    augment: bool = option(
-        False,
-        "Perturbed copies of good outputs as further rows of the search; kept only if they help on labels that were "
-        "left out. About three times the calls.",
     )
     ensemble_top: int | None = option(
         None,
@@ -266,14 +260,10 @@ class Compiler:
         infer = sum(self.inference.calls(n) for n in sizes) if learns else 0
         # A pass of its own writes what demonstrations show: the teacher's, or whole answers where others stop early.
         taught = passes > 1 and (teacher or self.teacher is not None or judge.stops_early())
-        # With copies on as many rows four times: on halves, half as many again in two, and the last.
-        fits = 4 if self.options.augment else 1
-        judged = train * (passes + tried + taught) * fits
+        judged = train * (passes + tried + taught)
         judging = self._heldout_calls(judge, heldout)
         scoring = judged * per_row + judging
-        if self.options.augment:  # what the four are measured on
-            scoring, infer = scoring + 2 * self._seats * train * per_row, infer * 3
-        proposed = sum(self.search.proposals(judge, n) for n in sizes) * fits
+        proposed = sum(self.search.proposals(judge, n) for n in sizes)
         # References are written once a document, whatever the number of passes.
         written = judge.calls_per_document() * len({r.doc_id for r in labels.rows})
         lengths = [len(r.source) + len(r.output) + len(r.context or "") + len(r.reference or "") for r in labels.rows]
@@ -310,21 +300,9 @@ class Compiler:
     # -- its stages
 
     def fit(self, judge: Judge, train: Labels, lm: LanguageModel, by: Objective | None = None) -> Fitted:
-        """Task inference, form and search on these rows alone, with perturbed copies of them if these help. by: the
-        run's objective, that of these rows if not given."""
+        """Task inference, form and search on these rows alone. by: the run's objective, that of these rows if not
+        given."""
         by = by or self.objective(train)
-        if not self.options.augment:
-            return self._fit(judge, train, lm, by, None)
-        copies, trial = try_augmentation(
-            lambda rows, extra: self._fit(judge, rows, lm, by, extra).judge,
-            train,
-            objective=by,
-            seed=self.options.seed,
-            progress=self.progress,
-        )
-        return replace(self._fit(judge, train, lm, by, copies.labels if copies else None), augmentation=trial)
-
-    def _fit(self, judge: Judge, train: Labels, lm: LanguageModel, by: Objective, copies: Labels | None) -> Fitted:
         examples, scale = examples_of(train), Scale(*train.scale)
         student = judge.copy_for(scale=scale, sureness=None, decision=None, preference=None, provenance={})
         student.set_lm(lm)
@@ -333,9 +311,9 @@ class Compiler:
         inference = self._infer(student, examples, lm) if learns else None
         student, forms = self._settle(student, examples, by, inferred=inference is not None)
         search = self._search(by)
-        program = search.compile(student, teacher=self.teacher, trainset=with_copies(train, copies))
-        assert search.record is not None
-        record = search.record.on_first(len(examples))
+        program = search.compile(student, teacher=self.teacher, trainset=examples)
+        record = search.record
+        assert record is not None
         program, refined = self._refine(program, record, examples, search)
         zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
         fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined))

@@ -171,7 +171,6 @@ class Findings:
             ],
             "task_inference": inference
             and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
-            "augmentation": final.augmentation and final.augmentation.to_dict(),
             **{refinement.name: refinement.details for refinement in final.refined},
             **{name: told[name] for name in (*same, "notes")},
             "heldout": told["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},

@@ -13,7 +13,6 @@ from ..programs.judge import Judge
 from ..programs.refining import Refinement
 from ..signatures.values import Usage, json_number
 from ..tables import Cell, Column, Table, facts
-from .augmentation import AugmentationTrial
 from .examples import Agreement, Vector
 from .search.base import SearchRecord
 
@@ -71,8 +70,7 @@ class FormTrial:
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """One pass of task inference, form and search over some training rows. refined: whether the mean of several
-    candidates, and what was fitted to the chosen program's answers, took the place of the plain way, in their order.
-    augmentation: whether perturbed copies helped, where that was tried."""
+    candidates, and what was fitted to the chosen program's answers, took the place of the plain way, in their order."""
 
     judge: Judge
     zero_shot: Judge
@@ -80,7 +78,6 @@ class Fitted:
     inference: Inference | None
     forms: tuple[FormTrial, ...]
     refined: tuple[Refinement, ...] = ()
-    augmentation: AugmentationTrial | None = None
 
     @property
     def percents(self) -> Vector:
@@ -90,8 +87,7 @@ class Fitted:
 
     def tried(self) -> list[str]:
         """The results of what was tried beside the search, a sentence each."""
-        outcomes = [] if self.augmentation is None else [self.augmentation.reason]
-        return outcomes + [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
+        return [f"{r.name}: {outcome}" for r in self.refined if (outcome := r.reason or r.changed)]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

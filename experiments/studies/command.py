@@ -45,7 +45,7 @@ class _Study(Command, Preset, Rows, Json):
     arms: list[Any] | None = flag(
         None,
         "What is compared, instead of the usual arms; repeatable. Parts: an optimizer, a variant, a method, racing, "
-        "augment, no-task, no-criteria, no-os-e, no-explanations, no-search, one-batch, own-criteria, OPTION=VALUE. "
+        "no-task, no-criteria, no-os-e, no-explanations, no-search, one-batch, own-criteria, OPTION=VALUE. "
         "For example: fine+no-task, random-search+max_demos=8.",
         "--arm",
         metavar="PART+PART…",

@@ -59,9 +59,9 @@ def form_ensemble(
     else None; and what was found, with the training scores of what is kept.
 
     record: of the search; candidates that were dropped, failed too often or say the same of every row are left out.
-    examples: the rows that people scored (perturbed copies may come after them in the record). sure: the share of
-    paired resamples of whole groups in which the ensemble must win. The same seed gives the same answer. Racing looked
-    at all rows before it dropped candidates; that much, both ways have seen of the rows they are measured on.
+    examples: the rows that it judged. sure: the share of paired resamples of whole groups in which the ensemble must
+    win. The same seed gives the same answer. Racing looked at all rows before it dropped candidates; that much, both
+    ways have seen of the rows they are measured on.
     """
     by, whole = objective or Q(), [t for t in record.tried if t.candidate.dropped is None]
     best = _best(_on(whole, examples, np.arange(len(examples)), by), top)
@@ -80,7 +80,7 @@ def form_ensemble(
     if not clearly(difference(*apart, examples, objective=by, seed=seed, rounds=1000), sure):
         said = f"the mean of the best {len(best)} candidates does not clearly beat a single one: {measured}"
         return None, stays(said, found, single)
-    percents = [whole[i].scored.percents[: len(examples)] for i in best]
+    percents = [whole[i].scored.percents for i in best]
     # Six digits are what an artifact keeps.
     norms = [Norm(round(float(np.nanmean(p)), 6), round(float(np.nanstd(p)), 6)) for p in percents]
     programs = [whole[i].program for i in best]

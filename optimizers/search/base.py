@@ -12,7 +12,7 @@ import copy
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -115,15 +115,6 @@ class SearchRecord:
     @property
     def zero_shot(self) -> Scored:
         return self.tried[0].scored
-
-    def on_first(self, rows: int) -> Self:
-        """The record with the scores of the first `rows` examples, those that people scored, of zero-shot and of the
-        chosen one: what is calibrated, weighed and counted afterwards rests on them alone."""
-
-        def cut(trial: Trial) -> Trial:
-            return replace(trial, scored=Scored(trial.scored.verdicts[:rows], trial.scored.percents[:rows]))
-
-        return replace(self, tried=(cut(self.tried[0]), *self.tried[1:]), chosen=cut(self.chosen))
 
 
 @dataclass(frozen=True, slots=True)

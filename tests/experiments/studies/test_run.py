@@ -137,23 +137,21 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
 
 
 def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
-    def answer(ask: Any) -> Any:  # perturbed copies need not have a row's mark
-        return f"Explanation: So it is.\nScore: {len(ask.judged) % 101}" if ask.step == "score" else fake.sensible(ask)
-
-    server.answer = answer
-    done = study("optimizers", "--arm", "random-search", "--arm", "random-search+augment", "--seeds", 1, "--json")
+    server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
+    arms = ("random-search", "random-search+ensemble_top=2")
+    done = study("optimizers", "--arm", arms[0], "--arm", arms[1], "--seeds", 1, "--json")
     assert done.code == 0, done.err
     records = lines(folder / "results.jsonl")
     for record in records:
         names = [candidate["candidate"] for candidate in record["candidates"]]
         assert (names[0], record["selected"] in names) == ("zero-shot", True)
         assert {c["candidate"]: c["q"] for c in record["candidates"]}[record["selected"]] == record["train_q"]
-    plain, augmented = (record["tried"] for record in records)
-    assert plain == []
-    (said,) = augmented
-    assert "copies" in said
-    (note,) = [note for note in done.json["notes"] if "copies" in note]
-    assert note == f"random-search+augment, all labels, seed 0: {said}"
+    alone, together = (record["tried"] for record in records)
+    assert alone == []
+    (outcome,) = together
+    assert outcome.startswith("committee: ")
+    (note,) = [note for note in done.json["notes"] if "committee" in note]
+    assert note == f"{arms[1]}, all labels, seed 0: {outcome}"
 
 
 def test_how_candidates_did_on_training_rows_is_noted(study: Any, folder: Path, server: Any, fake: Any) -> None:
