@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -15,8 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..agreement.conformal import coverage_of
-from ..agreement.decisions import auc, balanced_accuracy, interval, pairwise_accuracy, weighted_kappa
+from ..agreement.correlation import Codes, id_codes
+from ..agreement.decisions import (
+    accuracy_when_drawn,
+    auc_when_drawn,
+    balanced_when_drawn,
+    kappa_when_drawn,
+    pairwise_when_drawn,
+)
 from ..agreement.objectives import Objective
+from ..agreement.resampling import Statistic, estimates_of
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split
 from ..programs.models.lm import Capabilities
@@ -32,8 +40,6 @@ from .seen import marks
 FEW_GROUPS = 8
 #: Raw scores, scores on the user's scale, human ratings and groups of some rows.
 Judged = tuple[Vector, Vector, Vector, Sequence[str]]
-#: A measure of decisions on some of the rows.
-Measure = Callable[[NDArray[np.intp]], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,30 +261,31 @@ class Findings:
         figures: dict[str, Any] = {"kind": self.labels.kind, "n": len(rows), "failed": len(self.rows) - len(rows)}
         if (decision := self.final.judge.decision) is not None:
             figures |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
-        for name, measure in self._measures(usable, rows).items():
-            low, high = interval(measure, [row.group for row in rows], seed=self.seed)
-            value = measure(np.arange(len(rows)))
-            figures[name] = {"value": json_number(value), "low": json_number(low), "high": json_number(high)}
+        units = id_codes([row.group for row in rows], len(rows), "groups")
+        for name, measure in self._measures(usable, rows, units).items():
+            (found,) = estimates_of(measure, int(units.max(initial=-1)) + 1, 1000, 0.95, self.seed)
+            figures[name] = {key: json_number(value) for key, value in asdict(found).items()}
         return figures
 
-    def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row]) -> dict[str, Measure]:
+    def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes) -> dict[str, Statistic]:
         x = self.percents[usable]
         if self.labels.kind == "preference":
             human = np.array([row.scores[self.labels.aspect] for row in rows], float)
-            names = np.array([row.doc_id for row in rows])
-            return {"pairwise_accuracy": lambda i: pairwise_accuracy(x[i], human[i], names[i].tolist())}
+            names = [row.doc_id for row in rows]
+            by_document = pairwise_when_drawn(x, human, names)
+            group = [units[names.index(name)] for name in dict.fromkeys(names)]
+            return {"pairwise_accuracy": lambda counts: by_document(counts[:, group])}
         decided = [part.fitted.judge.decision for part in self.parts for _ in part.compiled.verdicts]
         ours = np.array([d.place(p) for d, p in zip((decided[i] for i in usable), x.tolist(), strict=True) if d], int)
         people = np.concatenate([places_of(part.split.heldout) for part in self.parts])[usable]
         if self.labels.kind == "binary":
             return {
-                "balanced_accuracy": lambda i: balanced_accuracy(ours[i], people[i]),
-                "auc": lambda i: auc(x[i], people[i]),
+                "balanced_accuracy": balanced_when_drawn(ours, people, units),
+                "auc": auc_when_drawn(x, people, units),
             }
-        count = len(self.labels.levels)
         return {
-            "weighted_kappa": lambda i: weighted_kappa(ours[i], people[i], count),
-            "accuracy": lambda i: float((ours[i] == people[i]).mean()),
+            "weighted_kappa": kappa_when_drawn(ours, people, units),
+            "accuracy": accuracy_when_drawn(ours, people, units),
         }
 
     # -- in words

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgesmith.agreement.decisions import auc, balanced_accuracy, pairwise_accuracy, weighted_kappa
+from judgesmith.agreement.decisions import auc, balanced_accuracy, weighted_kappa
 from judgesmith.agreement.objectives import (
     AUC,
     BalancedAccuracy,
@@ -106,7 +106,7 @@ def test_drawn_documents_count_as_rows_written_out(data: st.DataObject) -> None:
             "kappa": lambda i: weighted_kappa(own.decided[i], people[i], 2),
             "auc": lambda i: auc(x[i], people[i]),
             "balanced-accuracy": lambda i: balanced_accuracy(own.decided[i], people[i]),
-            "pairwise": lambda i: pairwise_accuracy(x[i], human[i], copies),
+            "pairwise": lambda i: PairwiseAccuracy()._value(x[i], Rows(human[i], copies, copies))[0],
         }[objective.name](written)
     assert value == pytest.approx(expected, nan_ok=True)
 

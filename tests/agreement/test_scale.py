@@ -84,11 +84,6 @@ def test_what_was_never_decided_is_undefined() -> None:
     assert one_way.accuracy.value == 1 and math.isnan(one_way.kappa.value)
 
 
-def test_a_judge_on_another_scale_has_its_own_threshold() -> None:
-    found = decisions([0.9, 0.2, 0.8], [5, 1, 4], threshold=3, predicted_threshold=0.5)
-    assert (found.precision.value, found.recall.value, found.kappa.value) == (1, 1, 1)
-
-
 def test_a_threshold_is_a_number() -> None:
     with pytest.raises(OptionError, match="threshold is nan"):
         decisions([1, 2], [1, 2], threshold=math.nan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import scipy
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .correlation import Codes as Places
 from .correlation import Vector
-from .resampling import Statistic
+from .resampling import Statistic, sums_by
 
 
 def nearest_places(scores: Vector, levels: Sequence[float]) -> Places:
@@ -54,13 +54,6 @@ def weighted_kappa(decided: Places, human: Places, categories: int) -> float:
     return 1.0 - float((apart * observed).sum()) / chance if chance > 0 else np.nan
 
 
-def pairwise_accuracy(scores: Vector, human: Vector, documents: Sequence[str]) -> float:
-    """Of the pairs of outputs of one document that people did not hold for equal, the share that the scores order as
-    they did, equal scores counting half; NaN where there is no such pair."""
-    _, right, pairs = ordered_pairs(scores, human, documents)
-    return float(right.sum() / pairs.sum()) if pairs.any() else float(np.nan)
-
-
 def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tuple[list[str], Vector, Vector]:
     """The documents in the order of their first row, and of each how many pairs the scores order as people did (equal
     scores count half) and how many people did not hold for equal."""
@@ -87,7 +80,7 @@ def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tu
 def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
     """`weighted_kappa` of these decisions."""
     a, b = decided.astype(float), human.astype(float)
-    sums = _by_unit(units, np.ones(len(a)), a, b, a * a, b * b, (a - b) ** 2)
+    sums = sums_by(units, np.ones(len(a)), a, b, a * a, b * b, (a - b) ** 2)
 
     def kappa(counts: Vector) -> Vector:
         n, sa, sb, saa, sbb, apart = (counts @ sums).T
@@ -97,10 +90,16 @@ def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Statistic
     return kappa
 
 
+def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
+    """The share of rows decided as people did."""
+    sums = sums_by(units, (decided == human).astype(float), np.ones(len(human)))
+    return lambda counts: _share(*(counts @ sums).T)
+
+
 def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
     """`balanced_accuracy` of decisions between fail (0) and pass (1)."""
     good, right = human > 0, decided == human
-    sums = _by_unit(units, *(part.astype(float) for part in (good, ~good, good & right, ~good & right)))
+    sums = sums_by(units, *(part.astype(float) for part in (good, ~good, good & right, ~good & right)))
 
     def balanced(counts: Vector) -> Vector:
         n, m, passed, failed = (counts @ sums).T
@@ -126,38 +125,13 @@ def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Statistic:
 
 
 def pairwise_when_drawn(scores: Vector, human: Vector, documents: Sequence[str]) -> Statistic:
-    """`pairwise_accuracy` of these scores; the documents are the units."""
+    """Of the pairs of outputs of one document that people did not hold for equal, the share that the scores order as
+    they did, equal scores counting half. The documents are the units."""
     _, right, pairs = ordered_pairs(scores, human, documents)
     return lambda counts: _share(counts @ right, counts @ pairs)
-
-
-def _by_unit(units: Places, *columns: Vector) -> Vector:
-    """Sums of columns over the rows of each unit, shape (units, columns)."""
-    return np.stack([np.bincount(units, weights=column) for column in columns], axis=1)
 
 
 def _share(part: Vector, whole: Vector) -> Vector:
     """part / whole, NaN where that is empty; shape (rounds, 1)."""
     share: Vector = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)[:, None]
     return share
-
-
-def interval(
-    measure: Callable[[NDArray[np.intp]], float], groups: Sequence[str], *, rounds: int = 1000, seed: int = 0
-) -> tuple[float, float]:
-    """The 95 % percentile interval of a measure of some rows (their numbers), resampling whole groups; NaN where most
-    resamples leave it undefined."""
-    _, place = np.unique(np.asarray(groups), return_inverse=True)
-    members = [np.flatnonzero(place == one) for one in range(int(place.max(initial=-1)) + 1)]
-    if len(members) < 2:
-        return float(np.nan), float(np.nan)
-    rng = np.random.default_rng([seed, 18])
-    drawn = []
-    for _ in range(rounds):
-        rows = np.concatenate([members[one] for one in rng.integers(0, len(members), len(members))])
-        drawn.append(measure(rows))
-    there = np.array([value for value in drawn if not np.isnan(value)])
-    if len(there) < rounds / 2:
-        return float(np.nan), float(np.nan)
-    low, high = np.quantile(there, [0.025, 0.975])
-    return float(low), float(high)

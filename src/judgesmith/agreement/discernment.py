@@ -19,6 +19,7 @@ import scipy
 
 from ..errors import OptionError
 from .correlation import Vector
+from .resampling import drawn_again, percentiles
 
 Form = Literal["normalised", "paper"]
 
@@ -235,27 +236,20 @@ def discernment(
     limits = [math.nan] * 4
     if rounds and one.shape[1] > 1 and not math.isnan(p):
         drawn = _resampled(one, other, weights, form, rounds, seed)
-        tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-        drawn = drawn[~np.isnan(drawn).any(axis=1)]
-        if len(drawn) >= rounds / 2:
-            limits = [float(x) for column in drawn.T for x in np.quantile(column, tails)]
+        limits = [end for column in drawn.T for end in percentiles(column, confidence)]
     d = [score_of(x) for x in (p, normalised, paper, expert)]
     return Discernment(d[0], p, form, d[1], d[2], d[3], tests, effect, *limits)
 
 
 def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: Form, rounds: int, seed: int) -> Vector:
     """(rounds, 2): d and effect of texts drawn with replacement, the same for all metrics."""
-    rng = np.random.default_rng(seed)
-    texts = one.shape[1]
-    rows = []
-    pairs = [differences_in_place(a, b) for a, b in zip(one, other, strict=True)]
-    for _ in range(rounds):
-        drawn = rng.integers(texts, size=texts)
-        found = [_quick(differences[drawn]) for differences in pairs]
-        p_values = [p for p, _ in found]
-        p = combine(p_values, weights, form)
-        rows.append((score_of(p), _weighted([effect for _, effect in found], weights)))
-    return np.array(rows)
+    pairs = np.stack([differences_in_place(a, b) for a, b in zip(one, other, strict=True)])
+
+    def found(times: Vector) -> tuple[float, float]:
+        p_values, effects = zip(*map(_quick, np.repeat(pairs, times.astype(np.intp), axis=1)), strict=True)
+        return score_of(combine(p_values, weights, form)), _weighted(effects, weights)
+
+    return drawn_again(lambda counts: np.array([found(times) for times in counts]), one.shape[1], rounds, seed)
 
 
 def differences_in_place(before: Vector, after: Vector) -> Vector:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ..errors import OptionError
 from .correlation import Vector
 from .discernment import differences_in_place, discernment, summarise
+from .resampling import drawn_again
 from .significance import difference_of
 
 #: Scores before and after, each metrics × texts, by perturbation. Texts have the same columns everywhere.
@@ -94,9 +95,11 @@ def compare_discernment(
     p = (1 + np.count_nonzero(np.abs(drawn) >= np.abs(observed) - 1e-12, axis=0)) / (swaps + 1)
     low = high = nan
     if rounds:
-        counts = rng.multinomial(texts, np.full(texts, 1 / texts), size=rounds).astype(np.float64)
-        resampled = np.stack([_effects(both[0], counts) - _effects(both[1], counts) for both in kept.values()], axis=1)
-        mean = resampled @ weights
+
+        def leads(counts: Vector) -> Vector:
+            return np.stack([_effects(one, counts) - _effects(other, counts) for one, other in kept.values()], axis=1)
+
+        mean = drawn_again(leads, texts, rounds, rng) @ weights
         found = difference_of(float(observed[-1]), mean, texts, int(np.isnan(mean).sum()), confidence)
         low, high = found.low, found.high
     return Gap(

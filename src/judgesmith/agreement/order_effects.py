@@ -13,7 +13,7 @@ import scipy
 
 from ..errors import OptionError
 from .correlation import Codes, Vector, flat, id_codes, pair
-from .scale import Estimate, estimates_of
+from .resampling import Estimate, estimates_of, sums_by
 
 MOST_POSITIONS = 20
 _CELLS = 1_000_000  # scores held at a time in the permutation test
@@ -101,9 +101,13 @@ def order_effect(
     gap = judge - _slope(judge, people, place) * people
     at = np.eye(len(labels))[place]
     counts = at.sum(axis=0)
-    columns = [np.bincount(doc, weights=w) for w in (*(at * gap[:, None]).T, *at.T)]
-    sums = np.stack(columns, axis=1).astype(np.float64)  # (documents, gaps and numbers of the positions)
-    found = estimates_of(sums, lambda totals: _ratio(totals, len(labels)), rounds, confidence, seed)
+    sums = [sums_by(doc, *columns.T) for columns in (at * gap[:, None], at)]  # gaps and numbers of the positions
+
+    def mean_gaps(drawn: Vector) -> Vector:
+        with np.errstate(invalid="ignore", divide="ignore"):  # a position of which no document was drawn
+            return np.asarray((drawn @ sums[0]) / (drawn @ sums[1]))
+
+    found = estimates_of(mean_gaps, len(sums[0]), rounds, confidence, seed)
     means = (at.T @ people) / counts
     effects = tuple(
         PositionEffect(label, int(n), estimate, float(mean))
@@ -205,11 +209,6 @@ def _slope(judge: Vector, people: Vector, place: Codes) -> float:
     judge, people = _within(judge, place), _within(people, place)
     square = float(people @ people)
     return float(judge @ people) / square if square > 1e-9 else 0.0
-
-
-def _ratio(totals: Vector, positions: int) -> Vector:
-    with np.errstate(invalid="ignore", divide="ignore"):  # a position of which no document was drawn
-        return np.asarray(totals[:, :positions] / totals[:, positions:])
 
 
 def _permuted(gap: Vector, block: Codes, at: Vector, rounds: int, seed: int) -> float:

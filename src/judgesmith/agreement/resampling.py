@@ -3,11 +3,12 @@
 Rows of one document share its source and are no independent evidence, so documents are drawn with replacement and not
 rows. A resample is a vector of how often each document was drawn; coefficients are computed from such weights for
 thousands of resamples at once, by matrix products, and equal the coefficients of the rows written out that often.
+Every bootstrap of this library is drawn here (`drawn_again`) and cut here (`limits`, `percentiles`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal, get_args
 
@@ -129,15 +130,14 @@ def interval_of(
     check(rounds, confidence)
     if method not in get_args(Method):
         raise OptionError(f"method {method!r} is not one of {', '.join(get_args(Method))}")
+    value, documents = agreement.values[0], agreement.documents
     if agreement.reason:
-        return Interval(np.nan, np.nan, agreement.values[0], 0, 0, agreement.documents, agreement.reason)
+        return Interval(np.nan, np.nan, value, 0, 0, documents, agreement.reason)
     samples, undefined = agreement.resample(rounds, seed)
-    drawn = samples[0][~np.isnan(samples[0])]
-    if len(drawn) < rounds / 2:
-        reason = f"undefined in {undefined} of {rounds} resamples: scores too often constant"
-        return Interval(np.nan, np.nan, agreement.values[0], rounds, undefined, agreement.documents, reason)
-    low, high = limits(drawn, agreement, confidence, method)
-    return Interval(low, high, agreement.values[0], rounds, undefined, agreement.documents)
+    drawn = defined(samples[0])
+    if drawn is None:
+        return Interval(np.nan, np.nan, value, rounds, undefined, documents, too_often(undefined, rounds))
+    return Interval(*limits(drawn, agreement, confidence, method), value, rounds, undefined, documents)
 
 
 def width_against_n(
@@ -158,14 +158,11 @@ def width_against_n(
     check(rounds, confidence)
     if any(size < 2 for size in sizes):
         raise OptionError(f"sizes {list(sizes)}: an interval needs at least 2 documents")
-    found: dict[int, float] = {}
-    for size in {min(size, agreement.documents) for size in sizes}:
-        found[size] = np.nan
+    found = dict.fromkeys((min(size, agreement.documents) for size in sizes), np.nan)
+    for size in found:
         if not agreement.reason:
-            drawn = agreement.resample(rounds, seed, size)[0][0]
-            drawn = drawn[~np.isnan(drawn)]
-            if len(drawn) >= rounds / 2:
-                found[size] = float(np.ptp(np.quantile(drawn, [(1 - confidence) / 2, (1 + confidence) / 2])))
+            low, high = percentiles(agreement.resample(rounds, seed, size)[0][0], confidence)
+            found[size] = high - low
     have = agreement.documents
     return tuple(
         Width(size, found[size], False)
@@ -180,6 +177,77 @@ def check(rounds: int, confidence: float) -> None:
         raise OptionError(f"rounds is {rounds}; draw at least 1 resample, 1000 or more for an interval")
     if not 0 < confidence < 1:
         raise OptionError(f"confidence is {confidence}; it lies between 0 and 1, such as 0.95")
+
+
+# The kernel ----------------------------------------------------------------------------------------------------------
+
+
+def drawn_again(
+    statistic: Callable[[Vector], Vector],
+    units: int,
+    rounds: int,
+    rng: int | np.random.Generator,
+    *,
+    cells: int | None = None,
+    size: int | None = None,
+) -> Vector:
+    """A statistic of how often each unit counts, (rounds, units) -> (rounds, …), in resamples of the units.
+
+    rng: the resamples of a seed are the same, whatever the statistic. cells: numbers that it holds for one resample, by
+    default one a unit. size: units drawn, by default as many as there are.
+    """
+    rng, share = np.random.default_rng(rng), np.full(units, 1 / units)
+    step = max(1, _CELLS // (cells or units))
+    sizes = (min(step, rounds - start) for start in range(0, rounds, step))
+    return np.concatenate([statistic(rng.multinomial(size or units, share, size=k).astype(np.float64)) for k in sizes])
+
+
+def defined(drawn: Vector) -> Vector | None:
+    """The resamples in which a statistic is defined; None where these are fewer than half: too few for an interval."""
+    there = drawn[~np.isnan(drawn)]
+    return None if len(there) < len(drawn) / 2 else there
+
+
+def too_often(undefined: int, rounds: int, why: str = "scores too often constant") -> str:
+    return f"undefined in {undefined} of {rounds} resamples: {why}"
+
+
+def percentiles(drawn: Vector, confidence: float) -> tuple[float, float]:
+    """The percentile interval from resamples, NaN where most of these are undefined."""
+    there = defined(drawn)
+    if there is None:
+        return np.nan, np.nan
+    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
+    return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value with its interval; low and high are NaN where none was asked for or none is defined."""
+
+    value: float
+    low: float = float("nan")
+    high: float = float("nan")
+
+
+def estimates_of(statistic: Statistic, units: int, rounds: int, confidence: float, seed: int) -> list[Estimate]:
+    """The parts of a statistic on all units together, with percentile intervals from resampling these."""
+    if rounds < 0 or not 0 < confidence < 1:
+        raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")
+    values = statistic(np.ones((1, units)))[0].tolist()
+    if rounds == 0 or units < 2:
+        return [Estimate(value) for value in values]
+    columns = drawn_again(statistic, units, rounds, seed).T
+    return [
+        Estimate(value) if np.isnan(value) else Estimate(value, *percentiles(drawn, confidence))
+        for value, drawn in zip(values, columns, strict=True)
+    ]
+
+
+def sums_by(units: Codes, *columns: Vector) -> Vector:
+    """Sums of columns over the rows of each unit, shape (units, columns)."""
+    count = int(units.max(initial=-1)) + 1
+    return np.stack([np.bincount(units, weights=column, minlength=count) for column in columns], axis=1)
 
 
 # Resampling ----------------------------------------------------------------------------------------------------------
@@ -257,18 +325,13 @@ class Agreement:
 
     def resample(self, rounds: int, seed: int, size: int | None = None) -> tuple[list[Vector], int]:
         """Per judge the agreement in each round (NaN: undefined), and the rounds with anything undefined."""
-        rng = np.random.default_rng(seed)
-        share = np.full(self.documents, 1 / self.documents)
-        step = max(1, _CELLS // self.rows)
-        chunks: list[list[Vector]] = [[] for _ in self.statistics]
-        undefined = 0
-        for start in range(0, rounds, step):
-            counts = rng.multinomial(size or self.documents, share, size=min(step, rounds - start)).astype(np.float64)
-            parts = [statistic(counts) for statistic in self.statistics]
-            undefined += int(np.any([np.isnan(part).any(axis=1) for part in parts], axis=0).sum())
-            for chunk, part in zip(chunks, parts, strict=True):
-                chunk.append(self.collapsed(part))
-        return [np.concatenate(chunk) for chunk in chunks], undefined
+
+        def every(counts: Vector) -> Vector:
+            return np.stack([statistic(counts) for statistic in self.statistics], axis=1)
+
+        parts = drawn_again(every, self.documents, rounds, seed, cells=self.rows, size=size)
+        undefined = int(np.isnan(parts).any(axis=(1, 2)).sum())
+        return [self.collapsed(parts[:, judge]) for judge in range(len(self.statistics))], undefined
 
     def collapsed(self, parts: Vector) -> Vector:
         """One value a round from what a statistic gave; where a total is undefined, it is that of chance."""
@@ -278,18 +341,12 @@ class Agreement:
 
     def jackknife(self) -> Vector:
         """The first judge's agreement without each document (or block of documents), NaN left out."""
-        values = []
-        for counts in _without_each(self.documents, max(1, _CELLS // self.rows)):
-            values.append(self.collapsed(self.statistics[0](counts)))
-        value = np.concatenate(values)
+        # Blocks hold every k-th document, since neighbours in a file may be alike.
+        block, step = np.arange(self.documents) % min(self.documents, _BLOCKS), max(1, _CELLS // self.rows)
+        parts = np.split(np.arange(int(block.max()) + 1), range(step, int(block.max()) + 1, step))
+        counts = ((part[:, None] != block).astype(np.float64) for part in parts)
+        value = np.concatenate([self.collapsed(self.statistics[0](c)) for c in counts])
         return np.asarray(value[~np.isnan(value)])
-
-
-def _without_each(documents: int, step: int) -> Iterator[Vector]:
-    # Blocks hold every k-th document, since neighbours in a file may be alike.
-    block = np.arange(documents) % min(documents, _BLOCKS)
-    for start in range(0, int(block.max()) + 1, step):
-        yield (np.arange(start, min(start + step, int(block.max()) + 1))[:, None] != block).astype(np.float64)
 
 
 def _collapse(parts: Vector, total: bool) -> Vector:

@@ -5,9 +5,8 @@ and how much of a judge's score is only the length of the text.
 percentile bootstraps over documents.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,17 +14,7 @@ import scipy
 
 from ..errors import OptionError
 from .correlation import Codes, Vector, id_codes, pair, rowwise, system_means, vector
-
-_CELLS = 1_000_000  # draws held at a time
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A value with its interval; low and high are NaN where none was asked for or none is defined."""
-
-    value: float
-    low: float = float("nan")
-    high: float = float("nan")
+from .resampling import Estimate, estimates_of, sums_by
 
 
 @dataclass(frozen=True)
@@ -120,13 +109,14 @@ def scale_agreement(
         none = Estimate(np.nan)
         return ScaleAgreement(none, none, none, 0, failed, "no row has a prediction")
     gap = x - y
-    sums = sums_by_document(np.stack([np.abs(gap), gap, gap**2, np.ones(len(gap))], axis=1), doc)
+    sums = sums_by(doc, np.abs(gap), gap, gap**2, np.ones(len(gap)))
 
-    def means(totals: Vector) -> Vector:
-        mae, bias, square = (totals[:, i] / totals[:, 3] for i in range(3))
+    def means(counts: Vector) -> Vector:
+        *parts, n = (counts @ sums).T
+        mae, bias, square = (part / n for part in parts)
         return np.stack([mae, bias, np.sqrt(np.maximum(square, 0.0))], axis=1)
 
-    mae, bias, rmse = estimates_of(sums, means, rounds, confidence, seed)
+    mae, bias, rmse = estimates_of(means, len(sums), rounds, confidence, seed)
     return ScaleAgreement(mae, bias, rmse, len(x), failed)
 
 
@@ -161,7 +151,6 @@ def decisions(
     human: npt.ArrayLike,
     *,
     threshold: float,
-    predicted_threshold: float | None = None,
     documents: Iterable[Hashable] | None = None,
     rounds: int = 0,
     confidence: float = 0.95,
@@ -169,22 +158,22 @@ def decisions(
 ) -> Decisions:
     """Precision, recall, accuracy and Cohen's kappa of accepting what scores at least `threshold`.
 
-    predicted_threshold: the judge's own, where it does not score on people's scale; None takes `threshold`.
     Raises OptionError for a threshold that is not a number. Source of kappa: Cohen 1960.
     """
-    own = threshold if predicted_threshold is None else predicted_threshold
-    if not (np.isfinite(threshold) and np.isfinite(own)):
-        raise OptionError(f"threshold is {threshold if not np.isfinite(threshold) else own}; it is a score")
+    if not np.isfinite(threshold):
+        raise OptionError(f"threshold is {threshold}; it is a score")
     x, y, doc, failed = _usable(predicted, human, documents)
-    judge, people = x >= own, y >= threshold
-    cells = np.stack([judge & people, judge & ~people, ~judge & people, ~judge & ~people], axis=1).astype(np.float64)
+    judge, people = x >= threshold, y >= threshold
     if not len(x):
         none = Estimate(np.nan)
         return Decisions(threshold, none, none, none, none, 0, 0, failed)
 
-    def measures(totals: Vector) -> Vector:
-        both, only_judge, only_people, neither = totals.T
-        n = totals.sum(axis=1)
+    cells = (judge & people, judge & ~people, ~judge & people, ~judge & ~people)
+    sums = sums_by(doc, *(cell.astype(np.float64) for cell in cells))
+
+    def measures(counts: Vector) -> Vector:
+        both, only_judge, only_people, neither = totals = (counts @ sums).T
+        n = totals.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is an undefined measure, NaN as documented
             alike = (both + neither) / n
             chance = ((both + only_judge) * (both + only_people) + (neither + only_judge) * (neither + only_people)) / (
@@ -200,7 +189,7 @@ def decisions(
                 axis=1,
             )
 
-    precision, recall, accuracy, kappa = estimates_of(sums_by_document(cells, doc), measures, rounds, confidence, seed)
+    precision, recall, accuracy, kappa = estimates_of(measures, len(sums), rounds, confidence, seed)
     return Decisions(threshold, precision, recall, accuracy, kappa, int(people.sum()), len(x), failed)
 
 
@@ -266,36 +255,3 @@ def _usable(
     doc = np.arange(len(x)) if documents is None else id_codes(documents, len(x), "documents")
     there = ~np.isnan(x)
     return x[there], y[there], np.unique(doc[there], return_inverse=True)[1], int((~there).sum())
-
-
-def sums_by_document(values: Vector, doc: Codes) -> Vector:
-    """Sums of the columns of `values` within each document: (documents, columns)."""
-    count = int(doc.max()) + 1
-    return np.stack([np.bincount(doc, weights=column, minlength=count) for column in values.T], axis=1)
-
-
-def estimates_of(sums: Vector, measure: Any, rounds: int, confidence: float, seed: int) -> Sequence[Estimate]:
-    """The measures of all documents together, with intervals from resampling documents."""
-    if rounds < 0 or not 0 < confidence < 1:
-        raise OptionError(f"rounds {rounds}, confidence {confidence}: rounds >= 0 and confidence between 0 and 1")
-    values = measure(sums.sum(axis=0, keepdims=True))[0]
-    if rounds == 0 or len(sums) < 2:
-        return [Estimate(float(v)) for v in values]
-    rng = np.random.default_rng(seed)
-    share = np.full(len(sums), 1 / len(sums))
-    step = max(1, _CELLS // len(sums))
-    drawn = np.concatenate(
-        [
-            measure(rng.multinomial(len(sums), share, size=min(step, rounds - start)).astype(np.float64) @ sums)
-            for start in range(0, rounds, step)
-        ]
-    )
-    found = []
-    for value, column in zip(values, drawn.T, strict=True):
-        defined = column[~np.isnan(column)]
-        if np.isnan(value) or len(defined) < rounds / 2:
-            found.append(Estimate(float(value)))
-        else:
-            low, high = np.quantile(defined, [(1 - confidence) / 2, (1 + confidence) / 2])
-            found.append(Estimate(float(value), float(low), float(high)))
-    return found

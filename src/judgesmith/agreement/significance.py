@@ -26,7 +26,7 @@ from .correlation import (
     tidy,
     within_documents,
 )
-from .resampling import PAIRS_AT_ONCE, Agreement, Measure, check
+from .resampling import PAIRS_AT_ONCE, Agreement, Measure, check, defined, too_often
 
 Flags = npt.NDArray[np.bool_]
 Swap = Literal["documents", "systems", "rows"]
@@ -110,10 +110,10 @@ def difference_of(value: float, drawn: Vector, units: int, undefined: int, confi
     """
     rounds = len(drawn)
     drawn = np.where(np.abs(drawn) < 1e-12, 0.0, drawn)  # rounding is no difference
-    drawn = drawn[~np.isnan(drawn)]
-    if len(drawn) < rounds / 2:
-        reason = f"undefined in {undefined} of {rounds} resamples: scores too often constant"
-        return Difference(value, np.nan, np.nan, np.nan, rounds, undefined, units, reason)
+    there = defined(drawn)
+    if there is None:
+        return Difference(value, np.nan, np.nan, np.nan, rounds, undefined, units, too_often(undefined, rounds))
+    drawn = there
     # Against the difference found: where nearly all resamples lie beyond zero on its other side (Qs of a few systems
     # near 3 fall in every resample), they speak for neither.
     tail = max(int((drawn <= 0).sum()) if not value < 0 else 0, int((drawn >= 0).sum()) if not value > 0 else 0)

@@ -29,7 +29,7 @@ import numpy as np
 
 from ..errors import OptionError
 from .correlation import Codes, Vector, id_codes
-from .scale import Estimate, estimates_of, sums_by_document
+from .resampling import Estimate, estimates_of, sums_by
 
 __all__ = ["MarkedSpan", "Scores", "SpanAgreement", "human_span_agreement", "span_agreement"]
 
@@ -259,11 +259,15 @@ class _Compared:
         self, judge: _Tally, people: _Tally, rounds: int, confidence: float, seed: int, against: bool
     ) -> SpanAgreement:
         rows, clean, unrated = self._counts(against)
-        sums = sums_by_document(rows, np.unique(self._units(), return_inverse=True)[1])
+        sums = sums_by(np.unique(self._units(), return_inverse=True)[1], *rows.T)
         # Where one side never says how severe an error is, there is nothing to weigh.
         sides = (("the judge", judge), ("people", people))
         unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
-        estimates = estimates_of(sums, lambda totals: _measures(totals, not unweighable), rounds, confidence, seed)
+
+        def measures(counts: Vector) -> Vector:
+            return _measures(counts @ sums, not unweighable)
+
+        estimates = estimates_of(measures, len(sums), rounds, confidence, seed)
         micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
         return SpanAgreement(
             micro, macro, weighted, weighted_macro,

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from ..agreement.scale import Estimate
+from ..agreement.resampling import Estimate
 from ..agreement.spans import Scores, SpanAgreement, human_span_agreement, span_agreement
 from ..datasets.benchmarks.catalog import benchmark, data_dir, resolve
 from ..datasets.benchmarks.registry import PREFIX

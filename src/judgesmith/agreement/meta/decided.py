@@ -11,17 +11,13 @@ import numpy as np
 from ...errors import OptionError
 from ..correlation import Codes, Level, Vector
 from ..decisions import (
-    auc,
     auc_when_drawn,
-    balanced_accuracy,
     balanced_when_drawn,
     kappa_when_drawn,
     nearest_places,
     ordered_pairs,
-    pairwise_accuracy,
     pairwise_when_drawn,
     places_by_rank,
-    weighted_kappa,
 )
 from ..resampling import Agreement
 from .inputs import DECIDED, Aspect, How
@@ -83,17 +79,16 @@ def decided_cell(aspect: Aspect, judge: str, name: str, how: How, notes: list[st
         documents = units.doc.tolist()
         _, _, pairs = ordered_pairs(x, y, documents)
         cell.n, cell.skipped = int((pairs > 0).sum()), int((pairs == 0).sum())
-        cell.value, drawn = pairwise_accuracy(x, y, documents), pairwise_when_drawn(x, y, documents)
+        drawn = pairwise_when_drawn(x, y, documents)
     elif name == "auc":
-        cell.value, drawn = auc(x, people), auc_when_drawn(x, people, units.doc)
+        drawn = auc_when_drawn(x, people, units.doc)
     else:
         ours = own[usable].astype(np.intp) if own is not None else _places(judge, x, people, levels, notes)
         if name == "kappa":
-            bounds = (0.0, 1.0)
-            cell.value = weighted_kappa(ours, people, len(levels))
-            drawn = kappa_when_drawn(ours, people, units.doc)
+            bounds, drawn = (0.0, 1.0), kappa_when_drawn(ours, people, units.doc)
         else:
-            cell.value, drawn = balanced_accuracy(ours, people), balanced_when_drawn(ours, people, units.doc)
+            drawn = balanced_when_drawn(ours, people, units.doc)
+    cell.value = float(drawn(np.ones((1, units.documents)))[0, 0])
     if math.isnan(cell.value):
         cell.reason = "people (on the rows with a prediction) made no difference between any two outputs"
     elif how.rounds:
