@@ -325,6 +325,13 @@ def tidy(means: Vector) -> Vector:
     return np.asarray(np.round(means / scale, 12) * scale)
 
 
+def mean_defined(values: Vector, axis: int) -> Vector:
+    """Mean along an axis of what is defined; NaN where nothing is."""
+    count = np.count_nonzero(~np.isnan(values), axis=axis).astype(np.float64)
+    count[count == 0] = np.nan
+    return np.asarray(np.nansum(values, axis=axis) / count)
+
+
 def _why_undefined(x: Vector, y: Vector, level: str, n: int) -> str:
     if not len(x):
         return "no row has a prediction"

@@ -25,6 +25,7 @@ from .correlation import (
     Vector,
     impute,
     level_codes,
+    mean_defined,
     pair,
     parts_of,
     rowwise,
@@ -208,8 +209,8 @@ def defined(drawn: Vector) -> Vector | None:
     return None if len(there) < len(drawn) / 2 else there
 
 
-def too_often(undefined: int, rounds: int, why: str = "scores too often constant") -> str:
-    return f"undefined in {undefined} of {rounds} resamples: {why}"
+def too_often(undefined: int, rounds: int) -> str:
+    return f"undefined in {undefined} of {rounds} resamples: scores too often constant, or too few rows"
 
 
 def percentiles(drawn: Vector, confidence: float) -> tuple[float, float]:
@@ -314,10 +315,7 @@ class Agreement:
             return cls([], [np.nan], documents, rows, False, why)
 
         def mean(counts: Vector) -> Vector:
-            values = np.stack([s(counts).sum(axis=1) for s in statistics], axis=1)
-            defined = np.count_nonzero(~np.isnan(values), axis=1).astype(np.float64)
-            defined[defined == 0] = np.nan
-            return np.asarray(np.nansum(values, axis=1) / defined)[:, None]
+            return mean_defined(np.stack([s(counts).sum(axis=1) for s in statistics], axis=1), axis=1)[:, None]
 
         found = float(mean(whole)[0, 0]) if value is None else value
         reason = "one document cannot be resampled" if documents < 2 else None
@@ -408,44 +406,50 @@ def _statistic(
 ) -> Statistic:
     if level == "sample":  # the values within documents stay as they are, only the mean over documents varies
         table = within_documents(x, y, doc, documents, names, objective=objective)
-        defined = ~np.isnan(table[:, 0])
-        table = np.where(defined[:, None], table, 0.0)
-
-        def mean(counts: Vector) -> Vector:
-            used = counts @ defined
-            used[used == 0] = np.nan
-            return np.asarray((counts @ table) / used[:, None])
-
-        return mean
+        return lambda counts: mean_drawn(counts, table[None])
     if level == "system":
         assert sys is not None
-        return _Systems(x, y, doc, documents, sys, names)
+        systems = Systems(x, y, doc, documents, sys)
+        return lambda counts: rowwise_defined(*systems.means(counts), names)
     return WeightedRows(x, y, doc, names)
 
 
-class _Systems:
-    """Correlation of the systems' means when each document counts as often as it was drawn."""
+def mean_drawn(counts: Vector, table: Vector) -> Vector:
+    """Mean over documents that count so often, (rounds, documents), of values of each, (1 or rounds, documents, parts)
+    -> (rounds, parts). Undefined values are left out; NaN where no other is drawn."""
+    there = ~np.isnan(table)
+    used = np.matmul(counts[:, None, :], there.astype(np.float64))[:, 0]
+    used[used < 0.5] = np.nan
+    return np.asarray(np.matmul(counts[:, None, :], np.where(there, table, 0.0))[:, 0] / used)
 
-    def __init__(self, x: Vector, y: Vector, doc: Codes, documents: int, sys: Codes, names: Sequence[str]) -> None:
+
+def rowwise_defined(x: Vector, y: Vector, names: Sequence[str]) -> Vector:
+    """Coefficients of each row of x with the same row of y, shape (k, n) -> (k, names); NaN in both are left out."""
+    whole = ~np.isnan(x).any(axis=1)
+    value = np.full((len(x), len(names)), np.nan)
+    for column, name in enumerate(names):
+        if whole.any():
+            value[whole, column] = rowwise(x[whole], y[whole], name)
+        for i in np.flatnonzero(~whole):
+            some = ~np.isnan(x[i])
+            value[i, column] = rowwise(x[i][None, some], y[i][None, some], name)[0]
+    return value
+
+
+class Systems:
+    """Systems' means when each document counts as often as it was drawn."""
+
+    def __init__(self, x: Vector, y: Vector, doc: Codes, documents: int, sys: Codes) -> None:
         systems = int(sys.max()) + 1
         cell, shape = doc * systems + sys, (documents, systems)
-        self.sums = [np.bincount(cell, weights=v, minlength=documents * systems).reshape(shape) for v in (x, y)]
-        self.rows = np.bincount(cell, minlength=documents * systems).reshape(shape).astype(np.float64)
-        self.names = names
+        weights = (x, y, np.ones(len(x)))
+        self.sums = [np.bincount(cell, weights=w, minlength=documents * systems).reshape(shape) for w in weights]
 
-    def __call__(self, counts: Vector) -> Vector:
-        rows = counts @ self.rows
-        rows[rows == 0] = np.nan  # a system of which no document was drawn has no mean in this resample
-        x, y = (tidy((counts @ sums) / rows) for sums in self.sums)
-        whole = ~np.isnan(x).any(axis=1)
-        value = np.full((len(counts), len(self.names)), np.nan)
-        for column, name in enumerate(self.names):
-            if whole.any():
-                value[whole, column] = rowwise(x[whole], y[whole], name)
-            for i in np.flatnonzero(~whole):
-                some = ~np.isnan(x[i])
-                value[i, column] = rowwise(x[i][None, some], y[i][None, some], name)[0]
-        return value
+    def means(self, counts: Vector) -> tuple[Vector, Vector]:
+        """Of x and of y, (rounds, systems); NaN for a system of which no document was drawn."""
+        x, y, rows = (counts @ sums for sums in self.sums)
+        rows[rows == 0] = np.nan
+        return tidy(x / rows), tidy(y / rows)
 
 
 class _Side:

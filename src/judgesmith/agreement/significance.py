@@ -19,6 +19,7 @@ from .correlation import (
     id_codes,
     impute,
     level_codes,
+    mean_defined,
     pair,
     parts_of,
     rowwise,
@@ -276,10 +277,7 @@ def _agreements(
         codes = (codes + count * np.arange(k)[:, None]).ravel()
         if level == "sample":
             table = within_documents(x.ravel(), np.tile(y, k), codes, k * count, names, objective=objective)
-            table = table.reshape(k, count, len(names))
-            defined = np.count_nonzero(~np.isnan(table), axis=1).astype(np.float64)
-            defined[defined == 0] = np.nan
-            return np.asarray(np.nansum(table, axis=1) / defined)
+            return mean_defined(table.reshape(k, count, len(names)), axis=1)
         x, ys = (means.reshape(k, count) for means in system_means(x.ravel(), np.tile(y, k), codes, k * count))
         there = ~np.isnan(x[0])
         x, ys = x[:, there], ys[:, there]

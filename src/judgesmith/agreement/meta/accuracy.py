@@ -15,9 +15,10 @@ import numpy as np
 import scipy
 
 from ..correlation import Codes, Level, Vector, system_means
+from ..resampling import Systems, mean_drawn
 from ..significance import pairwise_accuracy, rounding
 from .inputs import MANY, Aspect, How, Units
-from .intervals import Cell, draw, means_of_systems, no_width, times_of, too_few
+from .intervals import Cell, draw, in_steps, limit, times_of, too_few
 
 MOST_ROWS = 4000  # pooled: more make too many pairs
 _CELLS = 2_000_000  # pairs at a time
@@ -75,17 +76,7 @@ def _bound(cell: Cell, drawn: Drawn, units: Units, how: How) -> None:
     if cell.reason is not None:
         return
     cell.key = (how.over, units.doc.tobytes())
-    percentiles(cell, drawn(*draw(units, how)), how)
-
-
-def percentiles(cell: Cell, drawn: Vector, how: How) -> None:
-    defined = drawn[~np.isnan(drawn)]
-    if len(defined) < how.rounds / 2:
-        cell.reason = f"undefined in {len(drawn) - len(defined)} of {how.rounds} resamples: too few rows to compare"
-        return
-    low, high = np.quantile(defined, [(1 - how.confidence) / 2, (1 + how.confidence) / 2])
-    cell.low, cell.high, cell.interval, cell.drawn = float(low), float(high), "percentile", drawn
-    no_width(cell)
+    limit(cell, drawn(*draw(units, how)), how)
 
 
 def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
@@ -122,10 +113,7 @@ def _of_pairs(w: Vector, right: Vector, all_pairs: Vector) -> Vector:
 def _within(x: Vector, y: Vector, units: Units, epsilon: Vector) -> Drawn:
     def drawn(times: Vector, picked: Codes | None) -> Vector:
         share = _shares(x, y, units, epsilon, None if picked is None else times_of(picked))
-        used = ~np.isnan(share)
-        total = (times * used).sum(axis=1)
-        total[total == 0] = np.nan
-        return np.asarray((times * np.where(used, share, 0.0)).sum(axis=1) / total)
+        return mean_drawn(times, share[:, :, None])[:, 0]
 
     return drawn
 
@@ -179,12 +167,11 @@ def _of_systems(aspect: Aspect, x: Vector, y: Vector, units: Units, failed: int,
         right = np.einsum("kij,kj->ki", alike, w) - w  # less the pair with itself, which is alike
         return _of_pairs(w, right, w.sum(axis=1) ** 2)
 
+    means = Systems(x, y, units.doc, units.documents, sys).means
+
     def drawn(times: Vector, picked: Codes | None) -> Vector:
-        means = means_of_systems(x, y, units.doc, sys, times, units.systems)
-        often = np.ones_like(means[0]) if picked is None else times_of(picked)
-        step = max(1, _CELLS // units.systems**2)
-        chunks = [slice(start, start + step) for start in range(0, len(times), step)]
-        return np.concatenate([share(means[0][k], means[1][k], often[k]) for k in chunks])
+        often = np.ones((len(times), units.systems)) if picked is None else times_of(picked)
+        return in_steps(share, max(1, _CELLS // units.systems**2), *means(times), often)
 
     a, b = system_means(x, y, sys, units.systems)
     cell.value = float(share(a[None], b[None], np.ones((1, units.systems)))[0])

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 
 from ..correlation import Coefficient, CorrelationSum, Level, Vector, correlate
-from ..resampling import Agreement
-from .accuracy import accuracy, percentiles
+from .accuracy import accuracy
 from .decided import LEVEL_OF, decided_cell
 from .inputs import AVERAGE, Aspect, How
 from .intervals import Cell, bound, limit
@@ -41,7 +41,7 @@ def agreements(
                 cells.append(cell)
                 found.append({"judge": judge, "aspect": aspect.name, "level": level, "coefficient": name} | cell.row())
         if len(cells) > 1 and len(cells) == len(aspects):
-            mean = _average(cells, name, how)
+            mean = _average(cells, how)
             found.append({"judge": judge, "aspect": AVERAGE, "level": level, "coefficient": name} | mean.row())
     order = {judge: i for i, judge in enumerate(judges)}
     place = {a.name: i for i, a in enumerate(aspects)}
@@ -63,7 +63,7 @@ def _cell(aspect: Aspect, judge: str, level: Level, name: str, how: How) -> Cell
     return cell
 
 
-def _average(cells: Sequence[Cell], name: str, how: How) -> Cell:
+def _average(cells: Sequence[Cell], how: How) -> Cell:
     """Plain mean over the aspects, as the papers form it, with an interval if all rest on the same rows."""
     value = float(np.mean([c.value for c in cells]))
     mean = Cell(
@@ -80,17 +80,12 @@ def _average(cells: Sequence[Cell], name: str, how: How) -> Cell:
         mean.reason = "no interval: the aspects do not rest on the same resamples"
         return mean
     drawn = np.mean([c.drawn for c in cells if c.drawn is not None], axis=0)
-    if name.startswith("accuracy"):
-        percentiles(mean, drawn, how)
-        return mean
-    first = cells[0].agreement
-    assert first is not None
-    functions = [f for c in cells if c.agreement is not None for f in c.agreement.statistics]
-    total = first.total
+    if (first := cells[0].agreement) is not None:
+        functions = [f for c in cells if c.agreement is not None for f in c.agreement.statistics]
 
-    def statistic(counts: Vector) -> Vector:
-        return np.asarray(np.mean([f(counts) for f in functions], axis=0))
+        def statistic(counts: Vector) -> Vector:
+            return np.asarray(np.mean([f(counts) for f in functions], axis=0))
 
-    mean.agreement = Agreement([statistic], [value], first.documents, first.rows, total, None, first.bounds)
+        mean.agreement = replace(first, statistics=[statistic], values=[value])
     limit(mean, drawn, how)
     return mean

@@ -96,7 +96,6 @@ def decided_cell(aspect: Aspect, judge: str, name: str, how: How, notes: list[st
         if cell.reason is None:
             cell.agreement = Agreement([drawn], [cell.value], units.documents, len(y), False, None, bounds)
             limit(cell, cell.agreement.resample(how.rounds, how.seed)[0][0], how)
-            cell.interval = "arcsine" if cell.interval == "fisher" else cell.interval
     return cell
 
 

@@ -19,12 +19,23 @@ from ..correlation import (
     Level,
     Vector,
     correlate,
+    mean_defined,
     parts_of,
-    rowwise,
-    tidy,
     within_documents,
 )
-from ..resampling import Agreement, Measure, RowSet, WeightedRows, limits
+from ..resampling import (
+    Agreement,
+    Measure,
+    RowSet,
+    Systems,
+    WeightedRows,
+    defined,
+    limits,
+    mean_drawn,
+    percentiles,
+    rowwise_defined,
+    too_often,
+)
 from .inputs import MANY, Aspect, How, Units
 
 BATCHES = 50
@@ -96,7 +107,7 @@ def bound_mean(
 def _bound_drawn(
     cell: Cell, sets: Sequence[RowSet], units: Units, level: Level, coefficient: Coefficient, how: How
 ) -> None:
-    drawn = mean_defined([drawn_systems(rows, units, level, coefficient, how) for rows in sets])
+    drawn = mean_defined(np.stack([drawn_systems(rows, units, level, coefficient, how) for rows in sets]), axis=0)
     number = units.systems if how.over == "systems" else min(units.systems, units.documents)
     cell.agreement = Agreement([], [cell.value], number, units.rows, coefficient == "sum", None)
     limit(cell, drawn, how)
@@ -114,27 +125,20 @@ def too_few(units: Units, how: How) -> str | None:
 
 
 def limit(cell: Cell, drawn: Vector, how: How) -> None:
-    assert cell.agreement is not None
-    defined = drawn[~np.isnan(drawn)]
-    if len(defined) < how.rounds / 2:
-        cell.reason = f"undefined in {len(drawn) - len(defined)} of {how.rounds} resamples: scores too often constant"
+    """Give a cell the interval of its resamples: that of `how`, or percentiles where no agreement is known."""
+    there = defined(drawn)
+    if there is None:
+        cell.reason = too_often(int(np.isnan(drawn).sum()), how.rounds)
         return
-    cell.drawn, cell.interval = drawn, how.interval
-    cell.low, cell.high = limits(defined, cell.agreement, how.confidence, how.interval)
-    no_width(cell)
-
-
-def no_width(cell: Cell) -> None:
+    cell.drawn, cell.interval = drawn, "percentile" if cell.agreement is None else how.interval
+    if cell.agreement is None:
+        cell.low, cell.high = percentiles(there, how.confidence)
+    else:
+        cell.low, cell.high = limits(there, cell.agreement, how.confidence, how.interval)
+        if how.interval == "fisher" and cell.agreement.bounds is not None:
+            cell.interval = "arcsine"
     if cell.high - cell.low < 1e-9:
         cell.reason = "the same in every resample: an interval of no width does not mean certainty"
-
-
-def mean_defined(draws: Sequence[Vector]) -> Vector:
-    """Mean of several vectors of resamples, of those that are defined; NaN where none is."""
-    table = np.stack(draws)
-    defined = np.count_nonzero(~np.isnan(table), axis=0).astype(np.float64)
-    defined[defined == 0] = np.nan
-    return np.asarray(np.nansum(table, axis=0) / defined)
 
 
 # What is drawn -------------------------------------------------------------------------------------------------------
@@ -156,85 +160,44 @@ def draw(units: Units, how: How) -> tuple[Vector, Codes | None]:
 def drawn_systems(rows: RowSet, units: Units, level: Level, coefficient: Coefficient, how: How) -> Vector:
     """Agreement in resamples of the systems, or of systems and documents -> (rounds,), NaN where undefined."""
     x, y, doc, sys = rows
-    assert sys is not None
+    times, picked = draw(units, how)
+    assert sys is not None and picked is not None
     names = parts_of(coefficient)
-    times_doc, picked = draw(units, how)
-    assert picked is not None
     if level == "pooled":
-        parts = _drawn_pooled(x, y, doc, sys, times_doc, picked, names)
+        weighted = WeightedRows(x, y, np.arange(len(x)), names)
+
+        def parts(t: Vector, p: Codes) -> Vector:
+            return weighted(times_of(p)[:, sys] * t[:, doc])
     elif level == "system":
-        parts = _drawn_means(x, y, doc, sys, times_doc, picked, names)
+        systems = Systems(x, y, doc, units.documents, sys)
+
+        def parts(t: Vector, p: Codes) -> Vector:
+            mean_x, mean_y = (np.take_along_axis(means, p, axis=1) for means in systems.means(t))
+            return rowwise_defined(mean_x, mean_y, names)
     else:
-        parts = _drawn_within(x, y, doc, sys, times_doc, picked, names)
-    return np.asarray(np.nansum(parts, axis=1) if coefficient == "sum" else parts[:, 0])
+        of_system = [np.flatnonzero(sys == s) for s in range(units.systems)]
+
+        def parts(t: Vector, p: Codes) -> Vector:
+            drawn = [np.concatenate([of_system[s] for s in row]) for row in p]
+            code = np.concatenate([doc[r] + units.documents * i for i, r in enumerate(drawn)])
+            every = np.concatenate(drawn)
+            table = within_documents(x[every], y[every], code, units.documents * len(p), names)
+            return mean_drawn(t, table.reshape(len(p), units.documents, len(names)))
+
+    drawn = in_steps(parts, max(1, _CELLS // len(x)), times, picked)
+    return np.asarray(np.nansum(drawn, axis=1) if coefficient == "sum" else drawn[:, 0])
 
 
-def _drawn_pooled(
-    x: Vector, y: Vector, doc: Codes, sys: Codes, times_doc: Vector, picked: Codes, names: Sequence[str]
-) -> Vector:
-    weighted = WeightedRows(x, y, np.arange(len(x)), names)
-    step = max(1, _CELLS // len(x))
-    parts = []
-    for start in range(0, len(picked), step):
-        weights = times_of(picked[start : start + step])[:, sys] * times_doc[start : start + step][:, doc]
-        alive = weights.sum(axis=1) > 0
-        value = np.full((len(weights), len(names)), np.nan)
-        value[alive] = weighted(weights[alive])
-        parts.append(value)
-    return np.concatenate(parts)
+def in_steps(function: Callable[..., Vector], step: int, *arrays: npt.NDArray[Any]) -> Vector:
+    """A function of the same rows of several arrays, `step` rows at a time."""
+    starts = range(0, len(arrays[0]), step)
+    return np.concatenate([function(*(array[start : start + step] for array in arrays)) for start in starts])
 
 
 def times_of(picked: Codes) -> Vector:
     """How often each system was drawn: (rounds, systems) of names -> (rounds, systems) of counts."""
     systems = picked.shape[1]
     return np.stack([np.bincount(row, minlength=systems) for row in picked]).astype(np.float64)
-
-
-def means_of_systems(x: Vector, y: Vector, doc: Codes, sys: Codes, times_doc: Vector, systems: int) -> list[Vector]:
-    """Means of x and of y per system when documents count that often -> (rounds, systems) each, NaN without rows."""
-    shape = (times_doc.shape[1], systems)
-    cell = doc * systems + sys
-    sums = [np.bincount(cell, weights=w, minlength=shape[0] * systems).reshape(shape) for w in (x, y, np.ones(len(x)))]
-    sum_x, sum_y, rows = (times_doc @ table for table in sums)
-    rows[rows == 0] = np.nan
-    return [tidy(s / rows) for s in (sum_x, sum_y)]
-
-
-def _drawn_means(
-    x: Vector, y: Vector, doc: Codes, sys: Codes, times_doc: Vector, picked: Codes, names: Sequence[str]
-) -> Vector:
-    means = means_of_systems(x, y, doc, sys, times_doc, picked.shape[1])
-    mean_x, mean_y = (np.take_along_axis(m, picked, axis=1) for m in means)
-    whole = ~np.isnan(mean_x).any(axis=1)
-    value = np.full((len(picked), len(names)), np.nan)
-    for column, name in enumerate(names):
-        value[whole, column] = rowwise(mean_x[whole], mean_y[whole], name)
-        for i in np.flatnonzero(~whole):  # a system of which no document was drawn is left out
-            some = ~np.isnan(mean_x[i])
-            value[i, column] = rowwise(mean_x[i][None, some], mean_y[i][None, some], name)[0]
-    return value
-
-
-def _drawn_within(
-    x: Vector, y: Vector, doc: Codes, sys: Codes, times_doc: Vector, picked: Codes, names: Sequence[str]
-) -> Vector:
-    documents, systems = times_doc.shape[1], picked.shape[1]
-    order = np.argsort(sys, kind="stable")
-    rows_of_system = np.split(order, np.cumsum(np.bincount(sys, minlength=systems))[:-1])
-    step = max(1, _CELLS // len(x))
-    parts = []
-    for start in range(0, len(picked), step):
-        chosen = picked[start : start + step]
-        drawn = [np.concatenate([rows_of_system[s] for s in row]) for row in chosen]
-        code = np.concatenate([doc[r] + documents * i for i, r in enumerate(drawn)])
-        every = np.concatenate(drawn)
-        table = within_documents(x[every], y[every], code, documents * len(chosen), names)
-        table = table.reshape(len(chosen), documents, len(names))
-        times = times_doc[start : start + step][:, :, None] * ~np.isnan(table)
-        total = times.sum(axis=1)
-        total[total == 0] = np.nan
-        parts.append(np.nansum(times * np.nan_to_num(table), axis=1) / total)
-    return np.concatenate(parts)
 
 
 # Many rows -----------------------------------------------------------------------------------------------------------
