@@ -13,8 +13,6 @@ from pydantic import Field
 from ... import parts
 from ...errors import OptionError
 
-__all__ = ["HeadData", "LinearHead", "Matrix", "Readings", "Vector"]
-
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Number = Annotated[float, Field(ge=-1e100, le=1e100)]

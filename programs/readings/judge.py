@@ -34,8 +34,6 @@ from .opening import Opened, open_reader
 from .passages import INSTRUCTIONS, Text
 from .reader import Reader
 
-__all__ = ["DIRECT", "Contributions", "ReadingsJudge", "table_of"]
-
 #: The reading that is the model's own answer when it is asked for a score.
 DIRECT = "direct"
 Check = Annotated[str, Field(min_length=3, max_length=300)]

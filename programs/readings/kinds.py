@@ -11,11 +11,12 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import scipy
 from pydantic import AfterValidator, Field
 from rapidfuzz.distance import Indel, LCSseq
 
@@ -25,27 +26,6 @@ from ...parts import option
 from ..registry import readings
 from .passages import DIGITS, FORMS, Text, about, after_reply, digit_question, passage
 from .reader import Ability, Floats, Reader, TokenReading
-
-__all__ = [
-    "SURFACE",
-    "Asked",
-    "Form",
-    "Likelihood",
-    "Panel",
-    "Questions",
-    "Read",
-    "Reading",
-    "RowReadings",
-    "States",
-    "Surface",
-    "Wants",
-    "expected_digit",
-    "group_of",
-    "lift",
-    "likelihoods",
-    "middle",
-    "surface",
-]
 
 
 def _form(name: str) -> str:
@@ -79,8 +59,7 @@ class Asked:
 
 def expected_digit(logp: Floats) -> float:
     """The mean of the digits 1 to `len(logp)` under their log-probabilities."""
-    weights = np.exp(logp.astype(np.float64) - float(logp.max()))
-    return float(weights @ np.arange(1, len(logp) + 1) / weights.sum())
+    return float(scipy.special.softmax(logp.astype(np.float64)) @ np.arange(1, len(logp) + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +237,7 @@ class States(Reading):
         return {f"{self.options.form}.{of}{layer}": known[layer] for layer in self._layers}
 
 
-def middle(layers: int, depth: float = 0.5, count: int = 3) -> tuple[int, ...]:
+def middle(layers: int, depth: float, count: int) -> tuple[int, ...]:
     """`count` layers around `depth`, a twelfth of the model apart: 10, 12, 14 of 24."""
     step = max(1, round(layers / 12))
     first = round(layers * depth) - step * (count - 1) // 2
@@ -309,9 +288,6 @@ class Questions(Reading):
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _MOST_WORDS = 2000  # of a text that are compared in order: the comparison's time is their product
-
-#: The names of the numbers, in their order.
-SURFACE = ("words", "ratio", "from_source", "of_source", "order", "copied", "variety", "repeated", "sentence")
 
 
 def surface(source: str, output: str) -> dict[str, float]:
@@ -396,12 +372,11 @@ class Panel:
         for want in wants:
             for form, layers in want.forms.items():
                 self._forms.setdefault(form, set()).update(layers)
-        self._questions = _joined(wants)
-
-    @property
-    def cost(self) -> dict[str, int]:
-        """What a row costs: passages (prefills of the whole row) and questions (a few tokens each, on one of them)."""
-        return {"passages": len(self._forms), "questions": len(self._questions)}
+        self._questions: dict[str, Asked] = {}
+        for want in wants:
+            for name, asked in want.questions.items():
+                if self._questions.setdefault(name, asked) != asked:
+                    raise OptionError(f"two readings ask different questions under the name {name!r}; rename one")
 
     def read(self, text: Text) -> RowReadings:
         """One row's readings. Raises: what the reader raises; OptionError for a row without an output."""
@@ -421,12 +396,3 @@ class Panel:
             numbers |= reading.numbers(read)
             states |= reading.states(read)
         return RowReadings(numbers, states, next(iter(passages.values()), None))
-
-
-def _joined(wants: Iterable[Wants]) -> dict[str, Asked]:
-    questions: dict[str, Asked] = {}
-    for want in wants:
-        for name, asked in want.questions.items():
-            if questions.setdefault(name, asked) != asked:
-                raise OptionError(f"two readings ask different questions under the name {name!r}; rename one")
-    return questions

@@ -21,8 +21,6 @@ from .bindings.torch_reader import TorchReader
 from .passages import Passage, Piece
 from .reader import KeptReader, Reader, default_store_path
 
-__all__ = ["Opened", "open_reader", "readable"]
-
 
 @dataclass(frozen=True)
 class Opened:
@@ -107,13 +105,14 @@ def _served(lm: LanguageModel) -> Opened:
             f"{lm.name} does not say how likely a text is; let a small local model read the rows beside it: "
             "--reader local/qwen2.5-0.5b"
         )
-    reader = ServedReader(base, model, key=lm.connection.api_key or "")
+    key, probe = lm.connection.api_key or "", Passage((Piece("Two and two are"), Piece(" four.")), 1)
+    reader = ServedReader(base, model, key=key)
     try:
-        reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
+        reader.read(probe)
     except ModelError:
-        reader = ServedReader(base, model, way="echo", key=lm.connection.api_key or "")
+        reader = ServedReader(base, model, way="echo", key=key)
         try:
-            reader.read(Passage((Piece("Two and two are"), Piece(" four.")), 1))
+            reader.read(probe)
         except (ModelError, CallError) as error:
             raise ModelError(
                 f"{error}; or let a small local model read the rows: --reader local/qwen2.5-0.5b"

@@ -12,21 +12,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from ..models.cache import SharedFile, default_cache_path
 from .passages import Chat, Passage, Piece, Question
-
-__all__ = [
-    "Ability",
-    "Floats",
-    "KeptReader",
-    "Reader",
-    "TokenReading",
-    "default_store_path",
-    "normalised",
-    "token_numbers",
-]
 
 Floats = NDArray[np.float32]
 
@@ -34,11 +24,9 @@ Floats = NDArray[np.float32]
 @dataclass(frozen=True, slots=True)
 class Ability:
     """What a reader can give beside log-probabilities. layers: how many the model has, or 0 where their states are out
-    of reach. spread: entropy and the most likely token's log-probability."""
+    of reach."""
 
     layers: int = 0
-    spread: bool = False
-    questions: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +65,17 @@ class Reader(Protocol):
         ...
 
 
-def normalised(logits: Floats) -> Floats:
-    """Log-probabilities from logits, along the last axis."""
-    top = logits.max(axis=-1, keepdims=True)
-    shifted = logits - top
-    total: Floats = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
-    return total
-
-
 def token_numbers(logits: Floats, tokens: Sequence[int]) -> tuple[Floats, Floats, Floats]:
     """log p, entropy and the top log-probability at each of the positions (rows) of `logits`."""
-    log_probability = normalised(logits.astype(np.float32, copy=False))
+    log_probability: Floats = scipy.special.log_softmax(logits.astype(np.float32, copy=False), axis=-1)
     rows = np.arange(len(tokens))
     entropy = -(np.exp(log_probability) * log_probability).sum(axis=-1)
     return log_probability[rows, list(tokens)], entropy, log_probability.max(axis=-1)
+
+
+def common_length(a: Sequence[int], b: Sequence[int]) -> int:
+    """How many tokens two prompts share from their beginning."""
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 # Keeping -------------------------------------------------------------------------------------------------------------
@@ -137,7 +122,6 @@ class KeptReader:
         self.name, self.chat, self.ability = reader.name, reader.chat, reader.ability
         self._reader = reader
         self._model = model
-        self.hits = 0
         self._store = _Store(path)
 
     def close(self) -> None:
@@ -185,11 +169,9 @@ class KeptReader:
             return None
         try:
             with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-                found = {name: arrays[name] for name in arrays.files}
+                return {name: arrays[name] for name in arrays.files}
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
             return None  # a torn entry is read again
-        self.hits += 1
-        return found
 
     def _keep(self, key: bytes, arrays: dict[str, Any]) -> None:
         packed = io.BytesIO()

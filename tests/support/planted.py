@@ -22,7 +22,7 @@ class PlantedReader:
 
     def __init__(self) -> None:
         self.chat = JinjaChat(PLAIN_TURNS)
-        self.ability = Ability(layers=12, spread=True)
+        self.ability = Ability(layers=12)
         self.reads = 0
 
     def read(self, passage: Passage, *, layers: Sequence[int] = ()) -> TokenReading:

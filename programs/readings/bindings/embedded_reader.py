@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import scipy
 
 from ....errors import ModelError, OptionError
 from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
-from ..reader import Ability, Floats, TokenReading, normalised, token_numbers
+from ..reader import Ability, Floats, TokenReading, common_length, token_numbers
 from .llama import Batch, library
-
-__all__ = ["EmbeddedReader"]
 
 _SEQUENCES = 3  # beginnings kept at the same time; each takes memory for a whole context
 
@@ -53,7 +52,7 @@ class EmbeddedReader:
         self._vocab = self._llama.llama_model_get_vocab(self._model)
         self._width = self._llama.llama_model_n_embd(self._model)
         self._words = self._llama.llama_vocab_n_tokens(self._vocab)
-        self.ability = Ability(layers=self._llama.llama_model_n_layer(self._model), spread=True)
+        self.ability = Ability(layers=self._llama.llama_model_n_layer(self._model))
         self.chat: Chat = self._template()
         self._kept: list[list[int]] = [[] for _ in range(_SEQUENCES)]
         self._used = [0] * _SEQUENCES
@@ -102,7 +101,7 @@ class EmbeddedReader:
         """See `Reader`."""
         tokens = self._begun(list(itertools.chain.from_iterable(map(self.tokens, question.pieces))))
         with self._lock:
-            row = normalised(self._computed(tokens, len(tokens) - 1, frozenset())[-1])
+            row = scipy.special.log_softmax(self._computed(tokens, len(tokens) - 1, frozenset())[-1])
         firsts = [{self.tokens(Piece(one))[0] for one in spellings} for spellings in question.answers]
         return np.array([np.logaddexp.reduce([row[token] for token in some]) for some in firsts], dtype=np.float32)
 
@@ -203,7 +202,7 @@ class EmbeddedReader:
 
     def _sequence(self, tokens: list[int], most: int) -> tuple[int, int]:
         """The sequence with the longest common beginning, cut back to it; an idle one where little is shared."""
-        common = [min(_common(kept, tokens), most) for kept in self._kept]
+        common = [min(common_length(kept, tokens), most) for kept in self._kept]
         best = max(range(_SEQUENCES), key=common.__getitem__)
         if common[best] * 2 < len(self._kept[best]):
             best = min(range(_SEQUENCES), key=self._used.__getitem__)
@@ -213,7 +212,3 @@ class EmbeddedReader:
             self._llama.llama_memory_seq_rm(self._memory, best, 0, -1)
         self._used = [0 if i == best else age - 1 for i, age in enumerate(self._used)]
         return best, shared
-
-
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

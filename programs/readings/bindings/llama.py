@@ -21,8 +21,6 @@ import numpy as np
 
 from ....errors import MissingExtraError, ModelError
 
-__all__ = ["Batch", "Library", "library"]
-
 _BLOCK = 1024  # bytes; more than any of the structures, whose true size only the library knows
 _EVALUATE = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p, ctypes.c_bool, ctypes.c_void_p)
 _LOG = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)

@@ -20,8 +20,6 @@ from ....errors import CallError, ModelError, OptionError
 from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
 from ..reader import Ability, Floats, TokenReading
 
-__all__ = ["ServedReader"]
-
 # A server cannot be told which marks are the template's own and which stand in a text: the latter are broken up.
 _MARKS = re.compile(r"<(?=[|/]?\w+\|?>|\|)|\[(?=/?(?:INST|SYSTEM_PROMPT)\])")
 _MOST_ANSWERS = 20  # likeliest next tokens that a server is asked for; OpenAI's own gave 5
@@ -37,8 +35,6 @@ class ServedReader:
         template: the model's chat template (Jinja), which such a server does not tell; without it, the turns of a
             conversation stand one below the other as plain text.
         key: sent as a bearer token.
-
-    Raises: OptionError for another way.
     """
 
     def __init__(
@@ -49,16 +45,13 @@ class ServedReader:
         way: Literal["vllm", "echo"] = "vllm",
         template: str = "",
         key: str = "",
-        client: httpx.Client | None = None,
     ) -> None:
-        if way not in ("vllm", "echo"):
-            raise OptionError(f"way={way!r}: a server is read by vllm or echo")
         self.name = model
         self.way = way
         self.chat: Chat = JinjaChat(template or PLAIN_TURNS)
         self.ability = Ability()
         self._url = url.rstrip("/")
-        self._client = client or httpx.Client(timeout=120.0)
+        self._client = httpx.Client(timeout=120.0)
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
 
     def close(self) -> None:

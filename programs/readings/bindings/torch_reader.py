@@ -13,9 +13,7 @@ import numpy as np
 
 from ....errors import MissingExtraError, OptionError
 from ..passages import PLAIN_TURNS, Chat, JinjaChat, Passage, Piece, Question
-from ..reader import Ability, Floats, TokenReading, token_numbers
-
-__all__ = ["TorchReader", "Weights", "open_weights"]
+from ..reader import Ability, Floats, TokenReading, common_length, token_numbers
 
 _SLOTS = 4  # beginnings kept at the same time: as many as a row has forms that share one with another row
 _AT_ONCE = 128  # positions whose logits are held at the same time: 128 of 150,000 tokens are 80 MB
@@ -84,11 +82,10 @@ class TorchReader:
         self._model = model = self._weights.model
         self._body = model.base_model
         self._new_cache = transformers.DynamicCache
-        self.ability = Ability(layers=model.config.num_hidden_layers, spread=True)
+        self.ability = Ability(layers=model.config.num_hidden_layers)
         self._slots: list[_Slot] = []
         self._clock = 0
         self._lock = threading.Lock()
-        self.computed = 0  # tokens that went through the model, for reports of cost
 
     def tokens(self, piece: Piece) -> list[int]:
         return self._weights.tokens(piece)
@@ -101,7 +98,12 @@ class TorchReader:
     def answer(self, question: Question) -> Floats:
         """See `Reader`."""
         with self._lock:
-            return self._answer(question)
+            tokens = list(itertools.chain.from_iterable(map(self.tokens, question.pieces)))
+            state = self._states(tokens, len(tokens) - 1, False)[-1]
+            with self._torch.inference_mode():
+                row = self._torch.log_softmax(self._model.lm_head(state)[0].float(), -1).numpy()
+        firsts = [{self.tokens(Piece(one))[0] for one in spellings} for spellings in question.answers]
+        return np.array([np.logaddexp.reduce([row[token] for token in some]) for some in firsts], dtype=np.float32)
 
     def _passage_states(self, passage: Passage, layers: Sequence[int]) -> tuple[list[int], Any]:
         """The target's tokens, and states from the token before it on."""
@@ -117,8 +119,8 @@ class TorchReader:
 
     def _read(self, passage: Passage, layers: Sequence[int]) -> TokenReading:
         target, states = self._passage_states(passage, layers)
-        logits = self._logits(states[-1][:-1])
-        logp, entropy, top = (np.concatenate(each) for each in zip(*self._numbers(logits, target), strict=True))
+        numbers = self._numbers(states[-1][:-1], target)
+        logp, entropy, top = (np.concatenate(each) for each in zip(*numbers, strict=True))
         offsets = self._tokenizer(
             passage.pieces[passage.target].text,
             add_special_tokens=False,
@@ -135,27 +137,11 @@ class TorchReader:
             last={layer: states[layer][-1].float().numpy().copy() for layer in layers},
         )
 
-    def _answer(self, question: Question) -> Floats:
-        tokens = list(itertools.chain.from_iterable(map(self.tokens, question.pieces)))
-        state = self._states(tokens, len(tokens) - 1, False)[-1]
-        with self._torch.inference_mode():
-            row = self._torch.log_softmax(self._model.lm_head(state)[0].float(), -1).numpy()
-        return np.array([self._said(row, spellings) for spellings in question.answers], dtype=np.float32)
-
-    def _said(self, row: Floats, spellings: Sequence[str]) -> float:
-        firsts = {self.tokens(Piece(one))[0] for one in spellings}
-        return float(np.logaddexp.reduce([row[token] for token in firsts]))
-
-    def _numbers(self, logits: Any, target: list[int]) -> Any:
-        done = 0
-        for block in logits:
-            yield token_numbers(block.numpy(), target[done : done + len(block)])
-            done += len(block)
-
-    def _logits(self, states: Any) -> Any:
+    def _numbers(self, states: Any, target: list[int]) -> Any:
         with self._torch.inference_mode():
             for start in range(0, len(states), _AT_ONCE):
-                yield self._model.lm_head(states[start : start + _AT_ONCE]).float()
+                logits = self._model.lm_head(states[start : start + _AT_ONCE]).float()
+                yield token_numbers(logits.numpy(), target[start : start + _AT_ONCE])
 
     def _states(self, tokens: list[int], start: int, every: bool) -> Any:
         """States of all layers (or of the last alone) from position `start` on, computing only what is new."""
@@ -164,7 +150,6 @@ class TorchReader:
         new = torch.tensor([tokens[shared:]])
         with torch.inference_mode():
             done = self._body(new, past_key_values=slot.cache, use_cache=True, output_hidden_states=every)
-        self.computed += len(tokens) - shared
         slot.tokens = tokens
         layers = done.hidden_states if every else (done.last_hidden_state,)
         return [layer[0, start - shared :] for layer in layers]
@@ -172,7 +157,7 @@ class TorchReader:
     def _slot(self, tokens: list[int], most: int) -> tuple[_Slot, int]:
         """The slot with the longest common beginning, cut back to it: at most `most` tokens."""
         self._clock += 1
-        lengths = [min(_common(slot.tokens, tokens), most) for slot in self._slots]
+        lengths = [min(common_length(slot.tokens, tokens), most) for slot in self._slots]
         best = max(range(len(lengths)), key=lengths.__getitem__, default=None)
         # A slot that shares little is worth more to the row it belongs to.
         if best is None or (lengths[best] * 2 < len(self._slots[best].tokens) and len(self._slots) < _SLOTS):
@@ -188,10 +173,6 @@ class TorchReader:
                 slot.cache = self._new_cache()
         slot.used = self._clock
         return slot, shared
-
-
-def _common(a: Sequence[int], b: Sequence[int]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
 
 
 def _torch() -> tuple[Any, Any]:

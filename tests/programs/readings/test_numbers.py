@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 
-from judgesmith.programs.readings.kinds import SURFACE, lift, likelihoods, surface
-from judgesmith.programs.readings.reader import TokenReading, normalised, token_numbers
+from judgesmith.programs.readings.kinds import lift, likelihoods, surface
+from judgesmith.programs.readings.reader import TokenReading, token_numbers
 
 
 def reading(logp: list[float], entropy: float = 1.0, top: float = -0.5) -> TokenReading:
@@ -42,14 +41,8 @@ def test_numbers_of_logits() -> None:
     assert entropy[0] == pytest.approx(1.5 * math.log(2), abs=1e-5)  # .5 x 1 bit + 2 x .25 x 2 bits
 
 
-@given(arrays(np.float32, (3, 5), elements=st.floats(-1000, 1000, width=32)))
-def test_probabilities_sum_to_one(logits: np.ndarray) -> None:
-    assert np.exp(normalised(logits)).sum(axis=-1) == pytest.approx(np.ones(3), abs=1e-5)
-
-
 def test_surface_of_a_short_pair() -> None:
     found = surface("The cat sat on the mat .", "The cat sat . The cat ran .")
-    assert tuple(found) == SURFACE
     assert found["from_source"] == pytest.approx(4 / 5)  # the, cat, sat and the stop of the, cat, sat, ran, stop
     assert found["of_source"] == pytest.approx(4 / 6)  # of the, cat, sat, on, mat, stop
     assert found["variety"] == pytest.approx(5 / 8)

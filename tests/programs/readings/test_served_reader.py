@@ -16,8 +16,6 @@ from judgesmith.programs.readings.passages import Passage, Piece, Text, about, p
 MARKED = "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}"
 WORDS = re.compile(r"\s*\S+|\s+$")
 
-NO_TOKENS = b'{"choices": [{"logprobs": {"tokens": [], "text_offset": [], "token_logprobs": []}}]}'
-
 
 def logp(word: str) -> float:
     return -len(word) / 10
