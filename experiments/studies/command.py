@@ -14,7 +14,6 @@ from ...errors import OptionError
 from .running import NO_MODEL, plan_of, run_one, show_plan
 
 if TYPE_CHECKING:
-    from ...programs.models.lm import Connection
     from ...running.settings import Catalogue
     from .config import Given
 
@@ -85,10 +84,9 @@ class _Study(Command, Preset, Rows, Json):
         if "labels" in flags:
             flags["labels"] = str(flags["labels"])
         read = Given.read(cls.kind, given.get("config"), flags, given.get("preset") or ())
-        return _run(
-            read, given.get("output"), read.connection(), dry_run=bool(given.get("dry_run")),
-            overwrite=bool(given.get("overwrite")), as_json=bool(given.get("as_json")),
-        )  # fmt: skip
+        if not read.has("lm") and os.environ.get("JUDGESMITH_LM"):
+            read = replace(read, flags={**read.flags, "lm": os.environ["JUDGESMITH_LM"]})
+        return _run(read, given)
 
 
 class Optimizers(_Study):
@@ -118,20 +116,18 @@ class Models(_Study):
     kind: ClassVar[Any] = "models"
 
 
-def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool, overwrite: bool, as_json: bool) -> int:
+def _run(read: Given, given: Mapping[str, Any]) -> int:
     from ...running.console import out, print_json
     from ...running.journal import alone
     from ...running.opening import quiet
     from ...running.plain import clean
-    from . import tables as tables
+    from . import tables
     from .run import Study
 
-    if not given.has("lm") and os.environ.get("JUDGESMITH_LM"):
-        given = replace(given, flags={**given.flags, "lm": os.environ["JUDGESMITH_LM"]})
-    output = output or given.folder()
+    output, where, as_json = given.get("output") or read.folder(), read.connection(), bool(given.get("as_json"))
     with quiet(), ExitStack() as lock:
-        made = Study.prepare(given)
-        if dry_run:
+        made = Study.prepare(read)
+        if given.get("dry_run"):
             if as_json:
                 print_json({"dry_run": True, "study": made.config.study, **plan_of(made, where)})
             else:
@@ -140,11 +136,12 @@ def _run(given: Given, output: Path | None, where: Connection, *, dry_run: bool,
         if not made.config.lm:
             raise OptionError(NO_MODEL)
         lock.enter_context(alone(output, folder=True))
+        overwrite = bool(given.get("overwrite"))
         found, written, counts = run_one(made, output, where, overwrite=overwrite, said=None if as_json else "")
         if as_json:
             print_json(
                 {
-                    "study": given.kind, "output": str(output), **counts,
+                    "study": read.kind, "output": str(output), **counts,
                     "lines": [line.to_dict() for line in found.lines],
                     "failures": [{**cell._asdict(), "reason": reason} for cell, reason in found.failures],
                     "notes": found.notes, "files": [path.name for path in written],

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 from ... import parts
-from ...errors import MissingExtraError, ModelError
+from ...errors import ModelError
 from ...parts import option
 from ...signatures.values import Verdict
 from ..metrics import PREFIX, Metric, output_of
 from ..registry import metrics
-from .compared import Against, against, others_of
-from .embedding import sendable
+from .compared import Against, against, needed, one_line, others_of, sendable
 
 __all__ = ["BertScore"]
 
@@ -69,16 +67,10 @@ class BertScore(Metric):
     def _scorer(self, **options: Any) -> Any:
         chosen = self.chosen
         assert isinstance(chosen, BertScore.Options)
-        try:
-            package = importlib.import_module("bert_score")
-        except ImportError as error:
-            raise MissingExtraError(
-                f"{PREFIX}{self.name} needs a package ({error}): pip install 'judgesmith[{self.extra}]'"
-            ) from None
+        package = needed("bert_score", BertScore)
         try:
             return package.BERTScorer(model_type=chosen.model, num_layers=chosen.layer, **options)
         except Exception as error:  # of the hub, of torch, of an unknown model
-            reason = " ".join(str(error).split())[:300] or type(error).__name__
             raise ModelError(
-                f"{PREFIX}{self.name}: the model {chosen.model} cannot be fetched or opened: {reason}"
+                f"{PREFIX}{self.name}: the model {chosen.model} cannot be fetched or opened: {one_line(error)}"
             ) from None

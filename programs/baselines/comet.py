@@ -6,7 +6,6 @@ it is no extra of judgesmith: install it in an environment of its own, or where 
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterable, Iterator
 from functools import cached_property
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from ... import parts
-from ...errors import MissingExtraError, ModelError
+from ...errors import ModelError
 from ...parts import option
 from ...signatures.values import Verdict
 from ..metrics import PREFIX, Metric, cell, output_of
 from ..registry import metrics
-from .compared import others_of
+from .compared import needed, one_line, others_of
 
 __all__ = ["Comet"]
 
@@ -46,20 +45,15 @@ class Comet(Metric):
 
     @cached_property
     def _model(self) -> Any:
-        try:
-            comet = importlib.import_module("comet")
-        except ImportError as error:
-            raise MissingExtraError(
-                f"{PREFIX}{self.name} needs a package with too many dependencies to be an extra of judgesmith "
-                f"({error}): pip install unbabel-comet"
-            ) from None
+        comet = needed("comet", Comet, "pip install unbabel-comet")
         name = self.chosen.model  # type: ignore[attr-defined]
         try:
             path = name if Path(name).expanduser().is_file() else comet.download_model(name)
             return comet.load_from_checkpoint(str(path))
         except Exception as error:  # of the hub, of torch, of the checkpoint's reader
-            told = " ".join(str(error).split())[:300] or type(error).__name__
-            raise ModelError(f"{PREFIX}{self.name}: the model {name} cannot be fetched or opened: {told}") from None
+            raise ModelError(
+                f"{PREFIX}{self.name}: the model {name} cannot be fetched or opened: {one_line(error)}"
+            ) from None
 
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
         """See `Metric`. Raises MissingExtraError, ModelError."""

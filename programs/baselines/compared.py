@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
-from ...errors import CallError, OptionError
+from ...errors import CallError, MissingExtraError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
-from ..metrics import Metric, cell, output_of
-from .embedding import sendable
+from ..metrics import PREFIX, Metric, cell, output_of
 
-__all__ = ["Against", "ComparedMetric", "against", "best_of", "others_of"]
+__all__ = ["Against", "ComparedMetric", "against", "needed", "one_line", "others_of", "sendable"]
 
 Against = Literal["reference", "source"]
 
@@ -28,9 +28,23 @@ def others_of(row: Any, against: str) -> list[str]:
     return [sendable(text) for text in ([given] if isinstance(given, str) else given or ()) if text.strip()]
 
 
-def best_of(values: Iterable[float]) -> float:
-    """The highest of some values; NaN where none is finite."""
-    return max((value for value in values if math.isfinite(value)), default=math.nan)
+def sendable(text: str) -> str:
+    """A text without lone surrogates, which broken JSON holds and no tokenizer takes; "" where it is blank."""
+    return text.encode("utf-8", "replace").decode() if text.strip() else ""
+
+
+def needed(module: str, metric: type[Metric], install: str = "") -> Any:
+    """A module that a metric runs on. install: the command; by default the metric's extra. Raises MissingExtraError."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        command = install or f"pip install 'judgesmith[{metric.extra}]'"
+        raise MissingExtraError(f"{PREFIX}{metric.name} needs a package ({error}): {command}") from None
+
+
+def one_line(error: BaseException) -> str:
+    """What a package says went wrong."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 class ComparedMetric(Metric):
@@ -68,9 +82,10 @@ class ComparedMetric(Metric):
         if not output:
             return self.empty()
         try:
-            value = best_of([self.value(output, other) for other in others])
+            values = [self.value(output, other) for other in others]
         except (CallError, OptionError) as error:  # a text that the model cannot take, such as one that is too long
             return Verdict.failed(str(error))
+        value = max(filter(math.isfinite, values), default=math.nan)
         if math.isnan(value):
             return Verdict.failed("no finite value")
         return Verdict(score=value, percent=self.percent(value))

@@ -55,7 +55,8 @@ class CritiqueLayout(OverallLayout):
 
 
 class CritiqueJudge(OneAspectJudge):
-    """Base: one call that explains and rates. A subclass names its signature, scale and what the explanation holds."""
+    """Base: one call that explains and rates. A subclass names its signature, and scale and what the explanation holds
+    or a layout of its own."""
 
     signature: ClassVar[type[dspy.Signature]]
     rated: ClassVar[Scale] = HUNDRED

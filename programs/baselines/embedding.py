@@ -18,13 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ... import parts
-from ...errors import MissingExtraError, ModelError, OptionError
+from ...errors import ModelError, OptionError
 from ...signatures.values import Verdict
-from ..metrics import PREFIX, Metric, cell, output_of
+from ..metrics import PREFIX, Metric, output_of
 from ..models.files import models_dir
 from ..registry import metrics
+from .compared import needed, one_line, others_of, sendable
 
-INSTALL_EMBEDDING = "pip install 'judgesmith[embedding]'"
 Vector = npt.NDArray[np.float64]
 Encoder = Callable[[Sequence[str]], Iterable[npt.ArrayLike]]  # texts -> a vector of one length for each
 #: 50 languages and 0.2 GB; it reads the first 128 tokens of a text.
@@ -87,20 +87,15 @@ class EmbeddingSimilarity(Metric):
         self._encode  # noqa: B018  a missing file is reported before the first row
         known: dict[str, Vector] = {}
         source = iter(rows)
-        while batch := [self._texts(row) for row in itertools.islice(source, _ROWS)]:
+        while batch := [
+            (sendable(output_of(row)), others_of(row, self.against)) for row in itertools.islice(source, _ROWS)
+        ]:
             if len(known) > _KEPT:
                 known.clear()
             new = dict.fromkeys(t for output, others in batch if output and others for t in (output, *others))
             self._add([text for text in new if text not in known], known)
             for output, others in batch:
                 yield self._verdict(output, others, known)
-
-    def _texts(self, row: Any) -> tuple[str, tuple[str, ...]]:
-        """The output and what it is compared with, as text that can be sent: "" and () where there is none."""
-        output = output_of(row)
-        given = cell(row, "source") if self.against == "source" else cell(row, "references") or cell(row, "reference")
-        others = [given] if isinstance(given, str) else list(given or ())
-        return sendable(output), tuple(sendable(text) for text in others if text.strip())
 
     def _add(self, texts: list[str], known: dict[str, Vector]) -> None:
         if not texts:
@@ -137,11 +132,6 @@ class SourceSimilarity(EmbeddingSimilarity):
     against = "source"
 
 
-def sendable(text: str) -> str:
-    """A text without lone surrogates, which broken JSON holds and no tokenizer takes; "" where it is blank."""
-    return text.encode("utf-8", "replace").decode() if text.strip() else ""
-
-
 def _cosine(a: Vector, b: Vector) -> float:
     """In [-1, 1]; NaN where a vector has no direction."""
     length = float(np.linalg.norm(a) * np.linalg.norm(b))
@@ -156,18 +146,15 @@ def fastembed_encoder(model: str) -> Encoder:
     Raises MissingExtraError, OptionError for a name or a folder that is none, ModelError where the model cannot be
     fetched or loaded.
     """
-    try:
-        fastembed: Any = importlib.import_module("fastembed")
-        importlib.import_module("loguru").logger.disable("fastembed")  # our errors report what goes wrong
-    except ImportError as error:
-        raise MissingExtraError(f"{PREFIX}embedding needs fastembed ({error}): {INSTALL_EMBEDDING}") from None
+    fastembed = needed("fastembed", EmbeddingSimilarity)
+    needed("loguru", EmbeddingSimilarity).logger.disable("fastembed")  # our errors report what goes wrong
     folder = Path(model).expanduser()
     try:
         text_embedding = _in_folder(fastembed, folder) if folder.is_dir() else _by_name(fastembed, model)
     except (OptionError, ModelError):
         raise
     except Exception as error:  # onnxruntime and tokenizers raise whatever they like for a damaged file
-        raise ModelError(f"the embedding model {model} cannot be loaded: {_line(error)}") from None
+        raise ModelError(f"the embedding model {model} cannot be loaded: {one_line(error)}") from None
 
     def encode(texts: Sequence[str]) -> Iterator[npt.ArrayLike]:
         found: dict[int, npt.ArrayLike] = {}
@@ -206,9 +193,7 @@ def _in_folder(fastembed: Any, folder: Path) -> Any:
         told = json.loads(saved.read_text(encoding="utf-8"))
         pooling = description.PoolingType.CLS if told.get("pooling_mode_cls_token") else pooling
     name = str(folder.resolve())
-    if not any(
-        known["model"].casefold() == name.casefold() for known in fastembed.TextEmbedding.list_supported_models()
-    ):
+    if name.casefold() not in _known(fastembed):
         fastembed.TextEmbedding.add_custom_model(
             name, pooling=pooling, normalization=True, sources=description.ModelSource(url="file"), dim=1,
             model_file=there,
@@ -254,13 +239,9 @@ def hub_problem(repository: str) -> str | None:
             importlib.import_module("huggingface_hub").HfApi().model_info(repository, timeout=_PATIENCE / 2)
             found[0] = None
         except Exception as error:  # of the connection, of the server's answer, or that the hub was switched off
-            found[0] = _line(error)
+            found[0] = one_line(error)
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_PATIENCE)
     return found[0]
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__

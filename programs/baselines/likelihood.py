@@ -6,7 +6,6 @@ Sources: "GPTScore: Evaluate as You Desire" (Fu et al. 2023), "BARTScore: Evalua
 
 from __future__ import annotations
 
-import importlib
 import math
 import os
 from functools import cache, cached_property
@@ -16,7 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ... import parts
-from ...errors import MissingExtraError, ModelError, OptionError
+from ...errors import ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
 from ..aspects import known_aspect
@@ -27,7 +26,7 @@ from ..readings.opening import open_reader
 from ..readings.passages import Text, instruction, passage
 from ..readings.reader import Reader
 from ..registry import metrics
-from .compared import Against, ComparedMetric
+from .compared import Against, ComparedMetric, needed, one_line
 from .embedding import hub_problem
 
 __all__ = ["BartScore", "GptScore"]
@@ -92,7 +91,7 @@ class BartScore(LikelihoodMetric):
 
     @cached_property
     def _loaded(self) -> tuple[Any, Any, Any]:
-        return _seq2seq(self.chosen.model, f"{PREFIX}{self.name}")  # type: ignore[attr-defined]
+        return _seq2seq(self.chosen.model)  # type: ignore[attr-defined]
 
     def value(self, output: str, other: str) -> float:
         direction = self.chosen.direction  # type: ignore[attr-defined]
@@ -117,16 +116,14 @@ class BartScore(LikelihoodMetric):
 
 
 @cache
-def _seq2seq(name: str, metric: str) -> tuple[Any, Any, Any]:
+def _seq2seq(name: str) -> tuple[Any, Any, Any]:
     """torch, a model in full floats and its tokenizer, by the name of a folder or by that under which its hub has it:
     taken from transformers' own cache, and fetched where it is not there.
 
     Raises MissingExtraError without torch and transformers, ModelError where the model cannot be fetched or opened.
     """
-    try:
-        torch, transformers = importlib.import_module("torch"), importlib.import_module("transformers")
-    except ImportError as error:
-        raise MissingExtraError(f"{metric} needs a package ({error}): pip install 'judgesmith[torch]'") from None
+    torch, transformers = needed("torch", BartScore), needed("transformers", BartScore)
+    metric = f"{PREFIX}{BartScore.name}"
     folder = Path(name).expanduser()
     place: str | Path = folder if folder.is_dir() else name
 
@@ -150,8 +147,7 @@ def _seq2seq(name: str, metric: str) -> tuple[Any, Any, Any]:
     except ModelError:
         raise
     except Exception as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ModelError(f"{metric}: the model {name} cannot be opened: {reason}") from None
+        raise ModelError(f"{metric}: the model {name} cannot be opened: {one_line(error)}") from None
 
 
 @metrics.register

@@ -13,18 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import dspy
+
 from ...signatures.judging import PenaliseErrors
 from ...signatures.values import Details, Item, Verdict
-from ..aspects import Aspect
 from ..models.lm import LanguageModel
-from ..models.transport import Message, Reply
-from ..one_aspect import OneAspectJudge
+from ..models.transport import Reply
 from ..openlgauge.grounding import ground_errors
 from ..openlgauge.reading import FoundError
 from ..prompting.forms import Blocks, Form, Line
 from ..prompting.layouts import Layout, Read
-from ..prompting.predict import Answer, JudgePredict, material
+from ..prompting.predict import Answer, JudgePredict
 from ..registry import judges
+from .critique import CritiqueJudge
 
 __all__ = ["Penalties", "PenaltyLayout", "TigerScore"]
 
@@ -109,7 +110,7 @@ def _points(text: str | None) -> float | None:
 
 
 @judges.register
-class TigerScore(OneAspectJudge):
+class TigerScore(CritiqueJudge):
     """Errors and their penalties in one call. percent is 100 without errors and 0 at the highest sum, 8 times 5; the
     penalties are in `details`."""
 
@@ -117,20 +118,13 @@ class TigerScore(OneAspectJudge):
     about: ClassVar[str] = "errors with place, aspect, explanation and penalty, summed up (TIGERScore's form)"
     paper: ClassVar[str] = "TIGERScore: Towards Building Explainable Metric for All Text Generation Tasks (2023)"
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
-        self.scorer = JudgePredict(PenaliseErrors, PenaltyLayout())
+    signature: ClassVar[type[dspy.Signature]] = PenaliseErrors
 
-    @property
-    def brief(self) -> bool:
-        return False
+    def layout(self) -> Layout:
+        return PenaltyLayout()
 
     def taught(self) -> list[JudgePredict]:
         return []  # a score does not say which errors took off how much
-
-    def _inputs(self, item: Item) -> dict[str, Any]:
-        known = self.knowledge
-        return {"task": known.description, "criteria": known.criteria, "aspect": self.aspect, **material(item)}
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         answer: Answer = await self.scorer.ask(lm, self._inputs(item))
@@ -149,6 +143,3 @@ class TigerScore(OneAspectJudge):
             errors=ground_errors(found, item.output),
             details=Penalties(points, tuple(error.get("aspect", "") for error in listed)),
         )
-
-    def prompts(self, item: Item) -> dict[str, list[Message]]:
-        return {"scorer": self.scorer.messages(self._inputs(item))}

@@ -17,12 +17,11 @@ from functools import cached_property
 from typing import Any
 
 from ... import parts
-from ...errors import MissingExtraError
 from ...parts import option
 from ...signatures.values import Verdict
-from ..metrics import PREFIX, Metric, cell, output_of
+from ..metrics import Metric, cell, output_of
 from ..registry import metrics
-from .compared import Against, ComparedMetric, against, others_of
+from .compared import Against, ComparedMetric, against, needed, others_of
 
 __all__ = ["Meteor", "Sari", "aligned", "meteor", "sari"]
 
@@ -99,13 +98,7 @@ class Meteor(ComparedMetric):
 
     @cached_property
     def _stem(self) -> Callable[[str], str]:
-        try:
-            from nltk.stem.porter import PorterStemmer
-        except ImportError as error:
-            raise MissingExtraError(
-                f"{PREFIX}{self.name} needs a package ({error}): pip install 'judgesmith[{self.extra}]'"
-            ) from None
-        stem: Callable[[str], str] = PorterStemmer().stem
+        stem: Callable[[str], str] = needed("nltk.stem.porter", Meteor).PorterStemmer().stem
         return stem
 
     def value(self, output: str, other: str) -> float:
@@ -169,15 +162,8 @@ class Sari(Metric):
 
     @cached_property
     def _tokens(self) -> Callable[[str], str]:
-        try:
-            from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
-        except ImportError as error:
-            raise MissingExtraError(
-                f"{PREFIX}{self.name} needs a package ({error}): pip install 'judgesmith[{self.extra}]'"
-            ) from None
-        tokens: Any = Tokenizer13a
-        made: Callable[[str], str] = tokens()  # its constructor has no types
-        return made
+        tokens: Callable[[str], str] = needed("sacrebleu.tokenizers.tokenizer_13a", Sari).Tokenizer13a()
+        return tokens
 
     def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
         """See `Metric`."""
