@@ -62,11 +62,7 @@ class Distill(Command, Preset, Rows, Json):
         from ..running.opening import quiet
         from .distill_run import DistillRun
 
-        names = (
-            "labels", "base", "output", "synthetic", "aspect", "scale", "columns", "heldout", "library_aspect",
-            "teacher", "seed", "overwrite",
-        )  # fmt: skip
-        made = DistillRun(**{name: getattr(self, name) for name in names}, settings={"run": self.more("run")})
+        made = DistillRun(self)
         with quiet():
             if self.dry_run:
                 show_dry_run(made.plan(), as_json=self.as_json)

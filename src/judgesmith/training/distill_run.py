@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,7 +22,6 @@ from ..running.console import Watch
 from ..running.opening import (
     benchmark_scale,
     check_writable,
-    column_roles,
     make_room,
     open_judge,
     open_model,
@@ -35,6 +32,9 @@ from .distilled.judge import DistilledJudge
 from .distilled.student import training_modules
 from .distilling import CHECKPOINT, Distillation, DistillReport, split_of, synthetic_rows
 from .options import TrainOptions
+
+if TYPE_CHECKING:
+    from .command import Distill
 
 __all__ = ["DistillRun", "catalogue"]
 
@@ -55,62 +55,46 @@ def catalogue() -> Catalogue:
     return Catalogue((Owner("run", "distill", RunOptions),), "distill", more="; see `judgesmith list options distill`")
 
 
-@dataclass(frozen=True, kw_only=True)
 class DistillRun:
-    """One run of the command. settings: what `catalogue` resolved."""
+    """One run of the command."""
 
-    labels: Path
-    base: str
-    output: Path
-    synthetic: Path | None = None
-    aspect: str | None = None
-    scale: tuple[float, float] | None = None
-    columns: Sequence[str] = ()
-    heldout: str = "0.25"
-    library_aspect: str | None = None
-    teacher: Path | None = None
-    seed: int = 0
-    overwrite: bool = False
-    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> Path:
+    def __init__(self, asked: Distill) -> None:
+        self.asked = asked
+        self.folder = asked.output.with_name(f"{asked.output.stem}.student")
         """Where the weights go."""
-        return self.output.with_name(f"{self.output.stem}.student")
 
     @cached_property
     def options(self) -> RunOptions:
-        return RunOptions(**self.settings.get("run", {}))
+        return RunOptions(**self.asked.more("run"))
 
     @cached_property
     def split(self) -> Split:
-        train = self._read(self.labels)
+        train = self._read(self.asked.labels)
         try:
-            share: float | Labels = float(self.heldout)
+            share: float | Labels = float(self.asked.heldout)
         except ValueError:
-            share = self._read(Path(self.heldout), train)
-        return split_of(train, share, self.seed)
+            share = self._read(Path(self.asked.heldout), train)
+        return split_of(train, share, self.asked.seed)
 
     def _read(self, path: Path, like: Labels | None = None) -> Labels:
-        return read_labels(
-            rows_file(str(path)),
-            aspect=self.aspect or (like.aspect if like is not None else None),
-            scale=self.scale or (like.scale if like is not None else benchmark_scale(str(path), self.aspect)),
-            columns=column_roles(self.columns),
-        )
+        aspect, scale = self.asked.aspect, self.asked.scale
+        if like is not None:
+            aspect, scale = aspect or like.aspect, scale or like.scale
+        scale = scale or benchmark_scale(str(path), aspect)
+        return read_labels(rows_file(str(path)), aspect=aspect, scale=scale, columns=self.asked.roles())
 
     @cached_property
     def judge(self) -> DistilledJudge:
         """The judge of the aspect, before it is trained. Raises OptionError."""
         words = JudgeInWords(**{name: getattr(self.options, name) for name in JudgeInWords.model_fields})
-        made = judge_in_words(DistilledJudge.kind, {}, words, self.split.train.aspect, self.library_aspect)
+        made = judge_in_words(DistilledJudge.kind, {}, words, self.split.train.aspect, self.asked.library_aspect)
         assert isinstance(made, DistilledJudge)
         return made
 
     @cached_property
     def examples(self) -> list[tuple[SyntheticRow, Row]]:
         """Synthetic examples with their rows. Raises LabelsError."""
-        return synthetic_rows(self.synthetic)
+        return synthetic_rows(self.asked.synthetic)
 
     def plan(self) -> dict[str, Any]:
         """What training would take, without a model."""
@@ -129,21 +113,21 @@ class DistillRun:
 
     def run(self) -> DistillReport:
         """Train, save and measure. Raises JudgesmithError."""
-        if not is_local(self.base) and not is_folder(self.base):
-            raise OptionError(f"--base {self.base}: a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
-        check_writable(self.output, self.labels, self.synthetic, self.teacher)
+        if not is_local(self.asked.base) and not is_folder(self.asked.base):
+            raise OptionError(f"--base {self.asked.base}: a student is trained on local/NAME, gguf:PATH or hf:FOLDER")
+        check_writable(self.asked.output, self.asked.labels, self.asked.synthetic, self.asked.teacher)
         training_modules()  # before a download that would be for nothing
-        if self.overwrite:
+        if self.asked.overwrite:
             (self.folder / CHECKPOINT).unlink(missing_ok=True)
-        lm = open_model(self.base)
-        teacher = None if self.teacher is None else open_judge(self.teacher, None)
+        lm = open_model(self.asked.base)
+        teacher = None if self.asked.teacher is None else open_judge(self.asked.teacher, None)
         options = TrainOptions(**{name: getattr(self.options, name) for name in TrainOptions.model_fields})
         steps = int(self.plan()["steps at most"]) + len(self.split.heldout) * (2 if teacher is None else 3)
         with Watch("training", steps) as watch:
             made, report = Distillation(
                 self.judge, self.split, lm, self.folder, options, self.examples, teacher,
-                self.options.level or level_for(self.split.train), self.seed, watch,
+                self.options.level or level_for(self.split.train), self.asked.seed, watch,
             ).run()  # fmt: skip
-        make_room(self.output, made)
-        made.save(self.output)
+        make_room(self.asked.output, made)
+        made.save(self.asked.output)
         return report

@@ -16,7 +16,6 @@ import numpy as np
 from ..agreement.correlation import CorrelationSum, Level
 from ..agreement.objectives import Q
 from ..agreement.significance import Difference
-from ..datasets.duplicates import shared
 from ..datasets.loading import read_labels
 from ..datasets.records import Labels, Row
 from ..datasets.splits import Split, assert_disjoint, holdout_split
@@ -39,6 +38,7 @@ from ..optimizers.fitting.readings import surface_percents
 from ..optimizers.seen import marks
 from ..parts import read_options
 from ..programs.aspects import OVERALL
+from ..programs.atomic import write_whole
 from ..programs.judge import Judge
 from ..programs.models.files import file_sha256
 from ..programs.models.lm import LanguageModel, language_model
@@ -46,13 +46,13 @@ from ..programs.progress import Progress, Silent, watching
 from ..programs.prompting.suspicion import guarded
 from ..signatures.values import Criterion, Item, Scale, json_number
 from .distilled.gguf_adapter import GGUF_ADAPTER, write_gguf_adapter
-from .distilled.judge import Answered, DistilledJudge, StudentData
+from .distilled.judge import Answered, DistilledJudge, StudentData, served_name
 from .distilled.marking import MOST_TOKENS, error_text
-from .distilled.serving import write_serving
 from .distilled.student import Shape, Student, training_modules
 from .loop import Example, Trained, Training
 from .options import TrainOptions
 from .processes import Processes
+from .synthesizing import apart_from
 
 __all__ = ["DistillReport", "Distillation", "distill", "split_of", "synthetic_rows"]
 
@@ -60,6 +60,35 @@ __all__ = ["DistillReport", "Distillation", "distill", "split_of", "synthetic_ro
 FEWEST_TO_STOP = 6
 CHECKPOINT = "checkpoint.safetensors"
 MERGED = "merged"
+
+
+SERVING = """\
+# Serving this judge
+
+The weights in this folder belong to {base} (SHA-256 {sha}) and to no other model. Inside a process nothing is to be
+done: `judgesmith score ROWS --judge JUDGE.json` finds them here. A server has to offer them as `{name}`.
+
+These commands were written and not run when the judge was made.
+
+{merged}Ollama (copy the base model's file here as `base.gguf`):
+
+    ollama create {name} -f Modelfile
+    judgesmith score ROWS --judge JUDGE.json --lm ollama_chat/{name}
+
+vLLM (BASE: the folder of the base model's unquantised weights; scores then differ a little):
+
+    vllm serve BASE --enable-lora --max-lora-rank {rank} --lora-modules {name}=.
+    judgesmith score ROWS --judge JUDGE.json --lm hosted_vllm/{name} --api-base http://127.0.0.1:8000/v1
+"""
+
+
+SERVING_MERGED = """\
+vLLM, with the merged weights in `{folder}`:
+
+    vllm serve {folder} --served-model-name {name}
+    judgesmith score ROWS --judge JUDGE.json --lm hosted_vllm/{name} --api-base http://127.0.0.1:8000/v1
+
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +231,7 @@ class Distillation:
         found = [Learnt(row, scale.to_percent(s)) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
         apart = [*self.split.heldout.rows, *(stopping.rows if stopping is not None else ())]
         made = {row.id: example for example, row in self.synthetic}
-        extra = self._apart([row for _, row in self.synthetic], apart)
+        extra = apart_from([row for _, row in self.synthetic], apart)
         if len(extra) < len(self.synthetic):
             notes.append(
                 f"{len(self.synthetic) - len(extra)} synthetic rows share a document or a text with rows that are held "
@@ -210,15 +239,6 @@ class Distillation:
             )
         found += [Learnt(row, made[row.id].percent, made[row.id]) for row in extra]
         return found, stopping, notes
-
-    @staticmethod
-    def _apart(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
-        """The rows that have no group and no text in common with those held out."""
-        names = {name for row in held for name in (row.group, row.doc_id)}
-        left = [row for row in rows if row.group not in names and row.doc_id not in names]
-        while left and (met := {pair.one for pair in shared(left, held)}):
-            left = [row for number, row in enumerate(left) if number not in met]
-        return left
 
     def _examples(self, student: Student, rows: Sequence[Learnt], notes: list[str]) -> list[Example]:
         """What is learnt of each row, in one form or in two. What is left out is added to the notes."""
@@ -305,7 +325,7 @@ class Distillation:
             base=student.base, adapter=file_sha256(adapter), gguf=None if written is None else file_sha256(written),
             rank=shape.rank, alpha=shape.alpha,
         )  # fmt: skip
-        write_serving(self.folder, data, self.lm, merged=MERGED if self.options.merged else None)
+        _write_serving(self.folder, data, self.lm, merged=MERGED if self.options.merged else None)
         made = self.judge.copy_for(scale=Scale(*self.split.train.scale))
         made.take(data)
         made.set_lm(self.lm)
@@ -403,6 +423,16 @@ def _worth(contenders: Sequence[Contender]) -> list[str]:
         elif gap.low <= 0 and other.name != "teacher":
             found.append(f"it is not sure that the student is better than the {other.name} ({told})")
     return found
+
+
+def _write_serving(folder: Path, student: StudentData, lm: LanguageModel, *, merged: str | None = None) -> None:
+    """Write instructions for servers, `Modelfile` and `SERVING.md`. Neither names a path of this machine. merged: the
+    folder of the whole model's weights, beside them."""
+    name = served_name(student.adapter)
+    write_whole(folder / "Modelfile", f"FROM ./base.gguf\nADAPTER ./{GGUF_ADAPTER}\nPARAMETER temperature 0\n")
+    whole = "" if merged is None else SERVING_MERGED.format(folder=merged, name=name)
+    told = SERVING.format(base=lm.name, sha=student.base, name=name, rank=student.rank, merged=whole)
+    write_whole(folder / "SERVING.md", told)
 
 
 def distill(

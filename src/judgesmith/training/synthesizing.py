@@ -16,8 +16,9 @@ from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
+import dspy
 import numpy as np
 
 from ..datasets.duplicates import shared
@@ -36,7 +37,8 @@ from ..programs.models import engine
 from ..programs.models.lm import LanguageModel
 from ..programs.models.transport import Message
 from ..programs.openlgauge.annotation import Annotator, Focus
-from ..programs.prompting.layouts import DIGITS, HUNDRED, whole
+from ..programs.prompting.layouts import DIGITS, HUNDRED, TextLayout, whole
+from ..programs.prompting.predict import Evaluator, JudgePredict
 from ..programs.prompting.suspicion import guarded
 from ..running.console import Watch
 from ..running.limits import Limits
@@ -44,9 +46,8 @@ from ..running.settings import Catalogue, Owner
 from ..scoring.scoring import Run, item_of, score_rows
 from ..signatures.values import Criterion, Item
 from .distilled.marking import MarkedLayout, error_text
-from .writing import OutputWriter
 
-__all__ = ["Synthesis", "SynthesisOptions", "Synthesized", "catalogue"]
+__all__ = ["Synthesis", "SynthesisOptions", "Synthesized", "apart_from", "catalogue"]
 
 _BINS = 5
 #: Annotations that have no place of their own in the text, beside omissions.
@@ -153,10 +154,7 @@ class Synthesis:
         rows = [row for row, _ in iter_rows(self.rows, columns=self.columns) if row.output.strip()][: self.limit]
         if not rows:
             raise OptionError(f"{self.rows.name}: no row with an output")
-        names = {name for row in self.apart for name in (row.group, row.doc_id)}
-        kept = [row for row in rows if row.group not in names and row.doc_id not in names]
-        while kept and self.apart and (met := {pair.one for pair in shared(kept, self.apart)}):
-            kept = [row for number, row in enumerate(kept) if number not in met]
+        kept = apart_from(rows, self.apart)
         found: dict[str, list[Row]] = defaultdict(list)
         for row in kept:
             found[row.doc_id].append(row)
@@ -384,6 +382,43 @@ class Synthesis:
             "The texts keep the licences of their sources; outputs of models may fall under their makers' terms.", "",
         ]  # fmt: skip
         return "\n".join(lines)
+
+
+def apart_from(rows: Sequence[Row], held: Sequence[Row]) -> list[Row]:
+    """The rows that have no document, group or text in common with those held apart."""
+    names = {name for row in held for name in (row.group, row.doc_id)}
+    left = [row for row in rows if row.group not in names and row.doc_id not in names]
+    while left and held and (met := {pair.one for pair in shared(left, held)}):
+        left = [row for number, row in enumerate(left) if number not in met]
+    return left
+
+
+class WriteOutput(dspy.Signature):  # type: ignore[misc]
+    """Do what the task says with the source. Answer with the result and nothing else."""
+
+    task: str = dspy.InputField(desc="what is to be done")
+    source: str = dspy.InputField(desc="what to do it with")
+    context: str = dspy.InputField(desc="background to rest on")
+    output: str = dspy.OutputField(desc="the result")
+
+
+class OutputWriter(Evaluator):
+    """Writes one output for a source: systems of several sizes give texts of several qualities. instruction: what is to
+    be done, as one would ask an assistant."""
+
+    def __init__(self, instruction: str, *, tokens: int = 512) -> None:
+        super().__init__()
+        self.instruction = instruction
+        rule = "Answer with the text alone: no introduction, no quotation marks, no comment."
+        self.predict = JudgePredict(WriteOutput, TextLayout("output", rule, tokens=tokens))
+
+    async def write(self, source: str, context: str | None, lm: LanguageModel) -> str:
+        """Raises CallError where the model gives nothing."""
+        answer = await self.predict.ask(lm, {"task": self.instruction, "source": source, "context": context})
+        text = cast(str, answer.read.values["output"]).strip()
+        if not text:
+            raise CallError(f"{lm.name}: the answer is empty")
+        return text
 
 
 def aspect_of(judge: Judge) -> str:
