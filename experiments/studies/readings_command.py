@@ -69,33 +69,29 @@ class Readings(Command, Model, Rows, Json):
 
 
 def _show(found: Found) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    from ...running.console import number, wide
+    from ...running.console import wide
+    from ...tables import Cell, Column, Table, number
 
     out = wide()
-
     for one in found.sets:
-        table = Table(title=f"{escape(one.name)}: {one.rows} rows of {one.groups} groups, {escape(found.model)}")
-        for name in ("reading, without labels", "Q", "Pearson within groups"):
-            table.add_column(name, justify="left" if name.startswith("reading") else "right")
+        about = f"{one.name}: {one.rows} rows of {one.groups} groups, {found.model}"
+        table = Table(["reading, without labels", Column("Q", ".2f"), Column("Pearson within groups", ".2f")], about)
         for name in sorted(one.alone, key=lambda n: -abs(one.alone[n]))[:SHOWN]:
-            table.add_row(name, number(one.alone[name]), number(one.within[name]))
-        out.print(table)
-        drawn = Table(title="Q on the rows that the labels were not drawn from (mean and sd over draws)")
-        for name in ("labels", "zero-shot", "weighed", "sd", "below zero-shot", "difference", "p", "within groups",
-                     "without length"):  # fmt: skip
-            drawn.add_column(name, justify="right")
+            table.add(name, one.alone[name], one.within[name])
+        table.show(out)
+        numbers = (Column(name, ".2f") for name in ("zero-shot", "weighed", "sd"))
+        drawn = Table(
+            [Column("labels", "d"), *numbers, Column("below zero-shot", ".0%"), Column("difference", ".2f"),
+             Column("p", ".3f"), "within groups", "without length"],
+            "Q on the rows that the labels were not drawn from (mean and sd over draws)",
+        )  # fmt: skip
         for size in one.draws:
-            drawn.add_row(
-                str(size.labels), number(float(size.zero_shot.mean())), number(float(size.chosen.mean())),
-                number(float(size.chosen.std())), f"{size.below:.0%}",
-                f"{number(size.gap.value)} ({number(size.gap.low)} to {number(size.gap.high)})",
-                number(size.gap.p, 3), " → ".join(map(number, size.within)),
-                " → ".join(map(number, size.without_length)),
+            pairs = (" → ".join(number(r, 2) for r in pair) for pair in (size.within, size.without_length))
+            drawn.add(
+                size.labels, size.zero_shot.mean(), size.chosen.mean(), size.chosen.std(), size.below,
+                Cell(size.gap.value, size.gap.low, size.gap.high), size.gap.p, *pairs,
             )  # fmt: skip
-        out.print(drawn)
+        drawn.show(out)
         for size in one.draws:
             if len(size.told):
                 out.print(

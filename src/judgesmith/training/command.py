@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.markup import escape
-from rich.table import Table
 
 from ..cli.commands import Command, Json, Preset, Rows, argument, flag
 
@@ -76,21 +75,19 @@ class Distill(Command, Preset, Rows, Json):
 
 
 def _show(report: DistillReport, output: Path) -> None:
-    from ..running.console import duration, number, wide
+    from ..running.console import duration, wide
     from ..running.console import out as plain
+    from ..tables import Cell, Column, Table
 
-    table = Table(title="On the held-out rows", title_justify="left", box=None, padding=(0, 2, 0, 0))
-    for name in ("", "Q", "95 %", "r", "rho", "tau", "student's lead", "p", "calls/row", "s/row"):
-        table.add_column(name, justify="left" if not name else "right")
+    numbers = (Column(name, ".2f") for name in ("Q", "r", "rho", "tau"))
+    costs = (Column("calls/row", ".1f"), Column("s/row", ".2f"))
+    table = Table(["", *numbers, Column("student's lead", "+.2f"), Column("p", ".3f"), *costs], "On the held-out rows")
     for one in report.contenders:
         found, gap = one.agreement, one.against
-        table.add_row(
-            escape(one.name), number(found.q), f"{number(found.low)} to {number(found.high)}",
-            number(found.objective.pearson), number(found.objective.spearman), number(found.objective.kendall),
-            "" if gap is None else f"{gap.value:+.2f} [{gap.low:+.2f}, {gap.high:+.2f}]",
-            "" if gap is None else number(gap.p, 3), f"{one.calls:.1f}", number(one.seconds),
-        )  # fmt: skip
-    wide().print(table)
+        by, lead = found.objective, (Cell(gap.value, gap.low, gap.high), gap.p) if gap else ("", "")
+        q = Cell(found.q, found.low, found.high)
+        table.add(one.name, q, by.pearson, by.spearman, by.kendall, *lead, one.calls, one.seconds)
+    table.show(wide())
     rows = report.rows
     plain.print(
         f"{rows['heldout']} held-out rows; trained on {rows['human']} human ratings and {rows['synthetic']} "
