@@ -106,18 +106,8 @@ class Line:
 
 
 MEANS = (
-    "q",
-    "pearson",
-    "spearman",
-    "kendall",
-    "labels",
-    "heldout",
-    "calls",
-    "sent",
-    "seconds",
-    "heldout_calls",
-    "demos",
-)
+    "q", "pearson", "spearman", "kendall", "labels", "heldout", "calls", "sent", "seconds", "heldout_calls", "demos",
+)  # fmt: skip
 
 
 def _number(value: Any) -> float:
@@ -309,8 +299,8 @@ def training_leads(records: Iterable[Mapping[str, Any]]) -> list[float]:
     it did not drop are the better ones."""
     leads = []
     for record in records:
-        tried = record.get("candidates")
-        if isinstance(tried, list) and not any(one["dropped"] for one in tried):  # older folders have their number
+        tried = record.get("candidates", ())
+        if not any(one["dropped"] for one in tried):
             leads += [one["q"] - tried[0]["q"] for one in tried[1:] if None not in (one["q"], tried[0]["q"])]
     return leads
 

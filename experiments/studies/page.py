@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -94,7 +95,7 @@ def _charts(found: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Mar
             about,
             plot(series, words, "Q on held-out rows", line="zero", logarithmic=True, salt=title, width=460),
         )
-    candidates = list(_candidates(done))
+    candidates = list(itertools.islice(_candidates(done), CANDIDATES))
     if candidates:
         series = [
             Dots([dot for name, dot in candidates if name == line], OF_JUDGES[keys[line] - 1], faint=True)
@@ -109,15 +110,9 @@ def _charts(found: Analysis, keys: Mapping[str, int]) -> Iterator[tuple[str, Mar
 
 
 def _candidates(lines: Sequence[Line]) -> Iterator[tuple[str, Dot]]:
-    """What each candidate came to on training rows, and the chosen one on held-out rows; from a file, of any shape."""
-    count = 0
+    """What each candidate came to on training rows, and the chosen one on held-out rows."""
     for line in lines:
         for record in line.records.values():
-            tried, kept = record.get("candidates"), record.get("q")
-            if not isinstance(tried, list) or not isinstance(kept, float):
-                continue
-            for one in tried:
-                value = one.get("q") if isinstance(one, dict) else None
-                if isinstance(value, float) and count < CANDIDATES:
-                    count += 1
-                    yield line.name, Dot(value, kept, radius=3.0)
+            for one in record.get("candidates", ()):
+                if None not in (one["q"], record["q"]):
+                    yield line.name, Dot(one["q"], record["q"], radius=3.0)

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ...figures import SERIES, figure, literal, write_figure
 from ...running.console import wide as table_console
 from ...tables import Cell, Column, Table, clean, interval, md, number
@@ -151,13 +153,12 @@ def markdown(found: Analysis) -> str:
 
 
 def draw(found: Analysis, folder: Path) -> list[Path]:
-    """A curve over the number of labels with its bands; Q against calls for optimizers; else Q of each line."""
+    """A curve over the number of labels with its bands, or Q of each line."""
     several = len(found.sizes()) > 1
-    tall = several or found.config.study == "optimizers"
     paths = [folder / "figure.png", folder / "figure.svg"]
-    with figure(6.4, 4.0 if tall else max(2.2, 0.34 * len(found.names()) + 1.4)) as drawn:
+    with figure(6.4, 4.0 if several else max(2.2, 0.34 * len(found.names()) + 1.4)) as drawn:
         axes = drawn.subplots()
-        (_curve if several else _against_calls if tall else _dots)(axes, found)
+        (_curve if several else _dots)(axes, found)
         axes.set_title(literal(heading(found)), fontsize=8, wrap=True)
         for path in paths:
             write_figure(path, drawn)
@@ -184,35 +185,12 @@ def _curve(axes: Any, found: Analysis) -> None:
     axes.legend(fontsize=8)
 
 
-def _against_calls(axes: Any, found: Analysis) -> None:
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    for line in found.lines:
-        if line.records:
-            axes.errorbar(
-                [max(1.0, line.mean("calls"))], [line.q], yerr=_bars([line]), fmt="o", capsize=3,
-                label=literal(line.name),
-            )  # fmt: skip
-    axes.set_xscale("log")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.xaxis.set_major_formatter("{x:,.0f}")
-    axes.xaxis.set_minor_formatter(NullFormatter())
-    axes.set_xlabel("calls of fitting")
-    axes.set_ylabel("Q on held-out rows")
-    axes.legend(fontsize=8)
-
-
 def _dots(axes: Any, found: Analysis) -> None:
     lines = [line for line in found.lines if line.records][::-1]
-    axes.errorbar([line.q for line in lines], range(len(lines)), xerr=_bars(lines), fmt="o", capsize=3)
+    ends = [(line.q - line.low, line.high - line.q) for line in lines]  # NaN draws no bar
+    axes.errorbar([line.q for line in lines], range(len(lines)), xerr=np.abs(ends).T, fmt="o", capsize=3)
     axes.set_yticks(range(len(lines)), [literal(line.name) for line in lines], fontsize=8)
     axes.set_xlabel("Q on held-out rows")
     base = next((line.q for line in lines if line.arm == found.config.baseline), math.nan)
     if not math.isnan(base):
         axes.axvline(base, color="0.7", linewidth=0.8, zorder=0)
-
-
-def _bars(lines: Sequence[Line]) -> list[list[float]]:
-    """Lengths of error bars below and above; none where there is no interval."""
-    pairs = [(line.q - line.low, line.high - line.q) for line in lines]
-    return [[0.0 if math.isnan(p[side]) else max(0.0, p[side]) for p in pairs] for side in (0, 1)]

@@ -4,14 +4,14 @@ import json
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import typer
 
 from judgesmith.cli import main as command_line
 from judgesmith.cli.commands import Command, Group, Rows, argument, flag
-from judgesmith.cli.main import MOVED, ORDER, command_model
+from judgesmith.cli.main import ORDER, command_model
 from judgesmith.compiling.run import CompileRun, RunOptions, Setup
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.errors import OptionError
@@ -189,22 +189,12 @@ def test_the_help_shows_few_commands_by_what_they_are_for(cli: Any) -> None:
     assert headings == ["Options", "Learn", "Use", "Trust", "Look", "Run"]
 
 
-@pytest.mark.parametrize("name", MOVED)
-def test_a_command_that_moved_answers_with_its_new_name(name: str, cli: Any) -> None:
-    done = cli(name, "x")
-    assert (done.code, done.out) == (2, "")
-    (line,) = done.err.splitlines()
-    assert line.startswith(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`")
-
-
 def test_an_unknown_command_names_the_nearest(cli: Any) -> None:
     assert "did you mean 'compile'" in cli("compil").err
 
 
 class Weigh(Command, Rows):
     """Weigh texts."""
-
-    moved: ClassVar[dict[str, str]] = {"--kilos": "--grams"}
 
     rows: Path = argument(..., "Rows.")
     grams: int = flag(1, "At least.", ge=1)
@@ -231,6 +221,5 @@ def test_a_command_of_another_package(cli: Any, monkeypatch: pytest.MonkeyPatch)
     assert cli("scales", "weigh", "r.csv").out == "r.csv 1 [] True {}\n"
     assert "Weigh texts." in cli("--help").out
     assert "Invalid value for '--grams'" in cli("weigh", "r.csv", "--grams", 0).err
-    assert "Option '--kilos' is now --grams" in cli("weigh", "r.csv", "--kilos", 1).err
     assert cli("broken").code == 2
     assert command_model(["scales"]) is Weigh

@@ -72,8 +72,6 @@ class Command(Options):
     panel: ClassVar[str] = "More"
     """The heading under which `judgesmith --help` lists it."""
     hidden: ClassVar[bool] = False
-    moved: ClassVar[Mapping[str, str]] = {}
-    """Former options, with what to write instead."""
     _more: dict[str, dict[str, Any]] = PrivateAttr(default_factory=dict)
 
     @classmethod
@@ -307,9 +305,6 @@ class _Built(TyperCommand):
         ctx.meta["more"] = {}
         known = {"--help", *(name for one in self.params for name in (*one.opts, *one.secondary_opts))}
         written = [arg.partition("=")[0] for arg in args[: args.index("--") if "--" in args else None]]
-        for name in written if not ctx.resilient_parsing else ():
-            if name in self.model.moved:
-                raise UsageError(f"Option {name!r} is now {self.model.moved[name]}", ctx=ctx)
         if any(name.startswith("--") and name not in known for name in written):
             self._take_more(ctx, known)
         try:

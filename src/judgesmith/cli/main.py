@@ -23,13 +23,6 @@ ORDER = (
     "label", "compile", "distill", "score", "serve", "evaluate", "discern", "watch", "show", "report", "list", "demo",
     "get", "study",
 )  # fmt: skip
-#: Former commands, with what to write instead.
-MOVED = {
-    "methods": "list methods", "optimizers": "list optimizers", "perturbations": "list perturbations",
-    "metrics": "list metrics", "presets": "list presets", "aspects": "list aspects", "options": "list options",
-    "data": "list data, or get bench/NAME", "models": "list models, or get local/NAME",
-    "new": "compile --no-labels", "spans": "evaluate SCORED --spans TRUTH",
-}  # fmt: skip
 
 
 class Commands(TyperGroup):
@@ -52,7 +45,7 @@ class Commands(TyperGroup):
         try:
             loaded = point.load()
         except Exception as error:
-            if not _ours(point):
+            if not point.value.startswith("judgesmith."):
                 logging.getLogger(__name__).warning("command plug-in %r is left out: %s", cmd_name, error)
                 return None
             raise
@@ -63,8 +56,6 @@ class Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if not name.startswith("-") and name not in self._points():
-            if not self.within and name in MOVED:
-                raise UsageError(f"`judgesmith {name}` is now `judgesmith {MOVED[name]}`", ctx=ctx)
             raise UsageError(f"No such command {name!r}{nearest(name, self.list_commands(ctx))}", ctx=ctx)
         return super().resolve_command(ctx, args)
 
@@ -78,10 +69,6 @@ def command_model(words: list[str]) -> type[Command] | None:
     if isinstance(loaded, Group):
         return command_model([next(one for one in sorted(points) if one.startswith(f"{name}."))])
     return loaded if isinstance(loaded, type) and issubclass(loaded, Command) else None
-
-
-def _ours(point: EntryPoint) -> bool:
-    return point.value.startswith("judgesmith.")
 
 
 def _group(within: str, group: Group, name: str) -> Any:

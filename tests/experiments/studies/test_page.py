@@ -19,7 +19,7 @@ def gap(value: float, p: float) -> Gap:
 
 
 def line(name: str, q: float, size: int, calls: float, **more: Any) -> Line:
-    candidates = [{"q": q + 0.3, "dropped": None}, {"q": None}, "no candidate"]
+    candidates = [{"q": q + 0.3, "dropped": None}, {"q": None}]
     record = {
         "q": q, "labels": size, "calls": calls, "prompt_tokens": 1000, "completion_tokens": 10, "failed": 0,
         "candidates": candidates,
