@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from browser import Browser, Tab, browser, needs_browser
 from labelling import Labelling
+from large_pages import PAGES
 from pages import FILES, OUTPUTS, SOURCE
-
-from judgesmith.experiments.bench.pages import PAGES
 
 __all__ = ["browser"]
 
@@ -129,8 +128,7 @@ def test_the_label_page_is_fit_to_be_shown(name: str, browser: Browser, axe: str
 
 @pytest.mark.parametrize("name", PAGES)
 def test_sixteen_hundred_rows_and_five_judges_are_less_than_a_megabyte_and_a_half(name: str, tmp_path: Path) -> None:
-    make, _ = PAGES[name]
-    assert len(make(tmp_path, 1600).encode()) < 1_500_000
+    assert len(PAGES[name](tmp_path, 1600).encode()) < 1_500_000
 
 
 #: The modules that make pages, and what their pages are called here.

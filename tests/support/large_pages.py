@@ -1,22 +1,14 @@
-"""How large the pages are, and how soon they show a row: `python experiments/bench/pages.py [--json] [--rows 1600]`.
-
-Rows as SummEval's (16 outputs of some 340 characters to a source of 2,200) and five judges: `report` shows them as the
-annotators of one panel, each with an explanation and an error; `evaluate` compares their scores of four aspects;
-`browse` shows a folder with five saved judges and what each of them scored. Then Chromium (tests/support/browser.py)
-opens each page from the disk, `--times` times without a cache: milliseconds from the start of the navigation to the
-frame in which the first row stands, and to the end of loading. No model is called.
+"""Pages of many rows: as SummEval's (16 outputs of some 340 characters to a source of 2,200) and five judges, whose
+texts are no easier to compress than a language is. `report` shows the judges as the annotators of one panel, each with
+an explanation and an error; `evaluate` compares their scores of four aspects; `browse` shows a folder with five saved
+judges and what each of them scored.
 """
 
 from __future__ import annotations
 
-import argparse
-import importlib
 import itertools
 import json
 import random
-import statistics
-import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -34,17 +26,12 @@ from judgesmith.watching import browsing, folder
 
 ASPECTS = ("coherence", "consistency", "fluency", "relevance")
 JUDGES = ("compiled", "zero-shot", "G-Eval", "panel", "length")
-SUPPORT = Path(__file__).parents[2] / "tests" / "support"
-#: Consonants with a vowel, of which words are made: texts are no easier to compress than a language is.
+#: Consonants with a vowel, of which words are made.
 SYLLABLES = [a + b for a in "bcdfghklmnprstvw" for b in "aeiou"]
 PHRASES = (
     "The source does not say", "It keeps to the source, but for", "It reads well, except", "What matters is left out:",
     "It contradicts the source in", "It is true that", "Nothing supports", "It repeats",
 )  # fmt: skip
-#: Notes the time of the first frame after the one in which the row has its place.
-WATCH = """{ const look = () => { const row = document.querySelector(%s);
-  if (row && row.getBoundingClientRect().height) requestAnimationFrame(() => { window.firstRow = performance.now(); });
-  else requestAnimationFrame(look); }; requestAnimationFrame(look); }"""
 
 
 class Writer:
@@ -134,53 +121,4 @@ def browse_page(place: Path, rows: int) -> str:
     return browsing.render(folder.browse(place), place / "browse.html")
 
 
-#: How a page is made, and its first row.
-PAGES = {
-    "report": (report_page, ".row .output"), "evaluate": (evaluation_page, "tbody tr"),
-    "browse": (browse_page, "tbody tr"),
-}  # fmt: skip
-
-
-def opened(browser: Any, page: Path, first: str) -> tuple[float, float]:
-    """Milliseconds to the first row, and to the end of loading."""
-    context = browser.call("Target.createBrowserContext")["browserContextId"]
-    tab = browser.tab("about:blank", context=context)
-    tab.look(width=1280)
-    tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH % json.dumps(first))
-    tab.call("Page.navigate", url=page.as_uri())
-    tab.until("window.firstRow > 0 && performance.getEntriesByType('navigation')[0].loadEventEnd > 0")
-    times = tab.js("[window.firstRow, performance.getEntriesByType('navigation')[0].loadEventEnd]")
-    browser.call("Target.disposeBrowserContext", browserContextId=context)
-    return times[0], times[1]
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=1600)
-    parser.add_argument("--times", type=int, default=9)
-    parser.add_argument("--json", action="store_true")
-    asked = parser.parse_args()
-    sys.path.insert(0, str(SUPPORT))
-    found: dict[str, dict[str, float]] = {}
-    with tempfile.TemporaryDirectory() as name:
-        browser = importlib.import_module("browser").Browser(Path(name) / "profile")
-        for page, (make, first) in PAGES.items():
-            place, path = Path(name) / page, Path(name) / f"{page}.html"
-            place.mkdir()
-            path.write_text(make(place, asked.rows), encoding="utf-8")
-            times = [opened(browser, path, first) for _ in range(asked.times)]
-            found[page] = {
-                "bytes": path.stat().st_size, "first_row_ms": round(statistics.median(one for one, _ in times)),
-                "first_row_ms_most": round(max(one for one, _ in times)),
-                "loaded_ms": round(statistics.median(one for _, one in times)),
-            }  # fmt: skip
-        browser.close()
-    if asked.json:
-        print(json.dumps(found, indent=2))
-        return
-    for page, values in found.items():
-        print(f"{page:9}", *(f"{name} {value:,.0f}" for name, value in values.items()))
-
-
-if __name__ == "__main__":
-    main()
+PAGES = {"report": report_page, "evaluate": evaluation_page, "browse": browse_page}
