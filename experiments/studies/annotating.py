@@ -27,8 +27,6 @@ from ...scoring.scoring import score_file
 from ...signatures.values import Scale
 from .paper import Joined, PaperRow, PaperTable, published_row, slug
 
-__all__ = ["Asked", "annotate", "joined"]
-
 _MOST = 8  # annotators: 255 subsets
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ...running.settings import Catalogue
     from .config import Given
 
-__all__ = ["STUDIES", "Ablation", "Labels", "Models", "Optimizers"]
-
 STUDIES = Group(
     "Compare optimizers, variants, numbers of labels, models or readings; run a paper's table.", panel="Run"
 )

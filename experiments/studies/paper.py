@@ -29,11 +29,6 @@ from ...tables import Cell, Table, md, number
 from .analysis import Analysis
 from .config import Given
 
-__all__ = [
-    "Joined", "PaperRow", "PaperTable", "about", "given_for", "names", "published_row", "read", "rows_of", "shown",
-    "slug", "table_of", "write",
-]  # fmt: skip
-
 _SHELF = Shelf(Path(__file__).parent / "published", "study paper", "table", "`judgesmith study paper`")
 names, about = _SHELF.names, _SHELF.about
 SIGNS = {

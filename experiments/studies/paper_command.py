@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .analysis import Analysis
     from .paper import Joined, PaperTable
 
-__all__ = ["Paper"]
-
 
 class Paper(Command, Model, Json):
     """A table of one of the papers, on your model: the published row beside ours, and what differs.

@@ -29,8 +29,6 @@ from ...programs.progress import Progress
 from ...programs.readings.head import Readings, Vector
 from ...programs.readings.judge import DIRECT, FEWEST_GROUPS, ReadingsJudge, table_of
 
-__all__ = ["Draws", "Found", "Known", "SetFound", "Systems", "draw_labels", "gather", "read_table", "study_table"]
-
 #: Fewer rows to measure on say nothing.
 FEWEST_LEFT = 20
 #: Draws for which the nested Q, which takes five choices more, is computed, and draws of seen and unseen systems.

@@ -10,8 +10,6 @@ from ...cli.commands import Command, Json, Model, Rows, argument, flag
 if TYPE_CHECKING:
     from .readings import Found, SetFound
 
-__all__ = ["Readings"]
-
 SHOWN = 12
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from .analysis import Analysis
     from .run import Cell, Study
 
-__all__ = ["NO_MODEL", "Show", "plan_of", "run_one", "show_plan"]
-
 NO_MODEL = "no language model: give --lm (or set JUDGESMITH_LM), or lm: in the --config file"
 
 

@@ -14,8 +14,6 @@ from ..metrics import PREFIX, Metric, output_of
 from ..registry import metrics
 from .compared import Against, against, needed, one_line, others_of, sendable
 
-__all__ = ["BertScore"]
-
 _ROWS = 64  # rows that are scored together
 
 

@@ -20,8 +20,6 @@ from ..metrics import PREFIX, Metric, cell, output_of
 from ..registry import metrics
 from .compared import needed, one_line, others_of
 
-__all__ = ["Comet"]
-
 _ROWS = 32  # rows that are scored together
 
 

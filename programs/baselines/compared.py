@@ -12,8 +12,6 @@ from ...parts import option
 from ...signatures.values import Verdict
 from ..metrics import PREFIX, Metric, cell, output_of
 
-__all__ = ["Against", "ComparedMetric", "against", "needed", "one_line", "others_of", "sendable"]
-
 Against = Literal["reference", "source"]
 
 

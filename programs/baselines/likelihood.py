@@ -29,8 +29,6 @@ from ..registry import metrics
 from .compared import Against, ComparedMetric, needed, one_line
 from .embedding import hub_problem
 
-__all__ = ["BartScore", "GptScore"]
-
 LM_VARIABLE = "JUDGESMITH_LM"
 MODEL = (
     "The model that reads: local/NAME, gguf:PATH, ollama/NAME, or a served one that tells how likely a prompt's tokens "

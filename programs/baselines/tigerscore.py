@@ -27,8 +27,6 @@ from ..prompting.predict import Answer, JudgePredict
 from ..registry import judges
 from .critique import CritiqueJudge
 
-__all__ = ["Penalties", "PenaltyLayout", "TigerScore"]
-
 MOST = 8  # errors that count, the first ones
 LOWEST, HIGHEST = 0.5, 5.0  # a penalty
 

@@ -23,8 +23,6 @@ from ..metrics import Metric, cell, output_of
 from ..registry import metrics
 from .compared import Against, ComparedMetric, against, needed, others_of
 
-__all__ = ["Meteor", "Sari", "aligned", "meteor", "sari"]
-
 _WORD = re.compile(r"\w+|[^\w\s]")
 _LONGEST = 4  # words of an n-gram
 

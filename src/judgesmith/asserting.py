@@ -226,6 +226,3 @@ def _record(found: Mapping[str, Any], record: Record | None) -> None:
             _record({f"{name}.{part}": inner for part, inner in value.items()}, record)
         elif value is not None:
             record(f"judgesmith.{name}", value)
-
-
-__all__ = ["assert_agreement", "assert_judged"]

@@ -12,8 +12,6 @@ from ..errors import LabelsError, OptionError
 from .commands import Command, Json, argument, flag
 from .list_command import licence_of, rows_of, set_data
 
-__all__ = ["Get"]
-
 OLLAMA = ("ollama", "ollama_chat")
 
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ..datasets.benchmarks.catalog import BenchmarkCard
     from ..programs.aspects import Aspect, AspectLibrary, Task
 
-__all__ = ["List", "licence_of", "rows_of", "set_data"]
-
 #: Where the parts of a kind are registered.
 REGISTRIES = {
     "methods": ("programs.registry", "judges"),

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..programs.judge import Judge
     from ..programs.versions import Version
 
-__all__ = ["Show"]
-
 #: Of a larger pool of demonstrations only the first are listed.
 MOST_DEMOS_SHOWN = 20
 

@@ -35,7 +35,8 @@ from ..running.journal import TakenError, alone
 from ..running.limits import Limits
 from ..running.opening import open_judge, quiet
 from ..scoring.scoring import Run, ScoreSummary, score_rows
-from .storage import Storage, at_hand
+from .storage import Storage
+from .storage import at_hand as at_hand
 
 #: Seconds that a worker waits for a killed one to let go of a part.
 PATIENCE = 60.0
@@ -371,6 +372,3 @@ def _join(order: Order, count: int, output: Path | str) -> None:
     beside.replace(output)
     for old in (*folder.glob("part-*.json*"), folder / MANIFEST):
         old.unlink()
-
-
-__all__ = ["Cluster", "Input", "Judging", "at_hand", "score_on_ray"]

@@ -123,6 +123,3 @@ def at_hand(name: str) -> Iterator[tuple[Path, dict[str, Any] | None]]:
         return
     with fetched(name) as found:
         yield found
-
-
-__all__ = ["Storage", "at_hand"]

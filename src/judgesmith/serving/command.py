@@ -9,8 +9,6 @@ from typing import ClassVar
 from ..cli.commands import Command, Reach, argument, flag
 from ..errors import MissingExtraError, OptionError
 
-__all__ = ["Serve"]
-
 
 class Serve(Command, Reach):
     """Answer POST /v1/score {"source", "output"} with the verdict of a saved judge.

@@ -304,6 +304,3 @@ def _read(path: Path) -> dict[str, Any]:
 def _write(path: Path, said: dict[str, Any]) -> None:
     with suppress(FileNotFoundError):  # the job was removed
         write_whole(path, json.dumps(said))
-
-
-__all__ = ["Jobs"]

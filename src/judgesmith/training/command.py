@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ..running.settings import Catalogue
     from .distilling import DistillReport
 
-__all__ = ["Distill"]
-
 
 class Distill(Command, Preset, Rows, Json):
     """Train a small model to judge, from human ratings and synthetic examples.

@@ -36,8 +36,6 @@ from .options import TrainOptions
 if TYPE_CHECKING:
     from .command import Distill
 
-__all__ = ["DistillRun", "catalogue"]
-
 #: Characters of a token, and tokens of a prompt beside the row's own.
 _CHARACTERS, _PROMPT = 4.0, 170
 

@@ -54,8 +54,6 @@ from .options import TrainOptions
 from .processes import Processes
 from .synthesizing import apart_from
 
-__all__ = ["DistillReport", "Distillation", "distill", "split_of", "synthetic_rows"]
-
 #: Fewer rows, or rows of fewer groups, tell nothing about which epoch is best.
 FEWEST_TO_STOP = 6
 CHECKPOINT = "checkpoint.safetensors"

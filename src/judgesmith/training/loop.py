@@ -24,8 +24,6 @@ from .distilled.student import Student, portions, training_modules
 from .options import TrainOptions
 from .processes import Processes
 
-__all__ = ["Epoch", "Example", "Trained", "Training"]
-
 
 @dataclass(frozen=True, slots=True)
 class Example:

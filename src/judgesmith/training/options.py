@@ -6,8 +6,6 @@ from typing import Literal
 
 from ..parts import Options, option
 
-__all__ = ["TrainOptions"]
-
 
 class TrainOptions(Options):
     """How a student is trained."""

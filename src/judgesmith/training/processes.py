@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["Processes"]
-
 
 class Processes:
     """What each process has to know of the others. main: whether this one writes files and measures.

@@ -14,8 +14,6 @@ from ..running.limits import LimitOptions
 if TYPE_CHECKING:
     from ..running.settings import Catalogue
 
-__all__ = ["Synthesize"]
-
 
 class Synthesize(Command, Preset, Rows, Reach, LimitOptions, Json):
     """Make examples for `judgesmith distill`: outputs of several qualities, annotated by judges.

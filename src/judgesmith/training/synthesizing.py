@@ -47,8 +47,6 @@ from ..scoring.scoring import Run, item_of, score_rows
 from ..signatures.values import Criterion, Item
 from .distilled.marking import MarkedLayout, error_text
 
-__all__ = ["Synthesis", "SynthesisOptions", "Synthesized", "apart_from", "catalogue"]
-
 _BINS = 5
 #: Annotations that have no place of their own in the text, beside omissions.
 _UNGROUNDED = "ungrounded"

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from ...errors import ModelError
 from .student import Shape
 
-__all__ = ["GGUF_ADAPTER", "write_gguf_adapter"]
-
 GGUF_ADAPTER = "adapter.gguf"
 _NAME = re.compile(r"base_model\.model\.(?P<layer>.+)\.lora_(?P<side>[AB])\.weight")
 Array = NDArray[np.float32]

@@ -34,8 +34,6 @@ from .gguf_adapter import GGUF_ADAPTER
 from .marking import MOST_TOKENS, MarkedLayout
 from .student import ADAPTER, Shape, Student, weights_sha256
 
-__all__ = ["Answered", "DistilledJudge", "StudentData", "served_name"]
-
 #: Files beside a judge that are looked at for its weights.
 _MOST_FILES = 200
 Answered = Literal["score", "annotation"]

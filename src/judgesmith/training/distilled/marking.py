@@ -18,8 +18,6 @@ from ...programs.openlgauge.reading import Annotation, FoundError, annotation_fo
 from ...programs.prompting.layouts import DIGITS, SCORE_LINE, Read, number_rule, whole
 from ...signatures.values import Scale
 
-__all__ = ["MOST_TOKENS", "MarkedLayout", "error_text"]
-
 #: Errors in an answer at most, and tokens of an answer.
 MOST_ERRORS, MOST_TOKENS = 4, 400
 

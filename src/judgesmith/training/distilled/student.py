@@ -23,8 +23,6 @@ from ...programs.readings.bindings.torch_reader import open_weights
 from ...programs.readings.passages import Message as Turn
 from ...programs.readings.passages import Piece, rendered
 
-__all__ = ["ADAPTER", "Shape", "Student", "portions", "training_modules", "weights_sha256"]
-
 #: The answers, the worst first.
 ANSWERS = tuple(SCORE_LINE.replace("<number>", digit) for digit in "12345")
 #: The file of the low-rank weights, by the name that other tools look for.
