@@ -359,15 +359,13 @@ def _passes(status: int) -> bool:
 async def _bounded(response: aiohttp.ClientResponse) -> bytes:
     """The body. Raises Unanswered for one that is too long, as soon as that is known."""
     payload = bytearray()
-    if (response.content_length or 0) <= LARGEST_ANSWER:
-        async for piece in response.content.iter_any():
-            payload += piece
-            if len(payload) > LARGEST_ANSWER:
-                break
-        else:
-            return bytes(payload)
-    response.close()  # or the rest of it would still be received
-    raise Unanswered(f"HTTP {response.status}: the answer is longer than {LARGEST_ANSWER >> 20} MiB", again=False)
+    async for piece in response.content.iter_any():
+        payload += piece
+        if len(payload) > LARGEST_ANSWER:
+            response.close()  # or the rest of it would still be received
+            what = f"HTTP {response.status}: the answer is longer than {LARGEST_ANSWER >> 20} MiB"
+            raise Unanswered(what, again=False)
+    return bytes(payload)
 
 
 def _excerpt(payload: bytes) -> str:

@@ -10,11 +10,7 @@ from typing import Any
 import pytest
 
 from judgesmith.errors import MissingExtraError, OptionError
-from judgesmith.programs.metrics import (
-    Metric,
-    ReferenceMetric,
-    reference_metric,
-)
+from judgesmith.programs.metrics import Metric, ReferenceMetric, reference_metric
 from judgesmith.programs.registry import metrics
 from judgesmith.testing import MetricContract
 
@@ -40,13 +36,6 @@ def test_rouge_by_hand() -> None:
     assert reference_metric("rougel").score(output, reference).score == pytest.approx(0.6)
 
 
-def test_an_output_equal_to_its_reference_is_perfect(metric: ReferenceMetric) -> None:
-    verdict = metric.score("a sentence of some length, here", "a sentence of some length, here")
-    assert verdict.score == pytest.approx(1.0) and verdict.percent == pytest.approx(100.0)
-    assert verdict.failure is None
-    assert metric.score("wholly different words", "a sentence of some length, here").score < 0.5
-
-
 def test_the_best_of_several_references_counts(metric: ReferenceMetric) -> None:
     output = "the cat sat on the mat"
     several = metric.score(output, ["a dog barked at night", output]).score
@@ -62,16 +51,11 @@ def test_a_row_without_a_reference_has_no_score(metric: ReferenceMetric) -> None
         {"output": "x", "references": ["y", "x"], "reference": "z"},
     ]
     verdicts = list(metric.score_many(rows))
-    assert len(verdicts) == len(rows)
+    assert len(verdicts) == len(rows) and verdicts[0].percent == pytest.approx(100.0)
     assert [v.failure for v in verdicts[1:3]] == ["no reference to compare with"] * 2
     assert all(math.isnan(v.score) for v in verdicts[1:3])
     assert verdicts[3].score == 0  # an empty output is a bad text, not a failure
     assert verdicts[0].score == pytest.approx(1.0)
-
-
-def test_a_row_needs_an_output(metric: ReferenceMetric) -> None:
-    with pytest.raises(OptionError, match="needs a text 'output'; got NoneType"):
-        list(metric.score_many([{"reference": "x"}]))
 
 
 def test_an_unknown_metric_names_the_known_ones() -> None:

@@ -24,6 +24,10 @@ async def wait(seconds: float) -> float:
     return seconds
 
 
+async def same(item: int) -> int:
+    return item
+
+
 # Running one coroutine
 
 
@@ -140,10 +144,7 @@ def test_the_source_is_read_no_further_than_the_window(in_flight: int) -> None:
             read += 1
             yield number
 
-    async def work(item: int) -> int:
-        return item
-
-    results = engine.ordered_map(work, source(), in_flight=in_flight)
+    results = engine.ordered_map(same, source(), in_flight=in_flight)
     assert read == 0  # not before the first result is asked for
     for taken in range(1, 200):
         next(results)
@@ -161,10 +162,7 @@ def test_a_result_that_is_there_does_not_wait_for_a_slow_source() -> None:
             yield number
             time.sleep(0.03)
 
-    async def work(item: int) -> int:
-        return item
-
-    results = engine.ordered_map(work, source(), in_flight=4)
+    results = engine.ordered_map(same, source(), in_flight=4)
     assert next(results) == 0
     assert len(read) <= 2
     assert list(results) == [1, 2, 3, 4]
@@ -196,10 +194,7 @@ def test_the_source_is_read_in_the_callers_thread() -> None:
             threads.add(threading.current_thread())
             yield number
 
-    async def work(item: int) -> int:
-        return item
-
-    list(engine.ordered_map(work, source(), in_flight=2))
+    list(engine.ordered_map(same, source(), in_flight=2))
     assert threads == {threading.current_thread()}
 
 
@@ -284,11 +279,8 @@ def test_system_exit_in_the_source_leaves_the_engine_alive() -> None:
         yield 1
         raise SystemExit(3)
 
-    async def work(item: int) -> int:
-        return item
-
     with pytest.raises(SystemExit):
-        list(engine.ordered_map(work, source(), in_flight=2))
+        list(engine.ordered_map(same, source(), in_flight=2))
     assert engine.run(wait(0.0)) == 0.0
 
 

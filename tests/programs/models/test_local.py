@@ -15,7 +15,6 @@ import httpx
 import pytest
 
 from judgesmith.errors import MissingExtraError, ModelError, OptionError
-from judgesmith.programs.models import files as model_files
 from judgesmith.programs.models import local
 from judgesmith.programs.models.files import CATALOG, installed, model_path
 from judgesmith.programs.models.local import (
@@ -297,7 +296,3 @@ def test_closing_under_a_call_ends_the_call(model: Path) -> None:
 @pytest.mark.model
 def test_a_process_ends_under_a_call(model: Path) -> None:
     assert run(CALLS + "sys.exit(3)", model).returncode == 3
-
-
-def test_the_catalog_is_what_the_embedded_models_come_from() -> None:
-    assert local.find_model(f"local/{NAME}") is model_files.CATALOG[NAME]
