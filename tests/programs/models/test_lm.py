@@ -231,37 +231,24 @@ def test_the_failure_of_a_shared_request_reaches_all_who_wait(serve: MakeServer)
     assert len(server.bodies) == 2
 
 
-def test_who_waits_for_a_request_that_is_cancelled_asks_for_itself(serve: MakeServer) -> None:
+@pytest.mark.parametrize(("leaves", "sent"), [(0, 2), (1, 1)])
+def test_who_waits_can_be_cancelled_and_asks_for_itself_where_the_request_is(
+    serve: MakeServer, leaves: int, sent: int
+) -> None:
     server = serve(Say(wait=0.3))
     lm = model(server, cache=True)
 
     async def one_leaves() -> list[Any]:
-        first, *others = [asyncio.ensure_future(lm.complete(ask())) for _ in range(4)]
+        calls = [asyncio.ensure_future(lm.complete(ask())) for _ in range(4)]
         while not server.bodies:
             await asyncio.sleep(0.01)
-        first.cancel()
-        return await asyncio.gather(first, *others, return_exceptions=True)
+        calls[leaves].cancel()
+        return await asyncio.gather(*calls, return_exceptions=True)
 
-    cancelled, *others = engine.run(one_leaves())
-    assert isinstance(cancelled, asyncio.CancelledError)
-    assert [reply.text for reply in others] == ["Score: 4"] * 3
-    assert len(server.bodies) == 2  # the cancelled one, and one for the three others
-
-
-def test_who_waits_can_be_cancelled_without_harm_to_the_request(serve: MakeServer) -> None:
-    server = serve(Say(wait=0.1))
-    lm = model(server, cache=True)
-
-    async def one_leaves() -> list[Any]:
-        first, second = [asyncio.ensure_future(lm.complete(ask())) for _ in range(2)]
-        await asyncio.sleep(0.02)
-        second.cancel()
-        return list(await asyncio.gather(first, second, return_exceptions=True))
-
-    reply, cancelled = engine.run(one_leaves())
-    assert reply.text == "Score: 4"
-    assert isinstance(cancelled, asyncio.CancelledError)
-    assert len(server.bodies) == 1
+    outcomes = engine.run(one_leaves())
+    assert isinstance(outcomes.pop(leaves), asyncio.CancelledError)
+    assert [reply.text for reply in outcomes] == ["Score: 4"] * 3
+    assert len(server.bodies) == sent  # of the cancelled one, and one for the three others
 
 
 @pytest.mark.parametrize(

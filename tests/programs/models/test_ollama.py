@@ -1,14 +1,14 @@
 """The Ollama client against a small server on loopback that speaks as Ollama does, and one that does not."""
 
-import http.server
 import json
 import socket
-import threading
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from misbehaving_server import MakeServer, Say
 
 from judgesmith.errors import ModelError
 from judgesmith.programs.models.ollama import check_ollama, list_ollama, ollama_host, ollama_weights, pull_ollama
@@ -16,59 +16,22 @@ from judgesmith.programs.models.ollama import check_ollama, list_ollama, ollama_
 DIGEST = "sha256:" + "ab" * 32
 
 
-class FakeOllama(http.server.ThreadingHTTPServer):
-    daemon_threads = True
+@dataclass
+class FakeOllama:
+    models: list[str] = field(default_factory=lambda: ["llama3.1:8b", "qwen2.5:latest"])
+    pulled: list[str] = field(default_factory=list)
+    pull_breaks_off: bool = False
+    tags_body: bytes | None = None
+    url: str = ""
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.models = ["llama3.1:8b", "qwen2.5:latest"]
-        self.pulled: list[str] = []
-        self.pull_breaks_off = False
-        self.tags_body: bytes | None = None
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-
-class _Answer(http.server.BaseHTTPRequestHandler):
-    server: FakeOllama
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: object) -> None:
-        pass
-
-    def _send(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def do_GET(self) -> None:
-        if self.path != "/api/tags":
-            self._send(404, b"404 page not found")
-            return
-        models = [
-            {
-                "name": name,
-                "model": name,
-                "modified_at": "2025-01-02T03:04:05Z",
-                "size": 4_900_000_000,
-                "digest": "ab" * 32,
-                "details": {"family": "x", "parameter_size": "8.0B", "quantization_level": "Q4_K_M"},
-            }
-            for name in self.server.models
-        ]
-        self._send(200, self.server.tags_body or json.dumps({"models": models}).encode())
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.path != "/api/pull":
-            self._send(404, json.dumps({"error": f"model '{body.get('model')}' not found"}).encode())
-            return
+    def answer(self, path: str, body: dict[str, Any]) -> Say:
+        if path == "/api/tags":
+            models = [{"name": name, "model": name, "size": 4_900_000_000} for name in self.models]
+            return Say(body=self.tags_body or json.dumps({"models": models}).encode())
+        if path != "/api/pull":
+            return Say(404, b"404 page not found")
         name = body["model"]
-        self.server.pulled.append(name)
+        self.pulled.append(name)
         steps: list[dict[str, Any]] = [{"status": "pulling manifest"}]
         if name == "nosuch":
             steps.append({"error": "pull model manifest: file does not exist"})
@@ -76,22 +39,19 @@ class _Answer(http.server.BaseHTTPRequestHandler):
             for done in (0, 40, 100):
                 steps.append({"status": "pulling abab", "digest": DIGEST, "total": 100, "completed": done})
             steps.append({"status": "pulling cdcd", "digest": "sha256:" + "cd" * 32, "total": 20, "completed": 20})
-            if not self.server.pull_breaks_off:
+            if not self.pull_breaks_off:
                 steps += [{"status": "verifying sha256 digest"}, {"status": "success"}]
-                self.server.models.append(name if ":" in name else name + ":latest")
-        self._send(200, b"".join(json.dumps(step).encode() + b"\n" for step in steps))
+                self.models.append(name if ":" in name else name + ":latest")
+        return Say(body=b"".join(json.dumps(step).encode() + b"\n" for step in steps))
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeOllama]:
+def server(serve: MakeServer, monkeypatch: pytest.MonkeyPatch) -> FakeOllama:
     fake = FakeOllama()
-    thread = threading.Thread(target=fake.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-    thread.start()
+    running = serve(lambda _, body: fake.answer(running.headers[-1].split()[1], body))
+    fake.url = running.base.removesuffix("/v1")
     monkeypatch.setenv("OLLAMA_HOST", fake.url)
-    yield fake
-    fake.shutdown()
-    fake.server_close()
-    thread.join()
+    return fake
 
 
 @pytest.fixture
