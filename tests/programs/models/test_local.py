@@ -115,7 +115,7 @@ def model() -> Path:
     pytest.importorskip("xllamacpp", reason="the extra 'local' is not installed")
     if not installed(NAME):
         pytest.skip(f"{NAME} is not here: judgesmith get local/{NAME} fetches {CATALOG[NAME].bytes:,} bytes")
-    return model_path(NAME, fetch=False)
+    return model_path(NAME)
 
 
 @pytest.fixture(scope="module")
