@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from ...errors import MissingExtraError, ModelError, OptionError
-from .files import Progress, file_sha256, find_model, model_path
+from .files import file_sha256, find_model, model_path
 
 _READY_WITHIN = 120.0  # seconds from the start of a server until it answers
 
@@ -114,44 +114,34 @@ class EmbeddedServer:
         # Not only for the callers' sake: a server that is closed before its loop runs hangs.
         end = time.monotonic() + _READY_WITHIN
         headers = {"Authorization": f"Bearer {self.endpoint.api_key}"}
-        said = "nothing"
-        with httpx.Client(trust_env=False, timeout=10.0) as client:
+        with httpx.Client(trust_env=False, timeout=10.0, headers=headers) as client:
             while time.monotonic() < end:
-                try:
-                    answer = client.get(self.endpoint.base_url + "/v1/models", headers=headers)
-                except httpx.TransportError as error:
-                    said = str(error)
-                else:
-                    if answer.status_code == 200:
+                with contextlib.suppress(httpx.TransportError):
+                    if client.get(self.endpoint.base_url + "/v1/models").status_code == 200:
                         return
-                    said = f"HTTP {answer.status_code}"
                 time.sleep(0.05)
-        raise ModelError(f"{self.path}: llama.cpp does not answer after {_READY_WITHIN:g} s ({said})")
+        raise ModelError(f"{self.path}: llama.cpp does not answer after {_READY_WITHIN:g} s")
 
 
-_Key = tuple[Path, str, EmbeddedOptions]
-_servers: dict[_Key, EmbeddedServer] = {}
+_servers: dict[tuple[Path, str, EmbeddedOptions], EmbeddedServer] = {}
 _lock = threading.Lock()
 _home_process: int | None = None  # the process that started llama.cpp
 
 
-def embedded(
-    spec: str, *, options: EmbeddedOptions | None = None, progress: Progress | None = None
-) -> EmbeddedEndpoint:
+def embedded(spec: str, *, options: EmbeddedOptions | None = None) -> EmbeddedEndpoint:
     """The endpoint of `local/NAME` (fetched first if it is not here) or `gguf:PATH`, started if it does not run yet.
 
     One server per file and options lives in this process, until `close_all` or the end of the process.
 
     Args:
         spec: `local/NAME` with a name of the catalog, or `gguf:PATH`.
-        progress: called with a download's progress.
 
     Raises: ModelError if the model is unknown, cannot be fetched or cannot be started; MissingExtraError without
     `xllamacpp`.
     """
     options = options or EmbeddedOptions()
     _xllamacpp()  # before a download that would be for nothing
-    path, label = model_file(spec, progress)
+    path, label = model_file(spec)
     try:
         digest = file_sha256(path)
     except OSError as error:
@@ -277,12 +267,12 @@ def _hang_up(port: int) -> None:
                         connection.shutdown(socket.SHUT_RDWR)
 
 
-def model_file(spec: str, progress: Progress | None = None) -> tuple[Path, str]:
+def model_file(spec: str) -> tuple[Path, str]:
     """The model's file (fetched first if it is not here), and the part of its id that people read: no folder of this
     machine in it. Raises: ModelError."""
     if spec.startswith("local/"):
         name = find_model(spec).name
-        return model_path(name, progress=progress).resolve(), f"local/{name}"
+        return model_path(name).resolve(), f"local/{name}"
     if spec.startswith("gguf:"):
         written = spec.removeprefix("gguf:")
         if not written:
