@@ -29,12 +29,6 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
     return shown
 
 
-def test_the_watcher_that_was_given_is_told() -> None:
-    given = Silent()
-    with watching(given, "compiling") as watcher:
-        assert watcher is given
-
-
 def test_without_a_terminal_there_is_a_line_now_and_then(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -127,8 +121,11 @@ def test_rows_of_unknown_number_are_counted_in_the_log(
     assert [record.getMessage() for record in caplog.records] == ["[    0 s] rows", "[   12 s] judging: rows, 1, 0.1/s"]
 
 
-def test_a_function_is_given_the_number_of_finished_rows_and_nothing_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown, done = terminal(monkeypatch), list[int]()
-    with counting(done.append, "judging", ROWS) as finished:
+def test_a_function_or_a_watcher_of_the_callers_own_is_called_and_nothing_is_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shown, done, given = terminal(monkeypatch), list[int](), Silent()
+    with counting(done.append, "judging", ROWS) as finished, watching(given, "compiling") as watcher:
         finished(1)
+        assert watcher is given
     assert done == [1] and shown.getvalue() == ""

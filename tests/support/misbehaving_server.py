@@ -33,6 +33,15 @@ class Say:
     raw: Iterable[bytes] | None = None
 
 
+def saying(text: str, *likely: tuple[str, float]) -> Say:
+    """An answer of this text. likely: the tokens that might stand in its place, with their log-probabilities."""
+    choice: dict[str, Any] = {"message": {"content": text}, "finish_reason": "stop"}
+    if likely:
+        top = [{"token": token, "logprob": logprob} for token, logprob in likely]
+        choice["logprobs"] = {"content": [{"token": text, "top_logprobs": top}]}
+    return Say(body=json.dumps(COMPLETION | {"choices": [choice]}).encode())
+
+
 def _read(payload: bytes) -> dict[str, Any]:
     try:
         return dict(json.loads(payload))

@@ -53,16 +53,6 @@ def test_the_key_does_not_depend_on_the_order_of_fields() -> None:
     assert len(one) == 32
 
 
-def test_what_is_written_survives_reopening(tmp_path: Path) -> None:
-    path = tmp_path / "calls.sqlite"
-    first = CallCache(path)
-    first.put(b"k", {"text": "4"})
-    first.close()
-    second = CallCache(path)
-    assert second.get(b"k") == {"text": "4"} and second.get(b"unknown") is None
-    second.close()
-
-
 @pytest.mark.parametrize(
     "damage",
     [b"", b"garbage", zlib.compress(b"{"), zlib.compress(b"[1, 2")[:-3], zlib.compress(b"\xff\xfe"), None, 7, "text"],

@@ -1,7 +1,6 @@
 """Language models over a real server that misbehaves: retries, limits, the cache, the meter, the probe, names."""
 
 import asyncio
-import json
 import socket
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 
 import dspy
 import pytest
-from misbehaving_server import MakeServer, Say, Server
+from misbehaving_server import MakeServer, Say, Server, saying
 from patience import HANG
 
 from judgesmith.errors import BudgetError, CallError, ModelError, OptionError
@@ -176,30 +175,11 @@ def test_a_key_is_not_shown() -> None:
 
 # The cache
 
-LOGPROBS = {
-    "choices": [
-        {
-            "message": {"content": "4"},
-            "finish_reason": "stop",
-            "logprobs": {
-                "content": [
-                    {
-                        "token": "4",
-                        "top_logprobs": [
-                            {"token": "4", "logprob": -0.12345678901234567},
-                            {"token": "5", "logprob": -2.3},
-                        ],
-                    }
-                ]
-            },
-        }
-    ],
-    "usage": {"prompt_tokens": 9, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 4}},
-}
+LOGPROBS = saying("4", ("4", -0.12345678901234567), ("5", -2.3))
 
 
 def test_a_second_run_asks_nothing_and_reads_the_very_same(serve: MakeServer) -> None:
-    server = serve(Say(body=json.dumps(LOGPROBS).encode()))
+    server = serve(LOGPROBS)
     first = complete(model(server, cache=True), *(ask(n) for n in range(5)))
     assert len(server.bodies) == 5
     lm = model(server, cache=True)
@@ -295,7 +275,7 @@ def test_an_entry_that_something_else_wrote_is_asked_again(serve: MakeServer) ->
 
 # Answers that cannot be read
 
-GARBAGE = Say(body=json.dumps({"choices": [{"message": {"content": "As an AI I like turtles."}}]}).encode())
+GARBAGE = saying("As an AI I like turtles.")
 
 
 def scored(reply: Reply) -> bool:
@@ -376,8 +356,7 @@ def test_a_reference_that_was_refused_is_written_anew_by_a_server_that_is_well_a
     def behave(number: int, body: dict[str, Any]) -> Say:
         if "2 + 2 =" in body["messages"][-1]["content"]:
             return Say()
-        text = texts[1 + number % 3] if healthy else "The hall is closed today."
-        return Say(body=json.dumps({"choices": [{"message": {"content": text}}]}).encode())
+        return saying(texts[1 + number % 3] if healthy else "The hall is closed today.")
 
     server = serve(behave)
     target = Target(levels=3)
@@ -485,10 +464,9 @@ def capable(*, logprobs: bool = True, schema: bool = True, system: bool = True) 
         if not system and body["messages"][0]["role"] == "system":
             return Say(400, b'{"error": {"message": "System role not supported"}}')
         if "logprobs" in body:
-            return Say(body=json.dumps(LOGPROBS).encode()) if logprobs else Say(400, b"logprobs: unknown field")
+            return LOGPROBS if logprobs else Say(400, b"logprobs: unknown field")
         if "response_format" in body:
-            made = {"choices": [{"message": {"content": '{"digit": 4}'}}]}
-            return Say(body=json.dumps(made).encode()) if schema else Say(400, b"response_format: unknown")
+            return saying('{"digit": 4}') if schema else Say(400, b"response_format: unknown")
         return Say()
 
     return behave
@@ -510,15 +488,9 @@ def test_the_probe_finds_out_what_a_server_can_do(
     assert len(server.bodies) == asked  # once per model
 
 
-def test_a_server_that_ignores_what_it_cannot_do_is_seen_through(serve: MakeServer) -> None:
-    server = serve()  # 200 to everything, in prose, without log-probabilities
-    assert engine.run(model(server).capabilities()) == Capabilities(False, False, True, False)
-
-
-def test_the_chosen_token_alone_is_no_distribution(serve: MakeServer) -> None:
-    lonely = json.loads(json.dumps(LOGPROBS))
-    del lonely["choices"][0]["logprobs"]["content"][0]["top_logprobs"][1]
-    assert not engine.run(model(serve(Say(body=json.dumps(lonely).encode()))).capabilities()).logprobs
+@pytest.mark.parametrize("say", [Say(), saying("4", ("4", 0.0))], ids=["prose", "the chosen token alone"])
+def test_a_server_that_ignores_what_it_cannot_do_is_seen_through(serve: MakeServer, say: Say) -> None:
+    assert engine.run(model(serve(say)).capabilities()) == Capabilities(False, False, True, False)
 
 
 def test_many_ask_for_the_probe_at_once(serve: MakeServer) -> None:
@@ -544,9 +516,8 @@ def test_a_server_that_is_down_is_a_model_error_after_the_tries_of_one_call() ->
 
 
 def test_a_server_that_refuses_everything_is_a_model_error(serve: MakeServer) -> None:
-    server = serve(Say(400, b"no"))
     with pytest.raises(ModelError, match="HTTP 400: no"):
-        engine.run(model(server).capabilities())
+        engine.run(model(server := serve(Say(400, b"no"))).capabilities())
     assert len(server.bodies) == 4
 
 

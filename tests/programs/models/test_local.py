@@ -15,8 +15,9 @@ import httpx
 import pytest
 
 from judgesmith.errors import MissingExtraError, ModelError, OptionError
-from judgesmith.programs.models import local
+from judgesmith.programs.models import engine, local
 from judgesmith.programs.models.files import CATALOG, installed, model_path
+from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
 from judgesmith.programs.models.local import (
     EmbeddedEndpoint,
     EmbeddedOptions,
@@ -25,6 +26,7 @@ from judgesmith.programs.models.local import (
     embedded,
     thread_count,
 )
+from judgesmith.programs.models.transport import OpenAIStyle
 
 NAME = "smollm2-135m"
 SMALL = EmbeddedOptions(slots=2, context=512, threads=1)
@@ -144,24 +146,10 @@ def test_the_id_names_the_file_by_its_hash_and_shows_no_path(endpoint: EmbeddedE
 
 
 @pytest.mark.model
-def test_it_answers_with_log_probabilities(endpoint: EmbeddedEndpoint) -> None:
-    answer = ask(endpoint, "Is this good?", logprobs=True, top_logprobs=3)
-    tokens = answer["choices"][0]["logprobs"]["content"]
-    assert 1 <= len(tokens) <= 4
-    assert all(len(token["top_logprobs"]) == 3 and token["logprob"] <= 0 for token in tokens)
-
-
-@pytest.mark.model
-def test_it_keeps_to_a_json_schema(endpoint: EmbeddedEndpoint) -> None:
-    schema = {
-        "type": "object",
-        "properties": {"score": {"type": "integer", "enum": [1, 2, 3, 4, 5]}},
-        "required": ["score"],
-        "additionalProperties": False,
-    }
-    wanted = {"type": "json_schema", "json_schema": {"name": "verdict", "schema": schema, "strict": True}}
-    answer = ask(endpoint, "Rate: the cat sat.", response_format=wanted, max_tokens=40)
-    assert json.loads(answer["choices"][0]["message"]["content"])["score"] in {1, 2, 3, 4, 5}
+def test_it_gives_log_probabilities_and_keeps_to_a_json_schema(endpoint: EmbeddedEndpoint) -> None:
+    style = OpenAIStyle(f"{endpoint.base_url}/v1", endpoint.model_id, key=endpoint.api_key, timeout=300, label=NAME)
+    lm = LanguageModel(f"local/{NAME}", style, identity="test", connection=Connection(cache=False), knows_grammar=True)
+    assert engine.run(lm.capabilities()) == Capabilities(True, True, True, True)
 
 
 @pytest.mark.model
