@@ -37,7 +37,7 @@ from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
 from .fitting.ensemble import form_ensemble, refuse_ensemble
 from .fitting.outcome import fit_decision, fit_preference
-from .fitting.training import Training, refine
+from .fitting.weights import Training, refine
 from .report import CompileReport, Fitted, FormTrial, Parts, Plan
 from .search.base import DemonstrationSearch, SearchRecord, unfit
 from .search.few_shot import NoSearch

@@ -219,15 +219,3 @@ def clearly(gap: Difference, sure: float) -> bool:
     """Whether the first is ahead in `sure` of the paired resamples. Its p is two-sided, and NaN where the comparison is
     undefined, which is no clear win either."""
     return bool(gap.value > 0 and gap.p / 2 <= 1 - sure)
-
-
-def folds_of(names: Sequence[str], k: int, seed: int) -> NDArray[np.intp]:
-    """The fold of each row; a group's rows share one, and folds have about equally many rows."""
-    rng = np.random.default_rng([seed, 5])
-    unique, place, sizes = np.unique(np.asarray(names), return_inverse=True, return_counts=True)
-    fold_of = np.zeros(len(unique), dtype=np.intp)
-    filled_up = np.zeros(k)
-    for group in sorted(rng.permutation(len(unique)).tolist(), key=lambda g: -sizes[g]):
-        fold_of[group] = np.argmin(filled_up)
-        filled_up[fold_of[group]] += sizes[group]
-    return fold_of[place]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -229,7 +228,7 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
         if len(train) < labels or len(left) < FEWEST_LEFT or len({table.groups[i] for i in train}) < FEWEST_GROUPS:
             return None
         known, rest = table.rows(train), table.rows(left)
-        choice = weigh(known, scores[train], seed=draw)
+        choice = weigh(known, scores[train])
         for trial in choice.trials:
             each.setdefault(trial.name, []).append(agreement(trial.head(rest), scores[left]))
         given = choice.head(rest)
@@ -238,7 +237,7 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
         zero_shot.append(agreement(direct[left], scores[left]))
         chosen.append(agreement(given, scores[left]))
         if draw < NESTED_DRAWS:
-            own = nested(partial(weigh, seed=draw), known, scores[train], seed=draw)
+            own = nested(weigh, known, scores[train], seed=draw)
             told.append(agreement(own, scores[train]) - chosen[-1])
     seen = np.flatnonzero(times)
     mean, plain, human = total[seen] / times[seen], direct[seen], scores[seen]
@@ -275,7 +274,7 @@ def _systems(known: Known, labels: int, draws: int) -> Systems | None:
         enough = len(train) >= min(labels, FEWEST_LEFT) and len(learnt_from) >= FEWEST_GROUPS
         if not enough or min(len(left), len(rest)) < FEWEST_LEFT:
             continue
-        head = weigh(table.rows(train), scores[train], seed=draw).head
+        head = weigh(table.rows(train), scores[train]).head
         found.append(
             [agreement(head(table.rows(rows)), scores[rows]) for rows in (left, np.array(rest))]
             + [agreement(direct[rest], scores[rest])]

@@ -21,13 +21,13 @@ from ...errors import OptionError
 from ...programs.ensemble import FEWEST, LEAST_SD, MOST, Ensemble, Norm
 from ...programs.judge import Judge
 from ...programs.refining import Refinement, weighted_mean
-from ..examples import Agreement, Scored, Vector, agreement, clearly, difference, folds_of, groups
+from ..examples import Agreement, Scored, Vector, agreement, clearly, difference, groups
 from ..search.base import DemonstrationSearch, SearchRecord, Trial
+from .heads import fold_numbers
 from .weights import standardised_by
 
 #: A search's own way to choose one of its candidates (`DemonstrationSearch.choose`).
 Choose = Callable[[Sequence[Trial], Sequence[dspy.Example]], tuple[Trial, str | None]]
-FOLDS = 5
 #: With fewer groups there is nothing to rank candidates by and still measure them.
 FEWEST_GROUPS = 5
 
@@ -74,7 +74,7 @@ def form_ensemble(
         return None, stays(f"there are not {FEWEST} candidates that one could be made of")
     if (count := len(set(group))) < FEWEST_GROUPS:
         return None, stays(f"training rows of {count} documents are too few to tell whether the mean of several helps")
-    apart = _out_of_fold(whole, examples, top, choose, by, folds_of(group, min(FOLDS, count), seed))
+    apart = _out_of_fold(whole, examples, top, choose, by, fold_numbers(group, seed=seed))
     found, single = (agreement(scores, examples, objective=by, seed=seed, rounds=500) for scores in apart)
     measured = f"on training rows that they were not chosen by, {by.label} {found.value:.2f} against {single.value:.2f}"
     if not clearly(difference(*apart, examples, objective=by, seed=seed, rounds=1000), sure):

@@ -19,20 +19,6 @@ from numpy.typing import NDArray
 from ...errors import OptionError
 from ...programs.readings.head import LinearHead, Matrix, Readings, Vector
 
-__all__ = [
-    "Components",
-    "Directed",
-    "Fitted",
-    "Once",
-    "Recipe",
-    "Ridge",
-    "StateRidge",
-    "Together",
-    "folds",
-    "mean_of",
-    "numbered",
-]
-
 _FLAT = 1e-9  # a reading whose spread is below this share of its size is constant
 SCALAR_PENALTIES: tuple[float, ...] = tuple(float(p) for p in np.logspace(-1, 4, 16))
 STATE_PENALTIES: tuple[float, ...] = tuple(float(p) for p in np.logspace(0, 6, 19))
@@ -139,32 +125,6 @@ class StateRidge:
 
 
 @dataclass(frozen=True)
-class Components:
-    """Partial least squares (PLS1) on standardised readings or one block of states, with few components."""
-
-    name: str
-    readings: tuple[str, ...] = ()
-    block: str = ""
-    components: int = 1
-
-    def __call__(self, table: Readings, scores: Vector) -> Fitted:
-        left_out = np.zeros(len(table))
-        for rows in folds(table.groups):
-            rest = np.setdiff1d(np.arange(len(table)), rows)
-            left_out[rows] = self._head(table.rows(rest), scores[rest])(table.rows(rows)) - scores[rest].mean()
-        return Fitted(self._head(table, scores), left_out)
-
-    def _head(self, table: Readings, scores: Vector) -> LinearHead:
-        values = table.states[self.block].astype(np.float64) if self.block else table.columns(self.readings)
-        means, scales, z = _standard(values)
-        weights = _partial_least_squares(z, scores - scores.mean(), self.components)
-        if self.block:
-            slope = _per_unit(weights, scales)
-            return LinearHead(float(scores.mean()), {}, {self.block: (float(means @ slope), slope)})
-        return _linear(self.readings, float(scores.mean()), means, scales, weights)
-
-
-@dataclass(frozen=True)
 class Together:
     """The mean of several heads, each divided by the spread of its scores for left-out rows: within the fit, a head
     with many weights spreads as widely as the labels whatever it knows."""
@@ -202,15 +162,21 @@ def folds(groups: Sequence[Hashable], count: int = 5, *, seed: int = 0) -> list[
 
     Raises: OptionError with fewer than two groups.
     """
+    fold_of = fold_numbers(groups, count, seed=seed)
+    return [np.flatnonzero(fold_of == fold) for fold in range(fold_of.max() + 1)]
+
+
+def fold_numbers(groups: Sequence[Hashable], count: int = 5, *, seed: int = 0) -> NDArray[np.intp]:
+    """The fold of each row, as `folds` makes them."""
     of_row = numbered(groups)
     sizes = np.bincount(of_row)
     drawn = np.random.default_rng(seed).permutation(len(sizes))
     filled = np.zeros(min(count, len(sizes)), dtype=int)
-    place = np.zeros(len(sizes), dtype=int)
+    place = np.zeros(len(sizes), dtype=np.intp)
     for code in sorted(drawn, key=lambda c: -sizes[c]):
         place[code] = int(filled.argmin())
         filled[place[code]] += sizes[code]
-    return [np.flatnonzero(place[of_row] == fold) for fold in range(len(filled))]
+    return place[of_row]
 
 
 # Computing -----------------------------------------------------------------------------------------------------------
@@ -264,29 +230,3 @@ def _ridge(z: Matrix, y: Vector, groups: Sequence[Hashable], choices: Sequence[f
             least, chosen, errors = error, penalty, wrong
     means_of_rest = -np.bincount(of_row, weights=y) / (len(y) - sizes)
     return vt.T @ (s / (s**2 + chosen) * rotated), y - errors - means_of_rest[of_row]
-
-
-def _partial_least_squares(z: Matrix, y: Vector, components: int) -> Vector:
-    """Weights of PLS1 by the NIPALS steps. Source: Wold, Sjöström and Eriksson 2001."""
-    x, rest = z.copy(), y.copy()
-    directions, loadings, slopes = [], [], []
-    for _ in range(components):
-        direction = x.T @ rest
-        length = float(np.linalg.norm(direction))
-        if length < _FLAT:
-            break
-        direction /= length
-        score = x @ direction
-        size = float(score @ score)
-        if size < _FLAT:
-            break
-        loading, slope = x.T @ score / size, float(rest @ score / size)
-        x -= np.outer(score, loading)
-        rest = rest - slope * score
-        directions.append(direction)
-        loadings.append(loading)
-        slopes.append(slope)
-    if not directions:
-        return np.zeros(z.shape[1])
-    w, p = np.array(directions).T, np.array(loadings).T
-    return np.asarray(w @ np.linalg.solve(p.T @ w, np.array(slopes)))

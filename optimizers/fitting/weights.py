@@ -19,12 +19,15 @@ import scipy
 from numpy.typing import NDArray
 
 from ...agreement.objectives import Objective
+from ...programs.judge import Judge
 from ...programs.progress import Progress, Silent
-from ...programs.refining import Fit, Matrix, Vector, weighted_mean
+from ...programs.readings.head import Readings
+from ...programs.refining import Fit, HeadFit, Matrix, Refinable, Refinement, Vector, weighted_mean
 from ...signatures.values import Item, Verdict
-from ..examples import agreement, clearly, difference, documents, folds_of, groups, humans, item_of, told_of
+from ..examples import agreement, clearly, difference, documents, groups, humans, item_of, told_of
+from .heads import fold_numbers
+from .readings import fit_head
 
-FOLDS = 5
 #: In units of the columns' mean sum of squares; of equally good ones the strongest is taken.
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 #: With fewer groups or scored rows ridge weights say nothing.
@@ -32,61 +35,6 @@ FEWEST_GROUPS, FEWEST_ROWS = 5, 10
 #: Fewer rows a column, or fewer groups, can say nothing about least squares weights, which no penalty holds back.
 ROWS_A_COLUMN, FEWEST_FREE_GROUPS = 4, 4
 TRIALS = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Training rows with a judge's scores of them; see `programs.refining.TrainingRows`. sure: the share of paired
-    resamples in which what is fitted must win."""
-
-    examples: Sequence[dspy.Example]
-    verdicts: Sequence[Verdict]
-    percents: Vector
-    objective: Objective
-    seed: int = 0
-    progress: Progress = field(default_factory=Silent)
-    sure: float = 0.7
-
-    @property
-    def items(self) -> list[Item]:
-        return [item_of(e) for e in self.examples]
-
-    @property
-    def human(self) -> Vector:
-        return humans(self.examples)
-
-    @property
-    def groups(self) -> list[str]:
-        return groups(self.examples)
-
-    @property
-    def within(self) -> list[str] | None:
-        """The document of each row, where the objective compares rows within documents only."""
-        return documents(self.examples) if self.objective.within else None
-
-    @property
-    def label(self) -> str:
-        return self.objective.label
-
-    def part(self, kept: NDArray[np.bool_]) -> Self:
-        """Some of the rows, without their verdicts."""
-        some = [example for example, keep in zip(self.examples, kept, strict=True) if keep]
-        return replace(self, examples=some, verdicts=(), percents=self.percents[kept])
-
-    def folds(self) -> NDArray[np.intp]:
-        names = self.groups
-        return folds_of(names, min(FOLDS, len(set(names))), self.seed)
-
-    def value(self, percents: Vector) -> float:
-        return self.objective.reached(percents, told_of(self.examples)).value
-
-    def defined(self, percents: Vector) -> bool:
-        """Whether these scores have an agreement at all; constant ones have none."""
-        return agreement(percents, self.examples, objective=self.objective, seed=0, rounds=0).reason is None
-
-    def clearly_better(self, one: Vector, other: Vector) -> bool:
-        gap = difference(one, other, self.examples, objective=self.objective, seed=self.seed, rounds=1000)
-        return clearly(gap, self.sure)
 
 
 @contextmanager
@@ -142,12 +90,12 @@ def fit_weights(
     return found, 0.0 if within is not None else float(y.mean() - x.mean(axis=0) @ found)
 
 
-def _stays(training: Rows, shares: Vector, plain: Vector, reason: str, found: Vector | None = None) -> Fit:
+def _stays(training: Training, shares: Vector, plain: Vector, reason: str, found: Vector | None = None) -> Fit:
     reached = None if found is None else training.value(found)
     return Fit(tuple(shares.tolist()), training.value(plain), reached, reason)
 
 
-def _not_better(training: Rows, what: str, found: Vector, kept: str, plain: Vector) -> str:
+def _not_better(training: Training, what: str, found: Vector, kept: str, plain: Vector) -> str:
     return (
         f"{what} ({training.label} {training.value(found):.2f} on rows they were not fitted to) do not clearly beat "
         f"{kept} ({training.value(plain):.2f})"
@@ -158,7 +106,7 @@ def _not_better(training: Rows, what: str, found: Vector, kept: str, plain: Vect
 
 
 def least_squares_weights(
-    training: Rows, scores: Matrix, now: Sequence[float], as_percents: Callable[[Vector], Vector]
+    training: Training, scores: Matrix, now: Sequence[float], as_percents: Callable[[Vector], Vector]
 ) -> Fit:
     """See `programs.refining.TrainingRows`. Scores out of fold are on people's scale, so that folds can be pooled.
 
@@ -183,7 +131,7 @@ def least_squares_weights(
     return Fit(tuple(weights.tolist()), training.value(plain), training.value(found))
 
 
-def least_squares_out_of_fold(training: Rows, scores: Matrix, shares: Vector) -> Vector | None:
+def least_squares_out_of_fold(training: Training, scores: Matrix, shares: Vector) -> Vector | None:
     """Scores of each fold by weights fitted to the others, NaN for rows without any; None where a fold has no fit."""
     made = np.full(len(scores), math.nan)
     usable, folds = np.isfinite(scores).any(axis=1), training.folds()
@@ -199,7 +147,7 @@ def least_squares_out_of_fold(training: Rows, scores: Matrix, shares: Vector) ->
 # Criteria ------------------------------------------------------------------------------------------------------------
 
 
-def ridge_weights(training: Rows, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
+def ridge_weights(training: Training, scores: Matrix, *, own: bool, parts: str, plain: str) -> Fit:
     """See `programs.refining.TrainingRows`. Inside the folds the penalty is chosen by folds again. The mean with the
     judge's own score is one of z-scores: of two scores the one with more spread would decide alone."""
     kept = np.zeros(0)
@@ -228,7 +176,7 @@ def ridge_weights(training: Rows, scores: Matrix, *, own: bool, parts: str, plai
     )
 
 
-def ridge_out_of_fold(training: Rows, scores: Matrix, *, own: bool) -> tuple[Vector, Vector | None]:
+def ridge_out_of_fold(training: Training, scores: Matrix, *, own: bool) -> tuple[Vector, Vector | None]:
     """Scores of each fold by what was fitted, penalty included, to the others: by the weights alone, and mixed with the
     judge's own score (None without `own`)."""
     folds = training.folds()
@@ -241,7 +189,7 @@ def ridge_out_of_fold(training: Rows, scores: Matrix, *, own: bool) -> tuple[Vec
     return alone, mixed if own else None
 
 
-def _ridge(training: Rows, scores: Matrix, *, own: bool) -> tuple[Vector, float, float]:
+def _ridge(training: Training, scores: Matrix, *, own: bool) -> tuple[Vector, float, float]:
     """Weights that sum to 1 (all 0 where none can be fitted), their penalty, and the share of the judge's own score in
     the mean of z-scores, which is a weighted mean of the scores, by 1 / spread, but for a constant."""
     folds = training.folds()
@@ -259,7 +207,7 @@ def _ridge(training: Rows, scores: Matrix, *, own: bool) -> tuple[Vector, float,
     return weights, penalty, share
 
 
-def _shares(training: Rows, scores: Matrix, penalty: float) -> Vector:
+def _shares(training: Training, scores: Matrix, penalty: float) -> Vector:
     fitted = fit_weights(scores, training.human, penalty=penalty, within=training.within)
     return np.zeros(scores.shape[1]) if fitted is None else fitted[0] / fitted[0].sum()
 
@@ -272,17 +220,22 @@ def _spread(percents: Vector) -> float:
 def _standardised(percents: Vector) -> Vector:
     """Mean 0 and spread 1 over all rows, so that scores by the weights of different folds can be pooled. No human
     score goes into this."""
-    spread = _spread(percents)
-    if spread < 1e-9:
-        return np.full(len(percents), math.nan)
-    made: Vector = (percents - np.nanmean(percents)) / spread
+    every = np.arange(len(percents))
+    return standardised_by(percents, every, every, 1e-9)
+
+
+def standardised_by(percents: Vector, rest: NDArray[np.intp], out: NDArray[np.intp], least: float) -> Vector:
+    """z-scores of the rows `out` by mean and standard deviation of the `rest`; NaN where these vary less than
+    `least`."""
+    sd = _spread(percents[rest])
+    made: Vector = np.full(len(out), math.nan) if sd < least else (percents[out] - np.nanmean(percents[rest])) / sd
     return made
 
 
 # Annotators ----------------------------------------------------------------------------------------------------------
 
 
-def search_weights(training: Rows, scores: Matrix, as_percents: Callable[[Vector], Vector]) -> Fit:
+def search_weights(training: Training, scores: Matrix, as_percents: Callable[[Vector], Vector]) -> Fit:
     """See `programs.refining.TrainingRows`. The same seed gives the same weights."""
     count = scores.shape[1]
 
@@ -314,10 +267,75 @@ def search_weights(training: Rows, scores: Matrix, as_percents: Callable[[Vector
     return Fit(tuple(best.tolist()), training.value(plain), training.value(found))
 
 
-def standardised_by(percents: Vector, rest: NDArray[np.intp], out: NDArray[np.intp], least: float) -> Vector:
-    """z-scores of the rows `out` by mean and standard deviation of the `rest`; NaN where these vary less than
-    `least`."""
-    known = percents[rest][np.isfinite(percents[rest])]
-    sd = float(np.std(known)) if len(known) else 0.0
-    made: Vector = np.full(len(out), math.nan) if sd < least else (percents[out] - known.mean()) / sd
-    return made
+# The rows -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The training rows of a compile run with the tools that a judge's refiners may use on them; see
+    `programs.refining.TrainingRows`. sure: the share of paired resamples in which what is fitted must win."""
+
+    examples: Sequence[dspy.Example]
+    verdicts: Sequence[Verdict]
+    percents: Vector
+    objective: Objective
+    seed: int = 0
+    progress: Progress = field(default_factory=Silent)
+    sure: float = 0.7
+
+    @property
+    def items(self) -> list[Item]:
+        return [item_of(e) for e in self.examples]
+
+    @property
+    def human(self) -> Vector:
+        return humans(self.examples)
+
+    @property
+    def groups(self) -> list[str]:
+        return groups(self.examples)
+
+    @property
+    def within(self) -> list[str] | None:
+        """The document of each row, where the objective compares rows within documents only."""
+        return documents(self.examples) if self.objective.within else None
+
+    @property
+    def label(self) -> str:
+        return self.objective.label
+
+    def part(self, kept: NDArray[np.bool_]) -> Self:
+        """Some of the rows, without their verdicts."""
+        some = [example for example, keep in zip(self.examples, kept, strict=True) if keep]
+        return replace(self, examples=some, verdicts=(), percents=self.percents[kept])
+
+    def folds(self) -> NDArray[np.intp]:
+        """The fold of each row."""
+        return fold_numbers(self.groups, seed=self.seed)
+
+    def value(self, percents: Vector) -> float:
+        return self.objective.reached(percents, told_of(self.examples)).value
+
+    def defined(self, percents: Vector) -> bool:
+        """Whether these scores have an agreement at all; constant ones have none."""
+        return agreement(percents, self.examples, objective=self.objective, seed=0, rounds=0).reason is None
+
+    def clearly_better(self, one: Vector, other: Vector) -> bool:
+        gap = difference(one, other, self.examples, objective=self.objective, seed=self.seed, rounds=1000)
+        return clearly(gap, self.sure)
+
+    search_weights = search_weights
+    ridge_weights = ridge_weights
+    least_squares_weights = least_squares_weights
+
+    def fit_head(self, table: Readings, human: Vector) -> HeadFit:
+        return fit_head(table, human, seed=self.seed)
+
+
+def refine(program: Judge, training: Training) -> list[Refinement]:
+    """Run every refiner of the judge, each on the scores that the one before left; empty for judges without any."""
+    done: list[Refinement] = []
+    for refiner in program.refiners() if isinstance(program, Refinable) else ():
+        done.append(refiner(training))
+        training = replace(training, percents=done[-1].percents)
+    return done

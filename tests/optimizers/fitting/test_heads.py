@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from judgesmith import parts
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.fitting.candidates import candidates, middle_layers
 from judgesmith.optimizers.fitting.heads import (
-    Components,
     Directed,
     Recipe,
     Ridge,
@@ -19,6 +17,7 @@ from judgesmith.optimizers.fitting.heads import (
     Together,
     folds,
 )
+from judgesmith.optimizers.fitting.readings import candidates, middle_layers
 from judgesmith.optimizers.fitting.validation import agreement, choose, nested
 from judgesmith.programs.readings.head import HeadData, LinearHead, Readings
 
@@ -48,8 +47,6 @@ RECIPES: tuple[Recipe, ...] = (
     Ridge("ridge", NAMES),
     Ridge("towards", NAMES, {"good": 1, "bad": -1}),
     StateRidge("states", ("mid",)),
-    Components("pls", NAMES),
-    Components("pls of states", block="mid", components=2),
     Together("both", (Ridge("ridge", NAMES), StateRidge("states", ("mid",)))),
 )
 by_name = pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.name)
@@ -207,7 +204,7 @@ def test_the_choice_takes_what_knows_and_keeps_the_scale() -> None:
     train, test = np.arange(40), np.arange(40, 300)
     choice = choose(RECIPES, table.rows(train), y[train])
     predicted = choice.head(table.rows(test))
-    assert choice.shares.get("zero-shot", 0.0) < 0.02
+    assert choice.shares.get("zero-shot", 0.0) < 0.03  # an even share is a sixth
     assert sum(choice.shares.values()) == pytest.approx(1.0)
     assert agreement(predicted, y[test]) > 2.2
     assert abs(predicted.mean() - y[test].mean()) < 0.5

@@ -17,8 +17,14 @@ import judgesmith as js
 from judgesmith.agreement.correlation import CorrelationSum
 from judgesmith.agreement.objectives import Q
 from judgesmith.optimizers.examples import percents_of
-from judgesmith.optimizers.fitting.training import Training, refine
-from judgesmith.optimizers.fitting.weights import filled, fit_weights, least_squares_out_of_fold, ridge_out_of_fold
+from judgesmith.optimizers.fitting.weights import (
+    Training,
+    filled,
+    fit_weights,
+    least_squares_out_of_fold,
+    refine,
+    ridge_out_of_fold,
+)
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.active_critic.scoring import Combination
 from judgesmith.programs.comparing.pairwise import (
