@@ -231,21 +231,6 @@ def test_a_study_has_the_arms_of_its_table(name: str) -> None:
     assert [arm.settings for arm in config.arms] == arms
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_study_of_a_preset_can_be_planned(name: str, cli: Any, rows_file: Rows, tmp_path: Path) -> None:
-    (tmp_path / "own.txt").write_text("Charm: Whether it charms.\nWit: Whether it is witty.\n")
-    more: list[object] = ["--criteria", tmp_path / "own.txt"] if name == "active-critic/table-4" else []
-    if not name.startswith("active-critic"):
-        more = ["--as", "summarization/coherence"]
-    done = cli(
-        "study", "ablation", rows_file(120), "--preset", name, "--scale", 0, 100, *more, "--train", 4, "--dry-run",
-        "--json",
-    )  # fmt: skip
-    assert done.code == 0, done.err
-    assert len(done.json["lines"]) == len(STUDIES[name][1])
-    assert len(done.json["seeds"]) == STUDIES[name][0].get("seeds", 3)
-
-
 def test_the_table_of_modules_asks_for_the_criteria_of_the_data_set(cli: Any, rows_file: Rows) -> None:
     done = cli("study", "ablation", rows_file(48), "--preset", "active-critic/table-4", "--dry-run")
     assert (done.code, len(done.err.splitlines())) == (2, 1)

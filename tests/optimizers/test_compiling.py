@@ -4,7 +4,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -59,20 +59,13 @@ def dateless(judge: js.Judge) -> str:
 
 # -- what the labels in the prompt are worth --------------------------------------------------------------------------
 
-COPIERS: dict[str, Callable[[Sequence[float]], float]] = {
-    "first": lambda found: found[0],
-    "last": lambda found: found[-1],
-    "mean": lambda found: sum(found) / len(found),
-}
 
-
-@pytest.mark.parametrize("which", ["first", *(pytest.param(n, marks=pytest.mark.slow) for n in ("last", "mean"))])
 def test_a_model_that_copies_labels_from_its_prompt_comes_out_at_zero(
-    which: str, server: Any, fake: Any, compiled: Compiled, labels_of: Any
+    server: Any, fake: Any, compiled: Compiled, labels_of: Any
 ) -> None:
     draw = random.Random(0)
     labels = labels_of(50, 4, lambda n: draw.randint(0, 100))
-    server.answer = fake.judging(lambda ask: COPIERS[which](ask.labels) if ask.labels else 50)
+    server.answer = fake.judging(lambda ask: ask.labels[0] if ask.labels else 50)
     _, report = compiled(labels, candidates=8)
     assert report.heldout_rows == 48
     assert abs(report.heldout.q) < 0.3
@@ -135,42 +128,35 @@ def telling(fake: Any) -> Callable[[Any], Any]:
     return answer
 
 
-def test_few_labels_are_cross_validated_by_judges_that_did_not_see_the_row(
-    server: Any, fake: Any, compiled: Compiled, labels_of: Any
-) -> None:
-    draw = random.Random(7)
-    labels = labels_of(12, 2, lambda n: draw.randint(0, 100))
-
+@pytest.mark.parametrize(
+    ("documents", "options", "folds", "note"),
+    [
+        (6, {}, 4, "24 labels are too few for a held-out part: agreement is cross-validated (4 folds), "),
+        (12, {"cv": 3}, 3, "agreement is cross-validated (3 folds), "),
+    ],
+    ids=["few labels", "asked for"],
+)
+def test_a_cross_validated_row_is_judged_by_a_judge_that_did_not_see_it(
+    documents: int, options: dict[str, Any], folds: int, note: str, server: Any, fake: Any, compiled: Compiled,
+    labels: Labels,
+) -> None:  # fmt: skip
+    labels = labels.subset(range(documents * 4))
     server.answer = telling(fake)
     # With the description in every prompt: without it a row that was seen could not be told.
-    judge, report = compiled(labels, js.ActiveCritic("coarse", explain="before", use_criteria=False), candidates=1)
-    assert report.folds == 4
+    student = js.ActiveCritic("coarse", explain="before", use_criteria=False)
+    search, rows = js.CorrelationRandomSearch(candidates=1), len(labels)
+    plan = Compiler(search=search, **options).plan(student, labels, "openai/fake")
+    assert (plan.rows, plan.folds, plan.heldout, plan.train) == (rows, folds, rows, folds * rows)
+    judge, report = compiled(labels, student, optimizer=search, **options)
+    assert (report.folds, report.heldout.objective.n, report.to_dict()["cross_validated"]) == (folds, rows, True)
     assert sorted(held_out(report)) == sorted(row.id for row in labels.rows)
-    assert report.heldout.objective.n == 24
     assert any(ask.mark in ask.shown for ask in server.judged)  # the training rows
     for p in report.heldout_predictions:
         assert p["percent"] == p["zero_shot_percent"] == int(p["id"][1:])  # 99 where the row was seen
-    assert any("24 labels are too few for a held-out part: agreement is cross-validated" in n for n in report.notes)
-    assert report.to_dict()["cross_validated"] is True
-    assert judge.provenance["heldout"]["folds"] == 4
-    assert judge.provenance["labels"]["train"] == 24  # the judge itself is compiled from all of them
-
-
-def test_cross_validation_can_be_asked_for(server: Any, fake: Any, compiled: Compiled, labels: Labels) -> None:
-    server.answer = telling(fake)
-    student = js.ActiveCritic("coarse", explain="before", use_criteria=False)
-    search = js.CorrelationRandomSearch(candidates=1)
-    plan = Compiler(search=search, cv=3).plan(student, labels, "openai/fake")
-    assert (plan.rows, plan.folds, plan.heldout, plan.train) == (48, 3, 48, 3 * 32 + 48)
-    judge, report = compiled(labels, student, optimizer=search, cv=3)
-    assert report.folds == 3
-    assert sorted(held_out(report)) == sorted(row.id for row in labels.rows)
-    for p in report.heldout_predictions:
-        assert p["percent"] == p["zero_shot_percent"] == int(p["id"][1:])  # 99 where the row was seen
-    (note,) = [n for n in report.notes if "cross-validated" in n]
-    assert note.startswith("agreement is cross-validated (3 folds), each fold judged by a judge compiled without it")
-    assert judge.provenance["heldout"]["folds"] == 3
-    assert len(judge.provenance["seen"]) == judge.provenance["labels"]["train"] == 48
+    assert any(said.startswith(f"{note}each fold judged by a judge compiled without it") for said in report.notes)
+    assert judge.provenance["heldout"]["folds"] == folds
+    # The judge itself is compiled from all of them.
+    assert len(judge.provenance["seen"]) == judge.provenance["labels"]["train"] == rows
     assert judge.provenance["cost"]["calls"] <= plan.calls
 
 

@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 
 import judgesmith as js
-from judgesmith.agreement.correlation import CorrelationSum
-from judgesmith.optimizers.examples import examples_of, humans, score_rows
+from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search import few_shot
 from judgesmith.optimizers.search.few_shot import KnnFewShot
 from judgesmith.programs.active_critic.critic import ActiveCritic
-from judgesmith.programs.models import row_context
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
-from judgesmith.programs.progress import Silent
 from judgesmith.programs.prompting.neighbours import Neighbours
 from judgesmith.programs.prompting.predict import JudgePredict
 
@@ -24,46 +21,11 @@ def model(server: Any) -> LanguageModel:
     return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))
 
 
-def copy_the_nearest(ask: Any) -> float:
-    """The label of the demonstration that stands nearest to the input, which is the last one."""
-    return float(ask.labels[-1]) if ask.labels else int(ask.mark[1:]) * 37 % 101
-
-
 def document_levels(labels_of: Any, documents: int, per_document: int, seed: int = 2) -> Any:
     """Labels whose documents have a level of their own: a row of the same document tells a row's label."""
     draw = random.Random(seed)
     level = [draw.uniform(10, 90) for _ in range(documents)]
     return labels_of(documents, per_document, lambda n: level[n // per_document] + draw.uniform(-8, 8))
-
-
-@pytest.mark.parametrize("leaky", [False, True])
-def test_copying_the_nearest_label_is_worth_nothing(
-    leaky: bool, server: Any, fake: Any, model: LanguageModel, labels_of: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    labels = document_levels(labels_of, 40, 3)
-    train, heldout = labels.subset(range(60)), labels.subset(range(60, 120))
-    server.answer = fake.judging(copy_the_nearest)
-    if leaky:  # the control: its own document among the rows that an input may choose from
-        monkeypatch.setattr(
-            JudgePredict, "demos_for", lambda self, inputs: list(self.demos) and self.demos.nearest(
-                inputs, range(len(self.demos)))
-        )  # fmt: skip
-        monkeypatch.setattr(row_context, "check", lambda messages: None)
-    search = KnnFewShot(max_demos=4)
-    search.compile(ActiveCritic("vanilla", explain="before", reading="said", lm=model), trainset=examples_of(train))
-    assert search.record is not None
-    found = {c.name: c.agreement.q for c in search.record.candidates}
-    assert set(found) == {"zero-shot", "2 nearest of 60", "4 nearest of 60"}
-    if leaky:
-        assert min(q for name, q in found.items() if "nearest" in name) > 2.5
-        return
-    assert max(q for name, q in found.items() if "nearest" in name) < 0.5
-    judge = ActiveCritic("vanilla", explain="before", reading="said", lm=model)
-    for predictor in judge.taught():
-        rows = examples_of(train)
-        predictor.demos = Neighbours(4, [{**row.toDict(), "gold": True} for row in rows])
-    scored = score_rows(judge, examples_of(heldout), Silent())
-    assert abs(CorrelationSum()(scored.percents, humans(examples_of(heldout))).q) < 0.6
 
 
 def test_neighbours_that_help_are_chosen_saved_and_shown_again(

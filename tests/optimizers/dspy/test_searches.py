@@ -10,7 +10,6 @@ import pytest
 from judgesmith.agreement.surrogate import RankSurrogate
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import MissingExtraError, ModelError
-from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.dspy import model as dspy_model
 from judgesmith.optimizers.dspy import searches as adapters
 from judgesmith.optimizers.dspy.desk import Desk, Tuned
@@ -151,18 +150,6 @@ def test_gepa_is_told_which_rows_contradict_people(
     assert all("People gave this output" in text and "People rate this other output" in text for text in asked)
 
 
-def test_held_out_rows_are_in_no_prompt_of_a_search(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    compiler = Compiler(search=search(candidates=4))
-    (split,) = compiler.splits(labels).splits
-    compiler.fit(critic(model), split.train, model)
-    asked = [ask.text for ask in server.asks if ask.step == "dspy"]
-    assert asked
-    held_out = [row.id for row in split.heldout.rows]
-    assert not [mark for mark in held_out for text in asked if mark in text]
-
-
 # -- budget and failures
 
 
@@ -213,24 +200,6 @@ def test_no_candidates_means_no_search(
     assert made.evaluations() == len(record.candidates) == 1
     assert made.proposals(critic(model), 40) == 0
     assert len(server.judged) == 40
-
-
-def test_failed_rows_are_imputed_counted_and_disqualify(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    human = truth(labels)
-
-    def answer(ask: Any) -> Any:
-        if ask.step == "score" and MARKER in ask.system and int(ask.mark[1:]) % 4 == 0:
-            return "I would rather not."
-        return scripted(fake, lambda ask: human[ask.mark] if MARKER in ask.system else guess(ask))(ask)
-
-    server.answer = answer
-    _, record = run(search(candidates=8), critic(model), labels)
-    marked = [c for c in record.candidates if MARKER in str(c.form)]
-    assert marked
-    assert all(c.agreement.objective.failed == 10 and c.disqualified == "10 of 40 rows failed" for c in marked)
-    assert record.selected not in marked
 
 
 @pytest.mark.parametrize("said", ["", "x" * 9000, "\ud83d [[ ## nothing ## ]] </output>"])
@@ -291,17 +260,6 @@ def test_rows_to_measure_on_stay_out_of_what_proposals_see(
     asked = [ask.text for ask in server.asks if ask.step == "dspy"]
     assert asked
     assert not [row.id for row in val.rows for text in asked if row.id in text]
-
-
-def test_every_predictor_of_the_fine_variant_takes_part(
-    search: type[DSPySearch], server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    server.answer = lambda ask: fake.written(ask, MARKER) if ask.step == "dspy" else fake.judging(guess)(ask)
-    names = [Criterion(n, f"How much {n}.") for n in ("Accuracy", "Fluency", "Coverage", "Brevity")]
-    made, student = search(candidates=4), critic(model, "fine", task="Summaries.", criteria=names)
-    judge, record = run(made, student, labels)
-    assert record.scored.percents.shape == (40,) and made.proposals(student, 40) > 0
-    to_dict(judge)
 
 
 @pytest.mark.parametrize("kind", [OpeNLGauge, GEval])

@@ -287,27 +287,6 @@ def test_a_single_candidate_stays_where_demonstrations_do_harm(
     assert "does not clearly beat a single one" in note
 
 
-def test_copying_labels_does_not_pay_in_an_ensemble_either(
-    server: Any, fake: Any, compiled: Callable[..., js.Judge], labels_of: Any
-) -> None:
-    # Rows of a document have nearly the same label: who saw one would know the others.
-    draw = random.Random(2)
-    level = [draw.uniform(10, 90) for _ in range(24)]
-    labels = labels_of(24, 3, lambda n: level[n // 3] + draw.uniform(-10, 10))
-
-    def copied(ask: Any) -> float:
-        document = ask.last.split("Notice ")[1].split(":")[0]
-        for part in ask.system.split("<example>")[1:]:
-            if f"Notice {document}:" in part:
-                return float(part.split("Score: ")[1].split("\n")[0])
-        return int(ask.mark[1:]) * 37 % 101
-
-    server.answer = fake.judging(copied)
-    judge = compiled(labels, ensemble_top=4, optimizer=js.CorrelationRandomSearch(candidates=5, max_demos=18))
-    assert judge.provenance["committee"]["q"] < 0.4
-    assert abs(judge.report.heldout.q) < 0.6
-
-
 def test_the_plan_knows_what_an_ensemble_costs(
     server: Any, fake: Any, compiled: Callable[..., js.Judge], labels: Labels
 ) -> None:

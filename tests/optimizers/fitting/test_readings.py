@@ -2,23 +2,18 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from planted import PlantedReader, guessing, planted_labels
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.optimizers.compiling import Compiler
-from judgesmith.optimizers.fitting.heads import Directed, Ridge
-from judgesmith.optimizers.fitting.validation import agreement, choose, nested
 from judgesmith.programs import artifact
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings import opening
-from judgesmith.programs.readings.head import Readings
 from judgesmith.programs.readings.judge import ReadingsJudge
 from judgesmith.programs.readings.opening import Opened
 from judgesmith.testing.scripted import MakeScripted, scripted_models
@@ -119,17 +114,3 @@ def test_a_judge_that_is_no_better_than_counting_words_says_so(lm: Any) -> None:
     judge = js.compile(DirectScorer("fluency"), replace(plain, rows=tuple(rows)), lm=lm, optimizer="none", heldout=0.4)
     assert judge.report.surface.q > 2 > judge.report.heldout.q
     assert any("the judge is no better than that" in note for note in judge.report.notes)
-
-
-def test_shuffled_labels_give_no_agreement() -> None:
-    chooser = partial(choose, (Directed("zero-shot", {"a": 1}), Ridge("all", ("a", "b", "c"))))
-    found = []
-    for seed in range(60):
-        rng = np.random.default_rng(seed)
-        y = rng.normal(size=60)
-        table = Readings(("a", "b", "c"), y[:, None] + rng.normal(size=(60, 3)), tuple(i // 2 for i in range(60)))
-        shuffled = rng.permutation(y)
-        found.append(agreement(nested(chooser, table, shuffled, seed=seed), shuffled))
-        if not seed:
-            assert agreement(nested(chooser, table, y), y) > 1.5  # there is something to be learnt
-    assert abs(float(np.mean(found))) < 0.1

@@ -119,16 +119,6 @@ def test_the_task_and_the_criteria_are_parts_of_the_study(
     assert any("use_criteria" in f for f in forms)
 
 
-def test_a_change_of_form_that_does_not_clearly_help_is_not_made(
-    server: Any, fake: Any, model: LanguageModel, labels: Labels
-) -> None:
-    human = truth(labels)
-    server.answer = fake.judging(lambda ask: human[ask.mark])
-    judge, record = run(OptunaSearch(trials=8), critic("coarse", model), labels)
-    assert record.selected.name == "zero-shot"
-    assert len(judge.knowledge.criteria) == 4
-
-
 def test_the_fine_variant_keeps_a_criterion(server: Any, fake: Any, model: LanguageModel, labels: Labels) -> None:
     def answer(ask: Any) -> Any:
         if ask.step == "criteria":
