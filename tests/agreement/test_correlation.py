@@ -13,13 +13,11 @@ from scipy import stats
 from judgesmith.agreement.correlation import (
     PARTS,
     CorrelationSum,
-    Objective,
     correlate,
     impute,
     kendall,
     kendall_c,
     pearson,
-    signature,
     spearman,
 )
 from judgesmith.errors import OptionError
@@ -410,8 +408,3 @@ def test_results_are_frozen():
     found = CorrelationSum()([1, 2], [1, 2])
     with pytest.raises(dataclasses.FrozenInstanceError):
         found.q = 3.0  # type: ignore[misc]
-
-
-def test_signature():
-    found = Objective(1.3149, 0.5, 0.4, 0.4, 60, 2, None, "pooled")
-    assert signature(found, 0.92, 1.6349, 0) == "Q=1.31 [0.92, 1.63] r+rho+tau|pooled|n:60|failed:2|seed:0"

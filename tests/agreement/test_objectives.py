@@ -17,6 +17,7 @@ from judgesmith.agreement.objectives import (
     Objective,
     PairwiseAccuracy,
     Q,
+    Reached,
     Rows,
     chosen_objective,
     objectives,
@@ -59,6 +60,11 @@ def test_by_hand() -> None:
     assert found.value == pytest.approx(1 - 2 / 5.5)
 
 
+def test_signature() -> None:
+    found = Q().signature(Reached(1.3149, 60, 2), 0.92, 1.6349, 0)
+    assert found == "Q=1.31 [0.92, 1.63] r+rho+tau|pooled|n:60|failed:2|seed:0"
+
+
 @pytest.mark.parametrize("objective", ALL, ids=lambda o: o.name)
 def test_a_constant_judge_is_at_chance_and_cannot_be_chosen(objective: Objective) -> None:
     rows = told([0, 100, 100, 0, 100, 0, 0, 0])
@@ -99,13 +105,13 @@ def test_drawn_documents_count_as_rows_written_out(data: st.DataObject) -> None:
     if not len(written):
         assert np.isnan(value)
         return
-    people, own = (human > 0).astype(int), objective._seen(x, rows) if objective.name != "pairwise" else None  # type: ignore[attr-defined]
+    people, own = (human > 0).astype(int), objective._decided(x, rows)[0] if objective.name != "pairwise" else None  # type: ignore[attr-defined]
     with np.errstate(all="ignore"):
         copies = [f"{i // 2}-{k}" for i in range(n) for k in range(times[i // 2])]
         expected = {
-            "kappa": lambda i: weighted_kappa(own.decided[i], people[i], 2),
+            "kappa": lambda i: weighted_kappa(own[i], people[i], 2),
             "auc": lambda i: auc(x[i], people[i]),
-            "balanced-accuracy": lambda i: balanced_accuracy(own.decided[i], people[i]),
+            "balanced-accuracy": lambda i: balanced_accuracy(own[i], people[i]),
             "pairwise": lambda i: PairwiseAccuracy()._value(x[i], Rows(human[i], copies, copies))[0],
         }[objective.name](written)
     assert value == pytest.approx(expected, nan_ok=True)

@@ -122,7 +122,7 @@ def test_length_is_told_from_quality() -> None:
     vain = length_bias(human + words, human, words)
     fair = length_bias(human + rng.normal(size=4000), human, words)
     assert vain.bias > 0.8 and abs(fair.bias) < 0.05
-    assert vain.agreement > 0.95 > vain.judge  # without the length, little is left to disagree on
+    assert vain.agreement > 0.95 > vain.judge_length  # without the length, little is left to disagree on
 
 
 def test_partial_correlation_equals_that_of_residuals() -> None:
@@ -135,7 +135,7 @@ def test_partial_correlation_equals_that_of_residuals() -> None:
 
 def test_equal_lengths_bias_nobody() -> None:
     found = length_bias([1, 2, 3, 4], [1, 2, 4, 3], [5, 5, 5, 5])
-    assert math.isnan(found.judge) and math.isnan(found.bias)
+    assert math.isnan(found.judge_length) and math.isnan(found.bias)
 
 
 def test_lengths_belong_to_rows() -> None:

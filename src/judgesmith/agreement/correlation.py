@@ -439,11 +439,3 @@ def impute(x: Vector, doc: Codes | None = None) -> Vector:
         means = np.where(counts > 0, sums / np.maximum(counts, 1), np.mean(x[~missing]))
         x[missing] = means[doc[missing]]
     return x
-
-
-def signature(objective: Objective, low: float, high: float, seed: int) -> str:
-    """One line that says what a Q is: `Q=1.31 [0.92, 1.63] r+rho+tau|pooled|n:60|failed:2|seed:0`."""
-    return (
-        f"Q={objective.q:.2f} [{low:.2f}, {high:.2f}] r+rho+tau|{objective.level}|n:{objective.n}"
-        f"|failed:{objective.failed}|seed:{seed}"
-    )

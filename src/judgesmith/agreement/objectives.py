@@ -12,7 +12,6 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -114,11 +113,14 @@ class Objective(ABC):
 
     def signature(self, found: Reached, low: float, high: float, seed: int) -> str:
         """One line that says what a value is: `AUC=0.81 [0.70, 0.90] auc|pooled|n:60|failed:2|seed:0`."""
-        where = f"{self.name}|{'sample' if self.within else 'pooled'}"
         return (
-            f"{self.label}={found.value:.2f} [{low:.2f}, {high:.2f}] {where}|n:{found.n}|failed:{found.failed}"
+            f"{self.label}={found.value:.2f} [{low:.2f}, {high:.2f}] {self._measured}|n:{found.n}|failed:{found.failed}"
             f"|seed:{seed}"
         )
+
+    @property
+    def _measured(self) -> str:
+        return f"{self.name}|{'sample' if self.within else 'pooled'}"
 
 
 @objectives.register
@@ -150,24 +152,9 @@ class Q(Objective):
             predictions, Measure(rows.human, documents=self.units(rows), systems=rows.systems, level=self.level)
         )
 
-    def signature(self, found: Reached, low: float, high: float, seed: int) -> str:
-        return (
-            f"Q={found.value:.2f} [{low:.2f}, {high:.2f}] r+rho+tau|{self.level}|n:{found.n}|failed:{found.failed}"
-            f"|seed:{seed}"
-        )
-
-
-@dataclass(frozen=True)
-class _Seen:
-    """One judge's scores as an objective sees them: failures imputed, and people's categories from 0."""
-
-    x: Vector
-    human: Codes
-    categories: int
-
-    @cached_property
-    def decided(self) -> Codes:
-        return places_by_rank(self.x, self.human, self.categories)
+    @property
+    def _measured(self) -> str:
+        return f"r+rho+tau|{self.level}"
 
 
 class _OfRows(Objective):
@@ -211,9 +198,15 @@ class _OfRows(Objective):
 
 
 class _OfDecisions(_OfRows):
-    def _seen(self, x: Vector, rows: Rows) -> _Seen:
+    def _people(self, rows: Rows) -> tuple[Codes, int]:
+        """The category of each row, from 0, and how many there are."""
         levels = self.levels or tuple(np.unique(rows.human).tolist())
-        return _Seen(x, nearest_places(rows.human, levels), len(levels))
+        return nearest_places(rows.human, levels), len(levels)
+
+    def _decided(self, x: Vector, rows: Rows) -> tuple[Codes, Codes]:
+        """The judge's categories and people's."""
+        people, categories = self._people(rows)
+        return places_by_rank(x, people, categories), people
 
     def _undefined(self) -> str:
         return "people put all rows into one category"
@@ -239,14 +232,11 @@ class Kappa(_OfDecisions):
     fits = ("category", "binary")
 
     def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        seen = self._seen(x, rows)
-        if len(np.unique(seen.human)) < 2:
-            return math.nan, len(x)
-        return weighted_kappa(seen.decided, seen.human, seen.categories), len(x)
+        decided, people = self._decided(x, rows)
+        return weighted_kappa(decided, people, self._people(rows)[1]) if np.ptp(people) else math.nan, len(x)
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
-        seen = self._seen(x, rows)
-        return kappa_when_drawn(seen.decided, seen.human, units)
+        return kappa_when_drawn(*self._decided(x, rows), units)
 
 
 @objectives.register
@@ -262,10 +252,10 @@ class AUC(_OfDecisions):
     chance = reach = 0.5
 
     def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        return auc(x, self._seen(x, rows).human), len(x)
+        return auc(x, self._people(rows)[0]), len(x)
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
-        return auc_when_drawn(x, self._seen(x, rows).human, units)
+        return auc_when_drawn(x, self._people(rows)[0], units)
 
 
 @objectives.register
@@ -284,12 +274,10 @@ class BalancedAccuracy(_OfDecisions):
     chance = reach = 0.5
 
     def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        seen = self._seen(x, rows)
-        return balanced_accuracy(seen.decided, seen.human), len(x)
+        return balanced_accuracy(*self._decided(x, rows)), len(x)
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
-        seen = self._seen(x, rows)
-        return balanced_when_drawn(seen.decided, seen.human, units)
+        return balanced_when_drawn(*self._decided(x, rows), units)
 
 
 @objectives.register

@@ -67,12 +67,13 @@ class Decisions:
 class LengthBias:
     """Spearman correlations with the length of the output, in [-1, 1], NaN where undefined.
 
-    judge, human: of the scores with the length. bias: of the judge's score with the length, given the human score (what
-    people's taste for length does not explain). agreement: of the judge with people, given the length.
+    judge_length, human_length: of the scores with the length. bias: of the judge's score with the length, given the
+    human score (what people's taste for length does not explain). agreement: of the judge with people, given the
+    length.
     """
 
-    judge: float
-    human: float
+    judge_length: float
+    human_length: float
     bias: float
     agreement: float
     n: int
@@ -209,8 +210,8 @@ def length_bias(predicted: npt.ArrayLike, human: npt.ArrayLike, lengths: npt.Arr
     x, y, long = x[there], y[there], long[there]
     judge, people, agree = (float(rowwise(a[None], b[None], "spearman")[0]) for a, b in ((x, long), (y, long), (x, y)))
     return LengthBias(
-        judge=judge,
-        human=people,
+        judge_length=judge,
+        human_length=people,
         bias=_partial(judge, agree, people),
         agreement=_partial(agree, judge, people),
         n=len(x),

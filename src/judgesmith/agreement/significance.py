@@ -163,15 +163,25 @@ def permutation_test(
     unit = np.unique(unit[usable], return_inverse=True)[1]
     n = int(unit.max()) + 1
 
-    def difference(x_a: Vector, x_b: Vector) -> Vector:
-        one, other = (_agreements(x, y, level, doc, sys, names, objective=total) for x in (x_a, x_b))
+    def lead(one: Vector, other: Vector) -> Vector:
         return np.asarray(np.nansum(one, axis=1) - np.nansum(other, axis=1) if total else one[:, 0] - other[:, 0])
 
-    value = float(difference(a[None], b[None])[0])
+    def agreement(x: Vector) -> Vector:
+        return _agreements(x, y, level, doc, sys, names, objective=total)
+
+    value = float(lead(agreement(a[None]), agreement(b[None]))[0])
     if np.isnan(value):
         return Significance(value, np.nan, n, "the agreement is undefined: constant scores or too few rows")
-    # Whole documents swapped leave the agreement within each as it is: it changes hands and is not computed again.
-    whole = _within_swaps(a, b, y, doc, names, total) if level == "sample" and swap == "documents" else None
+    whole: Callable[[Flags], Vector] | None = None
+    if level == "sample" and swap == "documents":
+        # Whole documents swapped leave the agreement within each as it is: it changes hands and is not computed again.
+        of_a, of_b = (within_documents(x, y, unit, n, names, objective=total) for x in (a, b))
+
+        def whole_documents(flags: Flags) -> Vector:
+            mixed = (np.where(flags[:, :, None], *sides) for sides in ((of_b, of_a), (of_a, of_b)))
+            return lead(*(mean_defined(table, axis=1) for table in mixed))
+
+        whole = whole_documents
     if level == "pooled" and measure.coefficient == "kendall" and len(y) <= PAIRS_AT_ONCE and n <= len(y) / 2:
         whole = _kendall_swaps(a, b, y, unit)
     rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
@@ -181,34 +191,9 @@ def permutation_test(
             null = whole(draws)
         else:
             swapped = draws[:, unit]
-            null = difference(np.where(swapped, b, a), np.where(swapped, a, b))
+            null = lead(agreement(np.where(swapped, b, a)), agreement(np.where(swapped, a, b)))
         extreme += int(np.count_nonzero(~(np.abs(null) < abs(value) - 1e-12)))
     return Significance(value, extreme / (rounds + 1), n)
-
-
-def _within_swaps(
-    a: Vector, b: Vector, y: Vector, doc: Codes | None, names: Sequence[str], total: bool
-) -> Callable[[Flags], Vector]:
-    """Differences at sample level when the flagged documents change hands: flags (rounds, documents) -> (rounds,)."""
-    assert doc is not None
-    doc = np.unique(doc, return_inverse=True)[1]
-    count = int(doc.max()) + 1
-    tables = [within_documents(x, y, doc, count, names, objective=total) for x in (a, b)]
-    there = [~np.isnan(table) for table in tables]  # (documents, parts)
-    values = [np.where(t, table, 0.0) for t, table in zip(there, tables, strict=True)]
-
-    def difference(swapped: Flags) -> Vector:
-        s = swapped.astype(np.float64)
-        means = []
-        for mine, other in ((0, 1), (1, 0)):
-            used = there[mine].sum(axis=0) + s @ (there[other].astype(np.float64) - there[mine])
-            used[used == 0] = np.nan
-            means.append((values[mine].sum(axis=0) + s @ (values[other] - values[mine])) / used)
-        return np.asarray(
-            np.nansum(means[0], axis=1) - np.nansum(means[1], axis=1) if total else (means[0] - means[1])[:, 0]
-        )
-
-    return difference
 
 
 def _kendall_swaps(a: Vector, b: Vector, y: Vector, unit: Codes) -> Callable[[Flags], Vector]:

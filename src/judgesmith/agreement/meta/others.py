@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -48,11 +49,23 @@ def _off_scale(
     return None
 
 
-def _flatten(found: Any, names: Sequence[str]) -> dict[str, float]:
-    row: dict[str, float] = {}
-    for name in names:
-        estimate = getattr(found, name)
-        row |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+def _estimates(
+    aspect: Aspect,
+    judge: str,
+    x: Vector,
+    limits: Mapping[str, tuple[float, float] | None],
+    on_scale: Collection[str] | None,
+    how: How,
+    measure: Callable[..., Any],
+) -> dict[str, Any]:
+    """What `measure` finds on people's scale, each estimate with its limits, or why there is nothing."""
+    if (reason := _off_scale(judge, x, limits[aspect.name], on_scale)) is not None:
+        return {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
+    drawing = {"rounds": _rounds(aspect, how), "confidence": how.confidence, "seed": how.seed}
+    row: dict[str, Any] = dataclasses.asdict(measure(x, aspect.y, documents=aspect.units, **drawing))
+    for name in [name for name, value in row.items() if isinstance(value, dict)]:
+        estimate = row[name]
+        row |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
     return row
 
 
@@ -64,21 +77,12 @@ def scales(
     on_scale: Collection[str] | None,
     how: How,
 ) -> list[dict[str, Any]]:
-    rows = []
-    for aspect in aspects:
-        for judge, stage, x in _stages(judges, before, aspect):
-            row: dict[str, Any] = {"judge": judge, "aspect": aspect.name, "stage": stage}
-            reason = _off_scale(judge, x, limits[aspect.name], on_scale)
-            if reason is None:
-                found = scale_agreement(
-                    x, aspect.y, documents=aspect.units, rounds=_rounds(aspect, how), confidence=how.confidence,
-                    seed=how.seed,
-                )  # fmt: skip
-                row |= _flatten(found, ("mae", "bias", "rmse")) | {"n": found.n, "failed": found.failed}
-            else:
-                row |= {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
-            rows.append(row)
-    return rows
+    return [
+        {"judge": judge, "aspect": aspect.name, "stage": stage}
+        | _estimates(aspect, judge, x, limits, on_scale, how, scale_agreement)
+        for aspect in aspects
+        for judge, stage, x in _stages(judges, before, aspect)
+    ]
 
 
 def _rounds(aspect: Aspect, how: How) -> int:
@@ -118,50 +122,28 @@ def threshold_decisions(
     on_scale: Collection[str] | None,
     how: How,
 ) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    threshold = how.threshold
-    if threshold is None:
-        return rows
-    for aspect in aspects:
-        for judge, _, x in _stages(judges, {}, aspect):
-            row: dict[str, Any] = {"judge": judge, "aspect": aspect.name, "threshold": threshold}
-            reason = _off_scale(judge, x, limits[aspect.name], on_scale)
-            if reason is None:
-                found = decisions(
-                    x, aspect.y, threshold=threshold, documents=aspect.units, rounds=_rounds(aspect, how),
-                    confidence=how.confidence, seed=how.seed,
-                )  # fmt: skip
-                row |= _flatten(found, ("precision", "recall", "accuracy", "kappa"))
-                row |= {"accepted": found.accepted, "n": found.n, "failed": found.failed}
-            else:
-                row |= {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
-            rows.append(row)
-    return rows
+    if how.threshold is None:
+        return []
+    decide = partial(decisions, threshold=how.threshold)
+    return [
+        {"judge": judge, "aspect": aspect.name, "threshold": how.threshold}
+        | _estimates(aspect, judge, x, limits, on_scale, how, decide)
+        for aspect in aspects
+        for judge, _, x in _stages(judges, {}, aspect)
+    ]
 
 
 def length_biases(
     judges: Mapping[str, Scores], aspects: Sequence[Aspect], lengths: npt.ArrayLike | None
 ) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
     if lengths is None:
-        return rows
+        return []
     every = scores_of("lengths", lengths)
-    for aspect in aspects:
-        for judge, _, x in _stages(judges, {}, aspect):
-            found = length_bias(x, aspect.y, every[aspect.rows])
-            rows.append(
-                {
-                    "judge": judge,
-                    "aspect": aspect.name,
-                    "judge_length": found.judge,
-                    "human_length": found.human,
-                    "bias": found.bias,
-                    "agreement": found.agreement,
-                    "n": found.n,
-                    "failed": found.failed,
-                }
-            )
-    return rows
+    return [
+        {"judge": judge, "aspect": aspect.name} | dataclasses.asdict(length_bias(x, aspect.y, every[aspect.rows]))
+        for aspect in aspects
+        for judge, _, x in _stages(judges, {}, aspect)
+    ]
 
 
 def order_effects(
