@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agreement.meta.evaluation import AVERAGE, MetaEvaluation, rows_of
+from ..tables import interval, number, with_interval
 
 TITLES = {
     "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "kendall_c": "Kendall τ-c", "q": "Q",
@@ -19,10 +20,6 @@ UNITS = {"pooled": "rows", "sample": "documents", "system": "systems"}
 #: Marks a judge that agrees less than the best one beyond chance, and what that means.
 BEHIND, ALPHA = "†", 0.05
 BEHIND_MEANS = f"{BEHIND} below the best beyond chance (p < {ALPHA:g}, permutation of documents, Holm)"
-
-
-def plain_number(value: Any, digits: int = 3) -> str:
-    return "–" if value is None or math.isnan(value) else f"{value:.{digits}f}"
 
 
 def count(n: int, level: str) -> str:
@@ -40,16 +37,6 @@ class Entry:
     high: float = math.nan
     best: bool = False
     behind: bool = False
-
-    @property
-    def shown(self) -> str:
-        return plain_number(self.value) + (BEHIND if self.behind else "")
-
-    def interval(self, digits: int = 3) -> str:
-        """`[0.412, 0.518]`, "" where there is none."""
-        if math.isnan(self.low):
-            return ""
-        return f"[{plain_number(self.low, digits)}, {plain_number(self.high, digits)}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +174,7 @@ def headline(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
     over = f" for {aspect}" if len(judged) > 1 and not over else over
     missing = f", {best['failed']} without a score" if best["failed"] else ""
     where = f"({levels[level]}, {count(best['n'], level)}{missing})"
-    value = f"{TITLES[name]} {_told(best)}"
+    value = f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}"
     if len(ranked) == 1:
         told = [f"{best['judge']} agrees with the human ratings at {value}{over} {where}{_surely(best)}."]
     else:
@@ -197,10 +184,6 @@ def headline(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
             _lead(result, best, ranked[1], judged if aspect == AVERAGE else [aspect]),
         ]
     return " ".join(filter(None, [*told, _against_people(result, best, judged if aspect == AVERAGE else [aspect])]))
-
-
-def _told(row: Mapping[str, Any]) -> str:
-    return f"{plain_number(row['value'], 2)} {Entry(row['value'], row['low'], row['high']).interval(2)}".rstrip()
 
 
 def _surely(row: Mapping[str, Any]) -> str:
@@ -213,7 +196,7 @@ def _surely(row: Mapping[str, Any]) -> str:
 def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, Any], aspects: Sequence[str]) -> str:
     """How far the best is ahead of the next, and on which aspects that is more than chance."""
     ahead = best["value"] - second["value"]
-    told = f"The next is {second['judge']}, {plain_number(ahead, 2)} lower"
+    told = f"The next is {second['judge']}, {number(ahead, 2)} lower"
     pair, tested = {best["judge"], second["judge"]}, {}
     for row in rows_of(result.comparisons):
         if {row["a"], row["b"]} == pair and (row["level"], row["coefficient"]) == (best["level"], best["coefficient"]):
@@ -227,7 +210,7 @@ def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, 
         low, high = sorted((sign * row["low"], sign * row["high"]))
         p = row["p_permutation_holm"]
         sure = "a difference beyond chance" if p < ALPHA else "which may be chance"
-        return f"{told} {Entry(ahead, low, high).interval(2)}".rstrip() + f", {sure} (p = {plain_number(p)})."
+        return f"{told} {interval(low, high)}".rstrip() + f", {sure} (p = {number(p)})."
     # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
     leads = [row for row in found if (row["a"] == best["judge"]) == (row["difference"] > 0)]
     ahead_on = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
@@ -249,6 +232,6 @@ def _against_people(result: MetaEvaluation, best: Mapping[str, Any], aspects: Se
         return ""
     value = math.fsum(row["value"] for row in known) / len(known)
     low = known[0]["low"] if len(known) == 1 else math.nan
-    people = f"{plain_number(value, 2)} {Entry(value, low, known[0]['high']).interval(2)}".rstrip()
+    people = with_interval(value, low, known[0]["high"])
     place = "above" if best["value"] > value else "below"
     return f"{best['judge']} is {place} the human ceiling of {people}: one rater with the mean of the others."
