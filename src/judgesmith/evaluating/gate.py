@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ..agreement.meta.decided import LEVEL_OF
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
-from ..agreement.meta.inputs import AVERAGE, COEFFICIENTS, DECIDED, LEVELS
+from ..agreement.meta.inputs import AVERAGE, COEFFICIENTS, DECIDED, LEVEL_OF, LEVELS
 from ..errors import OptionError
 
 

@@ -18,9 +18,8 @@ import pandas as pd
 from ...errors import OptionError
 from ...parts import read_options
 from ...tables import Cell, Column, Table, facts, shortened
-from .agreement import agreements
+from .agreement import agreements, ceilings, measures
 from .comparisons import comparisons
-from .decided import measures
 from .inputs import (
     AVERAGE,
     COEFFICIENTS,
@@ -47,7 +46,6 @@ from .others import (
     system_ranks,
     threshold_decisions,
 )
-from .people import ceilings
 
 __all__ = [
     "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "EvaluationOptions", "MetaEvaluation", "Over", "Scores",

@@ -24,8 +24,11 @@ Named = Literal[
 ]  # fmt: skip
 ComparedBy = Literal["pearson", "spearman", "kendall", "kendall_c", "q", "sum"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
-#: Those of categories, of pass and fail, and of preferences: see `decided`.
+#: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
+#: human ratings has unasked.
 DECIDED = ("kappa", "auc", "balanced-accuracy", "pairwise")
+LEVEL_OF: dict[str, Level] = {name: "sample" if name == "pairwise" else "pooled" for name in DECIDED}
+OF_KIND = {"category": ("kappa",), "binary": ("auc", "balanced-accuracy"), "preference": ("pairwise",)}
 AVERAGE = "average"
 LEAST_ROWS = 4  # fewer rows have no agreement worth a number
 MANY = 20_000  # units (rows, documents) above which batches of documents take the place of resamples
