@@ -74,36 +74,22 @@ class Estimate(Command, Rows, Json):
 
 
 def _show(found: Estimates, title: str, notes: list[str]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    from ..running.console import number, wide
+    from ..running.console import wide
     from ..running.plain import clean
-    from .tables import escape
+    from ..tables import Cell, Column, Table
 
     out = wide()
-    table = Table(title=f"How good the systems are: {escape(title)}", box=box.SIMPLE_HEAD)
-    table.add_column("system", overflow="fold")
-    for head in (
-        "mean",
-        f"{found.confidence:.0%} interval",
-        "rank",
-        "naive",
-        "people alone",
-        "human",
-        "judge",
-        "worth",
-    ):
-        table.add_column(head, justify="right")
+    columns: list[Column | str] = [
+        "system", Column("mean", ".3f"), "rank", Column("naive", ".3f"), Column("people alone", ".3f"),
+        Column("human", "d"), Column("judge", "d"), "worth",
+    ]  # fmt: skip
+    table = Table(columns, f"How good the systems are ({found.confidence:.0%} intervals): {title}")
     for s in found.systems:
         ranks = f"{s.rank_low}" if s.rank_low == s.rank_high else f"{s.rank_low}–{s.rank_high}"
-        table.add_row(
-            escape(s.system), number(s.mean, 3), rf"\[{number(s.low, 3)}, {number(s.high, 3)}]",
-            "–" if s.reason else ranks, number(s.naive, 3),
-            rf"{number(s.human, 3)} \[{number(s.human_low, 3)}, {number(s.human_high, 3)}]", str(s.n_human),
-            str(s.n_judge), "–" if s.effective != s.effective else f"{s.effective:.0f} labels",
-        )  # fmt: skip
-    out.print(table)
+        worth = "–" if s.effective != s.effective else f"{s.effective:.0f} labels"
+        table.add(s.system, Cell(s.mean, s.low, s.high), "–" if s.reason else ranks, s.naive,
+                  Cell(s.human, s.human_low, s.human_high), s.n_human, s.n_judge, worth)  # fmt: skip
+    table.show(out)
     sure = [d for d in found.differences if d.p < 1 - found.confidence]
     if found.differences:
         out.print(f"{len(sure)} of {len(found.differences)} differences are more than chance (p after Holm).")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +12,13 @@ import numpy as np
 
 from ..agreement.correlation import Vector
 from ..datasets.benchmarks.registry import PREFIX
-from ..datasets.records import Row
+from ..datasets.records import Row, merge_groups
 from ..errors import LabelsError, OptionError
+from ..likeness import folded
+from ..programs.readings.kinds import surface
 from .sources import File, Judged, inside, json_lines, places, read_file, read_number, read_people, some
 
-__all__ = ["Known", "read_known", "score_columns"]
+__all__ = ["Known", "read_known", "read_suggestable"]
 
 #: Where the scores of `judgesmith score` stand.
 VERDICTS = ("verdict.score", "judge_score")
@@ -57,7 +60,6 @@ def read_known(
     judges: Sequence[str] = (),
     aspect: str | None = None,
     columns: Mapping[str, str] | None = None,
-    limit: int | None = None,
     labels_needed: bool = True,
 ) -> Known:
     """Read a file of rows, and join human ratings to it by id.
@@ -66,16 +68,15 @@ def read_known(
     judges: columns, paths or metrics of SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are
     any. Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
     """
-    file = read_file(scored, columns, limit)
+    file = read_file(scored, columns, None)
     place = places(file.origin, file.rows)
     known = Known(file.origin, file.rows, file.records, {}, np.full(len(file.rows), np.nan), aspect or "")
     for i, record in enumerate(file.records):
         if str(record.get("seen", record.get("judge_seen"))).lower() == "true":
             known.seen.add(i)
-    for name in judges:
+    verdicts = (name for name in VERDICTS if any(inside(record, name) is not None for record in file.records))
+    for name in judges or itertools.islice(verdicts, 1):
         known.judges[name] = _scores(file, name)
-    if not judges:
-        known.judges.update(score_columns(file))
     files = [name for name in human if name.startswith(PREFIX) or Path(name).is_file()]
     own = [name for name in human if name not in files]
     if len(own) > 1:
@@ -85,18 +86,10 @@ def read_known(
     ]:
         raise LabelsError(f"{missing[0]}: no such file")
     if own or (not files and labels_needed):
-        _take(known, file, own[0] if own else aspect)
+        known.aspect, known.human = _people(file, own[0] if own else aspect)
     for name in files:
         _join(known, read_file(name, columns, None), aspect, place)
     return known
-
-
-def score_columns(file: File) -> dict[str, Vector]:
-    """The verdicts of `judgesmith score`, if there are any."""
-    for name in VERDICTS:
-        if any(inside(record, name) is not None for record in file.records):
-            return {name: _scores(file, name)}
-    return {}
 
 
 def _scores(file: File, name: str) -> Vector:
@@ -122,10 +115,6 @@ def _people(file: File, aspect: str | None) -> tuple[str, Vector]:
     return next(iter(found.human.items()))
 
 
-def _take(known: Known, file: File, aspect: str | None) -> None:
-    known.aspect, known.human = _people(file, aspect)
-
-
 def _join(known: Known, labels: File, aspect: str | None, place: Mapping[str, int]) -> None:
     """Human ratings of another file, by id. Raises LabelsError where no id is the same, or outputs differ."""
     known.aspect, scores = _people(labels, aspect)
@@ -149,3 +138,56 @@ def _join(known: Known, labels: File, aspect: str | None, place: Mapping[str, in
         )
     if extra:
         known.notes.append(f"{extra} of {len(labels.rows)} rows of {labels.origin} are not in {known.origin}")
+
+
+# Rows to label next --------------------------------------------------------------------------------------------------
+
+
+def read_suggestable(
+    rows: str,
+    *,
+    labels: Sequence[str] = (),
+    judges: Sequence[str] = (),
+    aspect: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    own: bool = True,
+) -> tuple[Known, dict[str, Vector]]:
+    """The rows, and their readings by name: scores of judges, and where there are none what can be counted.
+
+    labels: files with human ratings; none: those of the rows' own file, unless `own` is false. A row whose text
+    stands in a file of labels counts as labelled, whatever its id. Raises LabelsError for a file that cannot be read.
+    """
+    known = read_known(rows, judges=judges, aspect=aspect, columns=columns, labels_needed=False)
+    if labels:
+        said = _labelled_texts(labels, aspect, columns, known)
+        known.human = np.array([said.get(_key(row.source, row.output), np.nan) for row in known.rows])
+    elif own and any(row.scores for row in known.rows):
+        known = read_known(rows, judges=judges, aspect=aspect, columns=columns)
+    known.rows = list(merge_groups(known.rows))
+    readings = dict(known.judges)
+    if not readings or all(np.isnan(values).all() for values in readings.values()):
+        counted = [surface(row.source, row.output) for row in known.rows]
+        readings = {name: np.array([one[name] for one in counted]) for name in counted[0]}
+        known.notes.append("no judge has scored these rows: they are spread by length, overlap and repetition alone")
+    return known, readings
+
+
+def _key(source: str, output: str) -> tuple[str, str]:
+    return folded(source).key, folded(output).key
+
+
+def _labelled_texts(
+    labels: Sequence[str], aspect: str | None, columns: Mapping[str, str] | None, known: Known
+) -> dict[tuple[str, str], float]:
+    """Human ratings by text: files of labels often number their rows afresh."""
+    found: dict[tuple[str, str], float] = {}
+    for name in labels:
+        file = read_file(name, columns, None)
+        aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
+        wanted = aspect or next(iter(aspects), None)
+        if wanted not in aspects:
+            raise LabelsError(f"{file.origin}: no row has a score" + (f" for {aspect!r}" if aspect else ""))
+        if len(aspects) > 1 and aspect is None:
+            known.notes.append(f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled")
+        found |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
+    return found

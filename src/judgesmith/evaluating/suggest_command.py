@@ -33,7 +33,7 @@ class Suggest(Command, Rows, Json):
         from ..optimizers.suggestion import suggest
         from ..running.console import out, print_json
         from ..running.plain import one_line
-        from .suggesting import read_suggestable
+        from .estimation import read_suggestable
 
         known, readings = read_suggestable(
             self.rows, labels=self.labels, judges=self.judge, aspect=self.aspect, columns=self.roles()
