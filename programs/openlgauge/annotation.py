@@ -229,8 +229,7 @@ class Annotator(Evaluator):
         shown = material(item)
         if show_data:
             for name in ("source", "context"):
-                data = read_structured(shown[name]) if shown[name] else None
-                shown[name] = data.show() if data is not None else shown[name]
+                shown[name] = shown[name] and (read_structured(shown[name]) or shown[name])
         return {"task": focus.task, "aspect": focus.described(), "focus": focus, **shown}
 
     async def annotate(self, item: Item, focus: Focus, lm: LanguageModel, *, show_data: bool = True) -> Answer:

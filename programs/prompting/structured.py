@@ -11,10 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
-
-Format = Literal["json", "attribute-value", "rdf", "dialogue act"]
+from typing import Any
 
 _DEEPEST = 32  # levels of nesting that are still laid out
 _NAME = re.compile(r"[^\W\d_][\w %/#+-]{0,39}")  # what an attribute may be called
@@ -23,20 +20,9 @@ _CAMEL = re.compile(r"[a-z]+\d*(?:[A-Z][a-z0-9]*)+")
 _NUMBER = re.compile(r"[-+]?[$€£¥]?\d[\d.,:/-]*\s?%?")
 
 
-@dataclass(frozen=True, slots=True)
-class Structured:
-    """A text that is data. lines: the listing, one entry a line, deeper ones indented by two spaces."""
-
-    format: Format
-    lines: tuple[str, ...]
-
-    def show(self) -> str:
-        """The listing as one text."""
-        return "\n".join(self.lines)
-
-
-def read_structured(text: str) -> Structured | None:
-    """The data that a text holds, or None for a text that is to be shown as it is. Never raises; takes linear time."""
+def read_structured(text: str) -> str | None:
+    """The data that a text holds as a listing, one entry a line, deeper ones indented by two spaces; None for a text
+    that is to be shown as it is. Never raises; takes linear time."""
     stripped = text.strip()
     if len(stripped) < 3:
         return None
@@ -51,7 +37,7 @@ class _Object(list[tuple[str, Any]]):
     """An object as its pairs, so that a repeated key is not lost."""
 
 
-def _json(text: str) -> Structured | None:
+def _json(text: str) -> str | None:
     """An object, a list, or one object a line."""
     data = _loaded(text)
     if data is None and text[0] == "{":
@@ -71,7 +57,7 @@ def _json(text: str) -> Structured | None:
             stack += [(depth + 1, inner, below) for inner, below in reversed(_entries(value))]
         else:
             lines.append(f"{'  ' * depth}- {name}: {_json_value(value)}")
-    return Structured("json", tuple(lines))
+    return "\n".join(lines)
 
 
 def _loaded(text: str) -> list[Any] | None:
@@ -117,7 +103,7 @@ _SLOT = re.compile(
 )
 
 
-def _dialogue_acts(text: str) -> Structured | None:
+def _dialogue_acts(text: str) -> str | None:
     """inform(name='The Eagle',food=french)"""
     lines: list[str] = []
     at = 0
@@ -135,13 +121,13 @@ def _dialogue_acts(text: str) -> Structured | None:
         names = _readable([name for name, _ in slots])
         lines.append(f"- {act['act']}{':' if slots else ''}")
         lines += [f"  - {names[name]}" + ("" if value is None else f": {_value(value)}") for name, value in slots]
-    return Structured("dialogue act", tuple(lines))
+    return "\n".join(lines)
 
 
 _TYPES = frozenset({"int", "str", "float", "bool", "bytes", "object", "Any", "None", "T"})
 
 
-def _attributes(text: str) -> Structured | None:
+def _attributes(text: str) -> str | None:
     """name[The Eagle], food[French]"""
     if text[-1] != "]":
         return None
@@ -158,10 +144,10 @@ def _attributes(text: str) -> Structured | None:
     if len(pairs) < 2 or all(value.isdigit() or not value or value in _TYPES for _, value in pairs):
         return None
     names = _readable([name for name, _ in pairs])
-    return Structured("attribute-value", tuple(f"- {names[name]}: {_value(value)}" for name, value in pairs))
+    return "\n".join(f"- {names[name]}: {_value(value)}" for name, value in pairs)
 
 
-def _triples(text: str) -> Structured | None:
+def _triples(text: str) -> str | None:
     """The_Eagle | area | riverside, one a line; by subject, in the order in which subjects first come."""
     triples = [[part.strip() for part in line.split("|")] for line in text.splitlines() if line.strip()]
     if any(len(t) != 3 or not all(t) or not _PREDICATE.fullmatch(t[1].strip('"')) for t in triples):
@@ -173,8 +159,7 @@ def _triples(text: str) -> Structured | None:
     by_subject: dict[str, list[str]] = {}
     for subject, predicate, value in triples:
         by_subject.setdefault(subject, []).append(f"  - {names[predicate]}: {_entity(value)}")
-    lines = [line for subject, below in by_subject.items() for line in (f"- {_entity(subject)}", *below)]
-    return Structured("rdf", tuple(lines))
+    return "\n".join(line for subject, below in by_subject.items() for line in (f"- {_entity(subject)}", *below))
 
 
 def _entity(name: str) -> str:

@@ -12,7 +12,6 @@ from judgesmith.programs.prompting.structured import read_structured
 DATA = [
     (
         '{"name": "The Fig", "eatType": "pub", "rating": 1.00, "open": true, "tags": ["new", {"id": null}], "no": []}',
-        "json",
         """- name: The Fig
 - eat type: pub
 - rating: 1.00
@@ -23,31 +22,27 @@ DATA = [
     - id: null
 - no: []""",
     ),
-    ('{"a": 1, "a": 2}', "json", "- a: 1\n- a: 2"),
-    ('[{"a": "5"}]', "json", '- 1:\n  - a: "5"'),  # the text "5" is not the number 5
-    ('{"a": 1}\n{"a": 2}', "json", "- 1:\n  - a: 1\n- 2:\n  - a: 2"),
-    ('{"eatType": "pub", "eat type": "bar"}', "json", "- eatType: pub\n- eat type: bar"),
-    ("name[The Fig], priceRange[£20-25]", "attribute-value", "- name: The Fig\n- price range: £20-25"),
-    ("name[The Fig],\narea[]", "attribute-value", '- name: The Fig\n- area: ""'),
+    ('{"a": 1, "a": 2}', "- a: 1\n- a: 2"),
+    ('[{"a": "5"}]', '- 1:\n  - a: "5"'),  # the text "5" is not the number 5
+    ('{"a": 1}\n{"a": 2}', "- 1:\n  - a: 1\n- 2:\n  - a: 2"),
+    ('{"eatType": "pub", "eat type": "bar"}', "- eatType: pub\n- eat type: bar"),
+    ("name[The Fig], priceRange[£20-25]", "- name: The Fig\n- price range: £20-25"),
+    ("name[The Fig],\narea[]", '- name: The Fig\n- area: ""'),
     (
         "The_Fig_(pub) | nearTo | Ely\nEly | country | England\nThe_Fig_(pub) | food | Thai",
-        "rdf",
         "- The Fig (pub)\n  - near to: Ely\n  - food: Thai\n- Ely\n  - country: England",
     ),
     (
         "inform(name='joe's fig',price_range=cheap,near=\"a, b\"); request(area)",
-        "dialogue act",
         "- inform:\n  - name: joe's fig\n  - price range: cheap\n  - near: a, b\n- request:\n  - area",
     ),
-    ("reqmore()", "dialogue act", "- reqmore"),
+    ("reqmore()", "- reqmore"),
 ]
 
 
-@pytest.mark.parametrize(("text", "form", "listing"), DATA, ids=range(len(DATA)))
-def test_data_are_laid_out(text: str, form: str, listing: str) -> None:
-    found = read_structured(text)
-    assert found is not None
-    assert (found.format, found.show()) == (form, listing)
+@pytest.mark.parametrize(("text", "listing"), DATA, ids=range(len(DATA)))
+def test_data_are_laid_out(text: str, listing: str) -> None:
+    assert read_structured(text) == listing
 
 
 PROSE = [
@@ -138,8 +133,7 @@ def test_talk_in_sentences_is_no_data(turns: list[tuple[str, str]]) -> None:
 @settings(deadline=None, max_examples=300)
 @given(st.text() | st.text("[](){}<>|,;:='\"ab1 \n_", max_size=60))
 def test_nothing_raises(text: str) -> None:
-    found = read_structured(text)
-    assert found is None or (found.lines and found.show() == "\n".join(found.lines))
+    assert read_structured(text) != ""
 
 
 # Nothing is lost -----------------------------------------------------------------------------------------------------
@@ -150,11 +144,9 @@ VALUES = st.lists(VALUE, min_size=3, max_size=6)
 NAMES = ("name", "eatType", "customer_rating", "food", "area", "price range")
 
 
-def kept(text: str, form: str, values: list[str]) -> None:
-    found = read_structured(text)
-    assert found is not None
-    assert found.format == form
-    shown = found.show()
+def kept(text: str, values: list[str]) -> None:
+    shown = read_structured(text)
+    assert shown is not None
     for value in set(values):
         assert shown.count(value) >= values.count(value)
 
@@ -165,15 +157,15 @@ def kept(text: str, form: str, values: list[str]) -> None:
 @given(VALUES)
 def test_attributes_keep_their_values(values: list[str]) -> None:
     pairs = list(zip(NAMES, values, strict=False))
-    kept(", ".join(f"{n}[{v}]" for n, v in pairs), "attribute-value", values)
-    kept("inform(" + ",".join(f"{n}='{v}'" for n, v in pairs) + ")", "dialogue act", values)
+    kept(", ".join(f"{n}[{v}]" for n, v in pairs), values)
+    kept("inform(" + ",".join(f"{n}='{v}'" for n, v in pairs) + ")", values)
 
 
 @settings(deadline=None, max_examples=60)
 @given(VALUES)
 def test_triples_keep_their_things(values: list[str]) -> None:
     triples = [("The_Fig", "hasPart", value) for value in values]
-    kept("\n".join(" | ".join(t) for t in triples), "rdf", values)
+    kept("\n".join(" | ".join(t) for t in triples), values)
 
 
 LEAF = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=12)
@@ -187,7 +179,7 @@ TREE = st.recursive(
 def test_json_keeps_every_leaf(data: dict[str, object]) -> None:
     found = read_structured(json.dumps(data, ensure_ascii=False))
     assert found is not None
-    assert found.format == "json"
+    lines = found.split("\n")
     entries = 0
     stack: list[object] = list(data.values())
     while stack:
@@ -198,8 +190,8 @@ def test_json_keeps_every_leaf(data: dict[str, object]) -> None:
             continue
         written = json.dumps(value, ensure_ascii=False)
         plain = value if isinstance(value, str) else written
-        assert any(line.endswith((f": {plain}", f": {written}")) for line in found.lines)
-    assert len(found.lines) == entries  # nothing was added or joined
+        assert any(line.endswith((f": {plain}", f": {written}")) for line in lines)
+    assert len(lines) == entries  # nothing was added or joined
 
 
 def test_very_deep_data_are_left_as_they_are() -> None:
