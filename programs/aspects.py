@@ -23,8 +23,6 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstra
 
 from ..errors import OptionError
 
-__all__ = ["GENERAL", "OVERALL", "Aspect", "AspectLibrary", "Task", "aspects"]
-
 #: The task whose aspects hold for any text.
 GENERAL = "general"
 #: Names of a score that say nothing of what is scored.

@@ -192,6 +192,3 @@ class Ensemble(OfMembers):
             usage=usage,
             raw=raw,
         )
-
-
-__all__ = ["Ensemble", "Norm"]

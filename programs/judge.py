@@ -563,16 +563,12 @@ class Judge(Quiet):
             named = artifact.model_of(read)
             own = None if named is None else language_model(named, sampling=artifact.sampling_of(read))
         artifact.connect(made, None)
-        self.adopt(made)
+        kept = {name: self.__dict__[name] for name in ("callbacks", "history")}
+        self.__dict__.clear()
+        self.__dict__.update(made.__dict__ | kept)
+        self.settled = JudgeSettings(self)
         self.own_lm = own
         locate(self, Path(path))
-
-    def adopt(self, other: Self) -> None:
-        """Become what another judge of this class is, history and callbacks left aside."""
-        kept = {name: self.__dict__[name] for name in ("callbacks", "history", "_language_model")}
-        self.__dict__.clear()
-        self.__dict__.update(other.__dict__ | kept)
-        self.settled = JudgeSettings(self)
 
     @property
     def by_aspect(self) -> dict[str, Judge]:

@@ -18,8 +18,6 @@ from pydantic import ConfigDict, Field
 from ..errors import ArtifactError
 from ..signatures.values import CLOSED, Scale, ScoreInterval, Verdict
 
-__all__ = ["COVERAGE", "SLOPE", "BradleyTerry", "Calibration", "Decision", "Preference", "Sureness"]
-
 #: Share of the plain linear map that is mixed in; it makes the isotonic steps strictly increasing.
 SLOPE = 0.05
 

@@ -132,6 +132,3 @@ class AspectsJudge(OfMembers):
             return Verdict(**told, failure="; ".join(failed))
         shares = [m.scale.to_percent(heard[name].score) for name, m in self.by_aspect.items()]
         return Verdict(**told, percent=min(100.0, max(0.0, float(np.mean(shares)))))
-
-
-__all__ = ["AspectsJudge"]

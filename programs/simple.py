@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 import dspy
@@ -86,7 +85,7 @@ def _is_rating(field: Any) -> bool:
 
 def _percent(field: Any, value: Any) -> float:
     """A rating in [0, 100]; NaN for None."""
-    if isinstance(value, NoneType):
+    if value is None:
         return math.nan
     if field.annotation is bool:
         return 100.0 if value else 0.0

@@ -61,10 +61,6 @@ def _fields(signature: Any) -> tuple[tuple[str, ...], Mapping[str, str]]:
     return tuple(signature.input_fields), {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
 
 
-def _inputs(signature: Any) -> tuple[str, ...]:
-    return _fields(signature)[0]
-
-
 def described(signature: Any) -> Mapping[str, str]:
     """What a signature says of its output fields, by name; "" where it says nothing."""
     return _fields(signature)[1]
@@ -165,10 +161,8 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         said = self.answer(demo, inputs)
         return None if said is None else dict.fromkeys(signature.output_fields, said)
 
-    def format(
-        self, signature: type[dspy.Signature], demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]
-    ) -> list[Message]:
-        fields = _inputs(signature)
+    def format(self, signature: Any, demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> list[Message]:
+        fields, _ = _fields(signature)
         system = [" ".join(signature.instructions.split())]
         for name in SHARED:
             if name in fields and inputs.get(name):
@@ -258,27 +252,33 @@ class ScoreLayout(Layout):
     def digits(self, percent: float) -> str:
         return whole(self.scale.from_percent(percent))
 
+    def asked(self, inputs: Mapping[str, Any]) -> str:
+        """What is to be judged, as one sentence."""
+        raise NotImplementedError
+
+    def form(self, inputs: Mapping[str, Any]) -> Form:
+        raise NotImplementedError
+
+    def rules(self, inputs: Mapping[str, Any]) -> str:
+        form = self.form(inputs)
+        return f"{self.asked(inputs)} Answer with {form.count()}:\n{form.shown()}\nwhere {number_rule(self.scale)}."
+
 
 class OverallLayout(ScoreLayout):
     """One overall score."""
 
     def form(self, inputs: Mapping[str, Any]) -> Form:
-        why = Line("Explanation", f"one or two short sentences: {self._why(inputs)}", 'sentence (" " sentence)?')
+        reasons = (inputs.get("wanted") or {}).get("explanation") or WHY
+        why = Line("Explanation", f"one or two short sentences: {reasons}", 'sentence (" " sentence)?')
         score = number(self.scale)
         return Form(*{"before": (why, score), "after": (score, why), "none": (score,)}[self.explain])
 
-    def rules(self, inputs: Mapping[str, Any]) -> str:
-        form = self.form(inputs)
-        asked = f"Judge {self._what(inputs)}. Answer with {form.count()}:"
-        return f"{asked}\n{form.shown()}\nwhere {number_rule(self.scale)}."
+    def asked(self, inputs: Mapping[str, Any]) -> str:
+        return f"Judge {self._what(inputs)}."
 
     @staticmethod
     def _what(inputs: Mapping[str, Any]) -> str:
         return f"{inputs['aspect']} of the output" if inputs.get("aspect") else "the output"
-
-    @staticmethod
-    def _why(inputs: Mapping[str, Any]) -> str:
-        return (inputs.get("wanted") or {}).get("explanation") or WHY
 
     def outputs(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
         score = number_rule(self.scale).replace("<number>", f"the score of {self._what(inputs)}")
@@ -360,10 +360,8 @@ class CriteriaLayout(ScoreLayout):
         whys = [Line(f"Why {name}", why) for name in names] if self.explain == "after" and not bare else []
         return Form(*scores, *whys)
 
-    def rules(self, inputs: Mapping[str, Any]) -> str:
-        form = self.form(inputs)
-        asked = f"Judge the output on each criterion by itself. Answer with {form.count()}:"
-        return f"{asked}\n{form.shown()}\nwhere {number_rule(self.scale)}."
+    def asked(self, inputs: Mapping[str, Any]) -> str:
+        return "Judge the output on each criterion by itself."
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         known: Mapping[str, CriterionScore] = demo.get("criteria_scores") or {}

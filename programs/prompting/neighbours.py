@@ -44,8 +44,11 @@ class Neighbours(list[Any]):
     def nearest(self, inputs: Mapping[str, Any], allowed: Sequence[int]) -> list[Any]:
         """At most `shown` of the `allowed` (numbers in the pool), one of a group, the most similar last, next to the
         input. Of equally similar ones the earlier counts as nearer."""
-        index = _index(tuple(_texts(demo) for demo in self))
-        similar = index.similarity(_texts(inputs))
+        indexes = zip(_indexes(tuple(_texts(demo) for demo in self)), _texts(inputs), strict=True)
+        used = [index.similarity(text) for index, text in indexes if text.strip()]
+        # The mean over the fields that the input has, rounded, so that equal texts are equally similar whatever the
+        # order of sums.
+        similar = np.round(sum(used, np.zeros(len(self))) / max(1, len(used)), 9)
         picked: list[int] = []
         groups: set[Any] = set()
         for number in sorted(allowed, key=lambda i: (-similar[i], i)):
@@ -115,20 +118,7 @@ class _FieldIndex:
         return made
 
 
-class _Index:
-    def __init__(self, texts: Sequence[tuple[str, ...]]) -> None:
-        self.rows = len(texts)
-        self.fields = [_FieldIndex([row[place] for row in texts]) for place in range(len(FIELDS))]
-
-    def similarity(self, texts: Sequence[str]) -> list[float]:
-        """Mean cosine over the fields that the input has, for every row of the pool. Rounded, so that equal texts are
-        equally similar whatever the order of sums."""
-        used = [field.similarity(text) for field, text in zip(self.fields, texts, strict=True) if text.strip()]
-        mean = sum(used, np.zeros(self.rows)) / max(1, len(used))
-        return [round(value, 9) for value in mean.tolist()]
-
-
 @lru_cache(maxsize=8)
-def _index(texts: tuple[tuple[str, ...], ...]) -> _Index:
-    """Kept by its texts: copies of a judge, and its predictors, share one."""
-    return _Index(texts)
+def _indexes(texts: tuple[tuple[str, ...], ...]) -> list[_FieldIndex]:
+    """One for each of the `FIELDS`. Kept by the pool's texts: copies of a judge, and its predictors, share them."""
+    return [_FieldIndex([row[place] for row in texts]) for place in range(len(FIELDS))]

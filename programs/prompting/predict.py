@@ -34,8 +34,6 @@ from .saved import SavedPredictor, saved_predictor, signature_hash
 AGAIN = "The form of that answer was wrong, not what it says. Write it again."
 #: Tokens that the markers, quotes and braces of DSPy's adapters take at most beside what an answer says.
 MARKUP_TOKENS = 200
-#: What demonstrations carry beside the fields of a signature.
-DEMO_MARKS = ("group", "score", "augmented", "gold")
 
 
 class Unreadable(CallError):
@@ -209,11 +207,11 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
                     raise error.__cause__ from None
                 what = " ".join(str(error).split())[:200]
                 problem = f"{type(adapter).__name__} cannot read the answer: {what}"
-                raise Unreadable(problem, _texts(calls), calls.usage) from None
-        read = self.layout.read(Reply(self.layout.joined(values)), inputs)
+                raise Unreadable(problem, tuple(reply.text for reply in calls.replies), calls.usage) from None
+        read, raw = self.layout.read(Reply(self.layout.joined(values)), inputs), tuple(r.text for r in calls.replies)
         if read.problem is not None:
-            raise Unreadable(read.problem, _texts(calls), calls.usage)
-        return Answer(read, calls.usage, _texts(calls))
+            raise Unreadable(read.problem, raw, calls.usage)
+        return Answer(read, calls.usage, raw)
 
     # -- state
 
@@ -270,10 +268,6 @@ def carrying(prediction: dspy.Prediction, answer: Any) -> dspy.Prediction:
 def answer_of(prediction: dspy.Prediction) -> Any:
     """What an evaluator's prediction was made of: an `Answer`, or what the evaluator says."""
     return prediction._answer
-
-
-def _texts(calls: row_context.Calls) -> tuple[str, ...]:
-    return tuple(reply.text for reply in calls.replies)
 
 
 def foreign_prompt(
