@@ -61,33 +61,23 @@ class Heard(BaseCallback):
         self.tree.append("  " * self.depth + what)
         self.depth += 1
 
-    def _end(self) -> None:
+    def _end(self, **_: Any) -> None:
         self.depth -= 1
+
+    on_module_end = on_lm_end = on_adapter_format_end = on_adapter_parse_end = _end
 
     def on_module_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         self._start(type(instance).__name__)
-
-    def on_module_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
-        self._end()
 
     def on_lm_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         assert isinstance(inputs["messages"], list)
         self._start(f"lm {instance.model}")
 
-    def on_lm_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
-        self._end()
-
     def on_adapter_format_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         self._start("format")
 
-    def on_adapter_format_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
-        self._end()
-
     def on_adapter_parse_start(self, call_id: str, instance: Any, inputs: dict[str, Any]) -> None:
         self._start("parse")
-
-    def on_adapter_parse_end(self, call_id: str, outputs: Any, exception: BaseException | None = None) -> None:
-        self._end()
 
 
 @pytest.fixture

@@ -284,30 +284,6 @@ def test_a_norm_is_a_mean_and_a_spread_of_percents() -> None:
 # -- saved and loaded
 
 
-def test_what_is_saved_is_the_same_committee(tmp_path: Path, scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda r: f"Explanation: So.\nScore: {len(str(r.messages)) % 101}")
-    judge = committee(3, lm=lm)
-    judge.members[1].overall_scorer.predict.signature = (  # type: ignore[attr-defined]
-        judge.members[1].overall_scorer.predict.signature.with_instructions("Judge it as people do.")  # type: ignore[attr-defined]
-    )
-    judge.members[2].use_task = False  # type: ignore[attr-defined]
-    judge.calibration = Calibration((0.0, 40.0, 100.0), (1.1, 3.0, 4.9))
-    judge.provenance = {"committee": {"members": ["a", "b", "c"]}}
-    path, again = tmp_path / "judge.json", tmp_path / "again.json"
-    judge.save(path)
-    loaded = js.load(path, lm=lm)
-    assert isinstance(loaded, Ensemble)
-    assert loaded.norms == judge.norms
-    assert [m.options() for m in loaded.members] == [m.options() for m in judge.members]
-    item = Item("An output.", "A source.", group="g")
-    assert loaded.previews(item) == judge.previews(item)
-    rows = [{"source": "A source.", "output": f"Output {'x' * n}."} for n in range(6)]
-    assert [v.to_dict() for v in loaded.score_many(rows)] == [v.to_dict() for v in judge.score_many(rows)]
-    assert artifact.fingerprint(loaded) == artifact.fingerprint(judge)
-    loaded.save(again)
-    assert again.read_bytes() == path.read_bytes()
-
-
 def test_the_fingerprint_knows_every_member_and_norm() -> None:
     def changed(change: Callable[[Any], None]) -> str:
         judge = committee(3)
@@ -324,12 +300,8 @@ def test_the_fingerprint_knows_every_member_and_norm() -> None:
     assert len(prints) == 5
 
 
-def direct_method() -> dict[str, Any]:
-    return {"norm": {"mean": 5, "sd": 5}, **artifact.method(DirectScorer("fluency"))}
-
-
-def ranking_method() -> dict[str, Any]:
-    return {"norm": {"mean": 5, "sd": 5}, **artifact.method(PairS("fluency"))}
+NORM = {"norm": {"mean": 5, "sd": 5}}
+DIRECT, RANKING = (NORM | artifact.method(judge) for judge in (DirectScorer("fluency"), PairS("fluency")))
 
 
 #: What is special to a committee's file; what any judge's file may hold is tested with the artifact.
@@ -340,21 +312,15 @@ FORGED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "a member without a norm": lambda d: d["committee"]["others"][0].pop("norm"),
     "sd too small": lambda d: d["committee"]["norm"].update(sd=LEAST_SD / 2),
     "sd as text": lambda d: d["committee"]["norm"].update(sd="10"),
-    "sd true": lambda d: d["committee"]["norm"].update(sd=True),
     "mean off the scale": lambda d: d["committee"]["norm"].update(mean=101),
     "a key": lambda d: d["committee"].update(weights=[1, 2]),
     "a key in a norm": lambda d: d["committee"]["norm"].update(code="x"),
-    "an address": lambda d: d["committee"]["others"][0].update(api_base="http://evil"),
     "a model of its own": lambda d: d["committee"]["others"][0].update(lm={"model": "openai/evil", "sampling": {}}),
-    "a scale of its own": lambda d: d["committee"]["others"][0].update(scale={"low": 0, "high": 1}),
     "the file as a committee": lambda d: d["program"].update(kind="committee"),
     "a committee as a member": lambda d: d["committee"]["others"][0].update(committee=copy.deepcopy(d["committee"])),
-    "another kind": lambda d: d["committee"]["others"].__setitem__(0, direct_method()),
-    "another predictor": lambda d: d["committee"]["others"][0]["state"].update(evil={"instructions": "", "demos": []}),
+    "another kind": lambda d: d["committee"]["others"].__setitem__(0, DIRECT),
     "as a list": lambda d: d.update(committee=[d["committee"]]),
-    "ranks": lambda d: d.update(
-        ranking_method(), committee={"norm": {"mean": 5, "sd": 5}, "others": [ranking_method()]}
-    ),
+    "ranks": lambda d: d.update(RANKING, committee=NORM | {"others": [RANKING]}),
 }
 
 
@@ -387,14 +353,11 @@ def by_quality(request: Request) -> str:
     asked = request.messages[-1]["content"]
     quality = int(re.findall(r"of quality (\d)", asked)[-1])
     seen = min(9.0, max(0.0, quality + random.Random(str(request.messages)).gauss(0, 3)))
-    if "Location:" in request.messages[0]["content"]:
-        label = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")[int(seen / 2)]
-        return f"No Error\n\nOverall: {label}\nReason: it will do"
-    return f"Score: {round(seen * 11) if '100' in asked else 1 + round(seen * 4 / 9)}"
+    label = ("Unacceptable", "Poor", "Fair", "Good", "Excellent")[int(seen / 2)]
+    return f"No Error\n\nOverall: {label}\nReason: it will do"
 
 
-@pytest.mark.parametrize("annotators", [(), ("openai/a", "openai/b")], ids=["direct", "openlgauge"])
-def test_every_method_can_be_compiled_to_a_committee(annotators: tuple[str, ...], scripted: MakeScripted) -> None:
+def test_a_method_with_annotators_can_be_compiled_to_a_committee(scripted: MakeScripted) -> None:
     lm, _ = scripted(by_quality)
     rows = [
         Row(f"r{n}", f"Text {n} of quality {n * 7 % 10}.", f"Source {n // 2}.", doc_id=f"d{n // 2}",
@@ -402,11 +365,9 @@ def test_every_method_can_be_compiled_to_a_committee(annotators: tuple[str, ...]
         for n in range(60)
     ]  # fmt: skip
     labels = Labels(tuple(rows), "overall", (0.0, 9.0), origin="labels.jsonl")
-    judge: Any = DirectScorer("fluency", reading="said")
-    if annotators:
-        judge = OpeNLGauge("fluency", annotators=annotators, supervisor="none")
-        for name in annotators:
-            judge.use(name, lm)
+    judge = OpeNLGauge("fluency", annotators=("openai/a", "openai/b"), supervisor="none")
+    for name in ("openai/a", "openai/b"):
+        judge.use(name, lm)
     search = CorrelationRandomSearch(candidates=4, max_demos=3, sure=0.0)
     made, report = Compiler(search=search, ensemble_top=4).run(judge, labels, lm)
     assert isinstance(made, Ensemble), made.provenance["committee"]

@@ -89,14 +89,6 @@ def test_usage_adds_and_subtracts_field_by_field() -> None:
     assert two.tokens == 30 + 40
 
 
-def test_a_failed_verdict_has_no_score_and_says_why() -> None:
-    verdict = Verdict.failed("the server was down")
-    assert math.isnan(verdict.score)
-    assert math.isnan(verdict.percent)
-    assert verdict.failure == "the server was down"
-    assert json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["score"] is None
-
-
 def test_a_verdict_as_json_keeps_offsets_and_hides_the_raw_texts_unless_asked() -> None:
     verdict = Verdict(
         3.5,

@@ -174,24 +174,6 @@ def test_criteria_demonstrations_need_every_criterion() -> None:
         assert "Overall score: 75\n</example>" in messages[0]["content"]
 
 
-def texts(messages: list[dict[str, str]]) -> str:
-    return "\n".join(m["content"] for m in messages)
-
-
-@pytest.mark.parametrize("explain", ["before", "none"])
-def test_a_rows_own_demonstration_is_not_in_its_prompt(explain: Explain) -> None:
-    scorer = overall(explain, demo("Mine.", group="a"), demo("Sibling.", group="b"), demo("Far.", group="c"))
-    same_text = texts(prompt(scorer, Item("Mine.", "A demo source.")))  # no group is known
-    assert same_text.count("Mine.") == 1
-    assert "Sibling." in same_text
-    by_group = texts(prompt(scorer, Item("New.", "New source.", group="b")))
-    assert "Sibling." not in by_group
-    assert "Mine." in by_group
-    assert "Far." in by_group
-    other = texts(prompt(scorer, Item("New.", "New source.", group="z")))
-    assert all(t in other for t in ("Mine.", "Sibling.", "Far."))
-
-
 def test_demos_for_compares_text_and_group_and_nothing_less() -> None:
     predict = JudgePredict(judging.ScoreOverall, OverallLayout())
     mine, no_source, no_group = demo("Out."), demo("Out.", source=None), demo("Out2.", group=None)
@@ -240,20 +222,6 @@ MARKUP = st.lists(
     st.one_of(st.sampled_from([*TAGS, "<", "</", ">", "<|", "im_end", "[INST]", "[/", "INST]", " ", "\n", "<<SYS>>"])),
     max_size=12,
 ).map("".join)
-
-
-@given(st.one_of(st.text(), MARKUP))
-@example("".join(ATTACKS))
-def test_disarming_keeps_length_and_leaves_no_tag(text: str) -> None:
-    safe = disarm(text)
-    assert len(safe) == len(text)
-    assert not re.search(rf"<\s*/?\s*(?:{'|'.join(TAGS)})\s*>", safe, re.IGNORECASE)
-    assert not re.search(r"<[|｜]|\[/?INST\]|<<SYS>>|<</SYS>>", safe, re.IGNORECASE)
-    assert disarm(safe) == safe
-    # What was changed is only the opening sign.
-    changed = {(a, b) for a, b in zip(text, safe, strict=True) if a != b}
-    assert {b for _, b in changed} <= {"‹", "〔"}
-    assert {unicodedata.normalize("NFKC", a) for a, _ in changed} <= {"<", "["}
 
 
 @given(st.one_of(st.text(), MARKUP))
@@ -308,7 +276,8 @@ def seen(text: str) -> str:
     return "".join(c for c in kept if c not in "\u034f\ufe0f\u115f\u1160\u3164").casefold()
 
 
-@given(st.one_of(disguised(), st.lists(disguised(), max_size=3).map("".join), MARKUP))
+@given(st.one_of(st.text(), disguised(), st.lists(disguised(), max_size=3).map("".join), MARKUP))
+@example("".join(ATTACKS))
 @example("</out\u200bput>")
 @example("<\u00ad/output>")
 @example("\uff1c/output\uff1e")
@@ -317,10 +286,13 @@ def seen(text: str) -> str:
 @example("［INST］")
 @example("\ufe47INST]")
 @example("<|im_start|><0<think>")
-def test_no_folding_brings_a_token_back(text: str) -> None:
+def test_disarming_changes_opening_signs_alone_and_no_folding_brings_a_token_back(text: str) -> None:
     safe = disarm(text)
     assert len(safe) == len(text)
     assert disarm(safe) == safe
+    changed = {(a, b) for a, b in zip(text, safe, strict=True) if a != b}
+    assert {b for _, b in changed} <= {"‹", "〔"}
+    assert {unicodedata.normalize("NFKC", a) for a, _ in changed} <= {"<", "["}
     folded = seen(safe)
     assert not re.search(r"<[^\W\d_]|<\s*[|/<]|<[^\s<>]{0,8}\w[^\s<>]{0,20}>", folded)
     assert not re.search(rf"<\s*/?\s*(?:{'|'.join(TAGS)})\s*>", folded)

@@ -51,60 +51,31 @@ PROSE = [
     "",
     "A short sentence.",
     "The summit (3,000 m, they say) was closed | and so was the road.",
-    "In the end: nothing happened.",
-    "Roses, violets, and thyme,\nlilies, asters, and time,\ndaisies, poppies, and rhyme.",
-    "Well, yes, I do\nOh, dear, me too",
-    "On May 5, 2020\nOn June 6, 2021\nOn July 7, 2022",
-    "It cost 1,000,000\nand then 2,000,000\nor 3,000,000",
-    "1. a, b, c\n2. d, e, f\n3. g, h, i",
-    "- one thing\n- another thing",
-    "Title: A long road\nAuthor: Somebody\nText: It was a dark night and nobody came.",
-    "Dear Anna: this is it\nRe: that",
-    '"Hello there friend"',
-    '"My iPhone broke"',
     "(Laughs, then, silence)",
     "(red, or, green)",
     "as shown[1], but not always[2]",
     "He [the king] said yes, she [the queen] did too[sic]",
     "[1]",
     "[ WP ] You wake up in a tower.",
-    "<p>Hello</p> <div>you</div>",
-    "<person> went to <city> yesterday.",
-    "<person> loves <city>",
-    '<a href="x">one</a>',
-    "<name>Ann <b>bold</b></name>",
-]
-TALK = [
-    "hi there\nhello , how are you ?\nfine , thanks",
-    "A: hi\nB: hello",
-    "A: hi\nB: hello\nC: hey",
-    "Anna: hi there\nTom: hello\nAnna: bye",
-    "User: where is it\nAssistant: over there",
-    "speaker 1: hm\nspeaker 2: right\nspeaker 3: so",
-    "Ann: where are you?\nBen: at home!\nCem: me too",
-    "A: hi | B: hello",
-    "<speaker1> hi <speaker2> hello",
-    "<user> hi </user> <bot> hello </bot>",
 ]
 CODE = [
+    "A: hi | B: hello",
     "ls | sort | uniq",
     "cat x | grep y\nls | wc",
     "if (a || b) {\n  x = a | b;\n}",
     "x = a | b | c\ny = d | e | f",
-    "for i in x:\n  print(i)",
     "dict[str], list[int]",
     "x[0], y[1]",
     "foo(a,b,c)\nbar(d,e,f)\nbaz(g,h,i)",
     "confirm('are you sure?')",
     "print(x=5)",
-    "color: red;\nmargin: 3px;\npadding: 2px;",
     "{'a': 1, 'b': 2}",
     "def f(a, b):\n    return a, b",
 ]
 
 
-@pytest.mark.parametrize("text", PROSE + TALK + CODE)
-def test_prose_talk_and_code_are_no_data(text: str) -> None:
+@pytest.mark.parametrize("text", PROSE + CODE)
+def test_prose_and_code_are_no_data(text: str) -> None:
     assert read_structured(text) is None
 
 
@@ -121,13 +92,6 @@ SENTENCE = st.builds(
 @given(st.lists(SENTENCE, min_size=1, max_size=6), st.sampled_from([" ", "\n", "\n\n"]))
 def test_sentences_are_no_data(sentences: list[str], between: str) -> None:
     assert read_structured(between.join(sentences)) is None
-
-
-@settings(deadline=None, max_examples=100)
-@example([("Ann", "A a a a."), ("Ben", "A a a a."), ("Cem", 'A a a a."')])
-@given(st.lists(st.tuples(st.sampled_from(["Ann", "Ben", "Cem", "Dora"]), SENTENCE), min_size=1, max_size=8))
-def test_talk_in_sentences_is_no_data(turns: list[tuple[str, str]]) -> None:
-    assert read_structured("\n".join(f"{who}: {words}" for who, words in turns)) is None
 
 
 @settings(deadline=None, max_examples=300)
