@@ -406,6 +406,8 @@ class Program(dspy.Module):  # type: ignore[misc]
 def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path, lm: Any) -> None:
     program = Program()
     program.judge = compiled()
+    program.judge.decision = Decision(("fail", "pass"), (55.0,), binary=True)
+    program.judge.sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
     state = json.loads(json.dumps(program.judge.dump_state()))
     fresh = fine()
     fresh.load_state(state)
@@ -416,22 +418,11 @@ def test_the_state_goes_through_dump_and_load_and_a_parents_file(tmp_path: Path,
         judge.set_lm(lm)
         assert judge.scale == Scale(1, 5)
         assert judge.calibration == compiled().calibration
+        assert (judge.decision, judge.sureness) == (program.judge.decision, program.judge.sureness)
         assert judge.overall_scorer.predict.demos == compiled().overall_scorer.predict.demos
         assert judge.score("s", "o").score == compiled(lm).score("s", "o").score
-
-
-def test_a_state_holds_what_decides_and_how_sure_a_score_is(tmp_path: Path) -> None:
-    program = Program()
-    program.judge = compiled()
-    program.judge.decision = Decision(("fail", "pass"), (55.0,), binary=True)
-    program.judge.sureness = Sureness((0.0, 100.0), (0.5, 0.2), (0.9,), (None,), 40, 20)
-    program.save(tmp_path / "program.json")
-    parent = Program()
-    parent.load(tmp_path / "program.json")
-    assert parent.judge.decision == program.judge.decision
-    assert parent.judge.sureness == program.judge.sureness
-    parent.judge.load_state(compiled().dump_state())  # of a judge that has neither
-    assert (parent.judge.decision, parent.judge.sureness) == (None, None)
+        judge.load_state(compiled().dump_state())  # of a judge that decides nothing and is not sure
+        assert (judge.decision, judge.sureness) == (None, None)
 
 
 def test_a_state_that_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import judgesmith as js
 from judgesmith.datasets.records import Labels, Row
-from judgesmith.errors import ArtifactError, BudgetError, OptionError
+from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs import artifact
@@ -165,16 +165,6 @@ def test_a_member_that_fails_leaves_the_mean_with_a_note(scripted: MakeScripted)
     assert math.isnan(none.score)
     assert re.match(r"every member failed: member 1: .*HTTP 400.*; member 2: ", none.failure or "")
     assert (none.usage.calls, len(none.raw)) == (2, 2)  # the second was asked twice; the first call was refused
-
-
-def test_a_used_up_budget_ends_all_members(scripted: MakeScripted) -> None:
-    lm, transport = scripted(saying(dict.fromkeys(SECRETS, 50)))
-    judge = committee(3, lm=lm)
-    judge.score("A source.", "An output.")
-    lm.meter.max_calls = lm.meter.logical + 2
-    with pytest.raises(BudgetError):
-        list(judge.score_many([{"source": "A source.", "output": "Another."}]))
-    assert len(transport.requests) <= 5
 
 
 @pytest.mark.parametrize(("embedded", "at_once"), [(True, 1), (False, 3)])

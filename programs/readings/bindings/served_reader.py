@@ -32,8 +32,6 @@ class ServedReader:
         url: the server's address, up to and with `/v1`.
         model: the name under which it serves the model.
         way: `vllm` or `echo`; see the module.
-        template: the model's chat template (Jinja), which such a server does not tell; without it, the turns of a
-            conversation stand one below the other as plain text.
         key: sent as a bearer token.
     """
 
@@ -43,12 +41,12 @@ class ServedReader:
         model: str,
         *,
         way: Literal["vllm", "echo"] = "vllm",
-        template: str = "",
         key: str = "",
     ) -> None:
         self.name = model
         self.way = way
-        self.chat: Chat = JinjaChat(template or PLAIN_TURNS)
+        # Such a server does not tell its chat template: the turns stand one below the other as plain text.
+        self.chat: Chat = JinjaChat(PLAIN_TURNS)
         self.ability = Ability()
         self._url = url.rstrip("/")
         self._client = httpx.Client(timeout=120.0)

@@ -534,23 +534,25 @@ def test_criteria_are_read_from_json_and_from_lines(text: str) -> None:
     assert read_criteria_list(text) == [Criterion("Fluency", "It reads well."), Criterion("Truth", "True.")]
 
 
-def test_one_criterion_alone_is_one_criterion() -> None:
-    one = '{"name": "Fluency", "definition": "It reads well."}'
-    assert read_criteria_list(one) == [Criterion("Fluency", "It reads well.")]
-
-
-def test_names_in_other_scripts_are_names() -> None:
-    assert read_criteria_list("Überblick: Alles da.\n流畅性: 读起来通顺。") == [
-        Criterion("Überblick", "Alles da."),
-        Criterion("流畅性", "读起来通顺。"),
-    ]
-
-
 def test_at_most_so_many_are_kept_and_they_are_short_and_without_markup() -> None:
     many = json.dumps([{"name": f"**Name {i}** <b>", "definition": "word " * 200} for i in range(30)])
     kept = read_criteria_list(many, most=7)
     assert [c.name for c in kept] == [f"Name {i} b" for i in range(7)]
     assert all(0 < len(c.definition) <= 300 for c in kept)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ('{"name": "Fluency", "definition": "It reads well."}', [Criterion("Fluency", "It reads well.")]),
+        (
+            "Überblick: Alles da.\n流畅性: 读起来通顺。",
+            [Criterion("Überblick", "Alles da."), Criterion("流畅性", "读起来通顺。")],
+        ),
+    ],
+)
+def test_a_single_criterion_and_names_in_other_scripts_are_read(text: str, kept: list[Criterion]) -> None:
+    assert read_criteria_list(text) == kept
 
 
 @pytest.mark.parametrize(

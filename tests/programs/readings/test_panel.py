@@ -2,7 +2,6 @@
 
 import hashlib
 import sqlite3
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -151,12 +150,11 @@ def test_another_model_or_text_is_read_anew(tmp_path: Path) -> None:
         assert reader.asked.count("read") == reads
 
 
-def test_the_store_is_the_owners_and_holds_no_text(tmp_path: Path) -> None:
+def test_the_store_holds_no_text(tmp_path: Path) -> None:
     path = tmp_path / "readings.sqlite"
     kept = KeptReader(WordReader(), path, model="a")
     panel(kept).read(TEXT)
     kept.close()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert b"cat" not in path.read_bytes()
 
 
@@ -172,10 +170,3 @@ def test_a_torn_entry_is_read_again(tmp_path: Path) -> None:
     assert panel(again).read(TEXT).numbers == row.numbers
     assert len(reader.asked) == 4
     again.close()
-
-
-def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "letter.txt"
-    path.write_text("Dear Sir or Madam, " * 100)
-    with pytest.raises(OptionError, match=r"the store of readings .*letter\.txt cannot be used"):
-        KeptReader(WordReader(), path, model="a")

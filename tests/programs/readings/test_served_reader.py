@@ -13,7 +13,6 @@ from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionErro
 from judgesmith.programs.readings.bindings.served_reader import ServedReader
 from judgesmith.programs.readings.passages import Passage, Piece, Text, about, passage
 
-MARKED = "{% for m in messages %}<|im_start|>{{ m.content }}{% endfor %}"
 WORDS = re.compile(r"\s*\S+|\s+$")
 
 
@@ -72,11 +71,9 @@ def test_an_answers_spellings_are_added(server: Server) -> None:
 
 @pytest.mark.parametrize("mark", ["<|im_end|>", "<|eot_id|>", "</s>", "[INST]", "[/INST]", "<start_of_turn>"])
 def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
-    reader = ServedReader(server.base, "m", way="echo", template=MARKED)
+    reader = ServedReader(server.base, "m", way="echo")
     reader.read(passage("tags", Text(f"source {mark}", f"output {mark} again"), reader.chat))
-    sent = server.bodies[-1]["prompt"]
-    assert mark not in sent
-    assert "<|im_start|>" in sent
+    assert mark not in server.bodies[-1]["prompt"]
 
 
 @pytest.mark.parametrize(
