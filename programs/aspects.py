@@ -108,31 +108,26 @@ class AspectLibrary:
         """
         if task is None and "/" in name:
             task, name = name.split("/", 1)
-        if task is not None:
+        general, hits = self.tasks[GENERAL], self._with(name)
+        if task is None:
+            only = next(iter(hits.values())) if len(hits) == 1 else _by_name(general.aspects, name)
+            if only is not None:
+                return only
+            if hits:
+                raise OptionError(
+                    f"aspect {name!r} means different things in different tasks; name one of: {', '.join(hits)}"
+                )
+            places, lack, elsewhere = list(self.tasks.values()), "there is no aspect", ""
+        else:
             wanted = self.task(task)
-            general = self.tasks.get(GENERAL)
-            for place in (wanted, general):
-                found = None if place is None else _by_name(place.aspects, name)
-                if found is not None:
-                    return found
-            others = self._with(name)
-            elsewhere = f"other tasks have it: {', '.join(others)}; " if others else ""
-            near = [alias for place in (wanted, general) if place for alias in _names(place.aspects)]
-            known = list(wanted.aspects) + [n for n in (general.aspects if general else ()) if n not in wanted.aspects]
-            raise OptionError(f"{wanted.name} has no aspect {name!r}; {elsewhere}{_near(name, near, known)}")
-        hits = self._with(name)
-        if not hits:
-            every = [alias for place in self.tasks.values() for alias in _names(place.aspects)]
-            known = sorted({aspect for place in self.tasks.values() for aspect in place.aspects})
-            raise OptionError(f"there is no aspect {name!r}; {_near(name, every, known)}")
-        if len(hits) > 1:
-            general_one = next((aspect for aspect in hits.values() if aspect.task == GENERAL), None)
-            if general_one is not None:
-                return general_one
-            raise OptionError(
-                f"aspect {name!r} means different things in different tasks; name one of: {', '.join(hits)}"
-            )
-        return next(iter(hits.values()))
+            its = _by_name(wanted.aspects, name) or _by_name(general.aspects, name)
+            if its is not None:
+                return its
+            places, lack = [wanted, general], f"{wanted.name} has no aspect"
+            elsewhere = f"other tasks have it: {', '.join(hits)}; " if hits else ""
+        near = [alias for place in places for alias in _names(place.aspects)]
+        known = dict.fromkeys(aspect for place in places for aspect in place.aspects)
+        raise OptionError(f"{lack} {name!r}; {elsewhere}{_near(name, near, known if task else sorted(known))}")
 
     def _with(self, name: str) -> dict[str, Aspect]:
         """TASK/NAME -> aspect, of all tasks that have one of this name."""
@@ -240,21 +235,17 @@ def _as_data(task: Task) -> dict[str, Any]:
 
 def _overlaid(base: dict[str, Any], changes: dict[str, Any], file: str) -> dict[str, Any]:
     for name, task in changes.items():
-        known = next((n for n in base if _plain(n) == _plain(name)), None) or _by_alias(base, name)
+        known = _by_name(_packaged().tasks, name)
         if known is None:
             base[name] = task
             continue
-        merged = base[known]["aspects"]
+        merged = base[known.name]["aspects"]
         for aspect, fields in task["aspects"].items():
             # By the name alone: what was an alias may become an aspect of its own.
             same = next((n for n in merged if _plain(n) == _plain(aspect)), aspect)
             merged[same] = merged.get(same, {}) | fields
-        base[known] |= {key: value for key, value in task.items() if key != "aspects"}
+        base[known.name] |= {key: value for key, value in task.items() if key != "aspects"}
     return base
-
-
-def _by_alias(tasks: Mapping[str, Any], name: str) -> str | None:
-    return next((n for n, task in tasks.items() if _plain(name) in map(_plain, task.get("aliases", ()))), None)
 
 
 def _tasks(data: Mapping[str, Any], file: str) -> list[Task]:
