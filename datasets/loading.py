@@ -28,8 +28,7 @@ from .marks import KINDS, Kind, Marks
 from .meanings import named_scale, reversed_scale
 from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, by_reason, infer_scale
 from .sheet import Sheet
-from .spreadsheet_files import SHEETS, detected, sheet_records
-from .spreadsheets import unguarded
+from .spreadsheets import SHEETS, detected, sheet_records, unguarded, unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -402,17 +401,14 @@ def _score_problems(
 ) -> list[str]:
     column = roles.column_of(aspect)
     low, high = scale or (-np.inf, np.inf)
-    off = [value for row in rows for value in _values(row, aspect) if not low <= value <= high]
-    wider = f"--scale {min(low, *off):g} {max(high, *off):g}" if off else ""
-    problems = []
-    for row in rows:
-        outside = [value for value in _values(row, aspect) if not low <= value <= high]
-        if outside:
-            problems.append(
-                f"{origin}, row {row.line}, column {column!r}: {outside[0]:g} is outside {low:g}..{high:g};"
-                f" pass {wider} or correct the row"
-            )
-    return problems
+    outside = [(row.line, off) for row in rows if (off := [x for x in _values(row, aspect) if not low <= x <= high])]
+    every = [value for _, off in outside for value in off]
+    wider = f"--scale {min([low, *every]):g} {max([high, *every]):g}"
+    return [
+        f"{origin}, row {line}, column {column!r}: {off[0]:g} is outside {low:g}..{high:g};"
+        f" pass {wider} or correct the row"
+        for line, off in outside
+    ]
 
 
 def _warnings(rows: Sequence[Row], roles: Columns, records: Sequence[Record], origin: str) -> list[str]:
@@ -579,12 +575,9 @@ def _csv_records(path: Path, delimiter: str, encoding: str | None) -> Iterator[R
             if ours:  # apostrophes that `score` put before what a spreadsheet would run
                 cells = [unguarded(cell) for cell in cells]
             if header is None:
-                header = cells
-                if ours := set(header) >= _SCORED:
-                    header = [unguarded(name) for name in header]
-                twice = next((name for name in header if name and header.count(name) > 1), None)
-                if twice is not None:
-                    raise LabelsError(f"{path.name}: column {twice!r} appears twice in the header; rename one of them")
+                if ours := set(cells) >= _SCORED:
+                    cells = [unguarded(name) for name in cells]
+                header = unique(cells, path.name)
                 continue
             row += 1
             if len(cells) > len(header) and not any(cells[len(header) :]):

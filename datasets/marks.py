@@ -9,22 +9,27 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from ..errors import OptionError
+from ..rows import is_missing
 
 Kind = Literal["score", "category", "binary", "preference"]
-KINDS: tuple[Kind, ...] = ("score", "category", "binary", "preference")
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def word_set(words: str, apart: str | None = None) -> frozenset[str]:
+    return frozenset(words.split(apart))
+
 
 #: Contents of a cell without a rating.
-_UNRATED = (
-    "|n/a|na|#n/a|nan|none|null|nil|-|–|—|--|?|skip|skipped|not rated|unrated|unsure|not sure|don't know|tbd|todo"
-    "|pending|not applicable|no rating|no answer"
+UNRATED = word_set(
+    "n/a|na|#n/a|nan|none|null|nil|-|–|—|--|?|skip|skipped|not rated|unrated|unsure|not sure|don't know|tbd|todo"
+    "|pending|not applicable|no rating|no answer",
+    "|",
 )
-UNRATED = frozenset(_UNRATED.split("|"))
 
 #: Two sides of one decision, the worse first; each with the words people write for it.
 _PAIRS = (
@@ -94,7 +99,7 @@ _LADDERS = (
 #: Of more different words than these no rating scale is made.
 _MOST_WORDS = 9
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _STARS = re.compile(r"([★⭐🌟✭✮*]*)([☆✩]*)")
 _STAR_WORDS = re.compile(r"(\d+(?:\.\d+)?) ?stars?")
 _FRACTION = re.compile(r"(\d+(?:[.,]\d+)?) ?(?:/|out of|of) ?(\d+)", re.ASCII)
@@ -129,20 +134,22 @@ class Marks:
             return _of_ladder([(name,) for name in categories], tuple(categories))
         if not words:
             return cls()
-        ways = (_numbers, _stars, _fractions, _percents, _numbered, _two_sided, _ladder)
+        ways = (_numbers, _stars, _fractions, _percents, _numbered)
         found = [made for way in ways if (made := way(words)) is not None]
+        found += [made for table in (_PAIRS, _LADDERS) if (made := _ladder(words, table)) is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
 
         def read(made: Marks) -> int:
             return sum(n for word, n in words.items() if made.reads(word))
 
         best = max(found, key=read, default=cls())
-        if read(best) * 2 <= sum(words.values()) and len(words) <= _MOST_WORDS and not any(map(_has_digit, words)):
+        wordy = not any(character.isdigit() for word in words for character in word)
+        if read(best) * 2 <= sum(words.values()) and len(words) <= _MOST_WORDS and wordy:
             return cls(unknown=tuple(sorted(words)))
         return best
 
     def reads(self, word: str) -> bool:
-        return word in self.values if self.values else _NUMBER.fullmatch(word) is not None
+        return word in self.values if self.values else NUMBER.fullmatch(word) is not None
 
     def readable(self, cell: Any) -> bool:
         """Whether a cell is a rating as these are."""
@@ -163,17 +170,9 @@ class Marks:
         raise ValueError(f"{_cut(cell)} is not one of {known}; correct it, or give all words with --categories")
 
 
-def _has_digit(word: str) -> bool:
-    return any(map(str.isdigit, word))
-
-
 def unrated(cell: Any) -> bool:
     """Whether a cell holds no rating: empty, NaN, or a word such as n/a."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return True
-    if isinstance(cell, float):
-        return math.isnan(cell)
-    return isinstance(cell, str) and cell.strip().casefold() in UNRATED
+    return is_missing(cell) or (isinstance(cell, str) and cell.strip().casefold() in UNRATED)
 
 
 def folded(cell: Any) -> str:
@@ -189,18 +188,13 @@ def folded(cell: Any) -> str:
     return text.rstrip(".!,;") or text
 
 
-def two_values(values: Iterable[float]) -> tuple[float, float] | None:
-    """(worse, better) where ratings are 0 or 1, or -1 or 1, and both occur."""
-    there = set(values)
-    return next(((low, 1.0) for low in (0.0, -1.0) if there == {low, 1.0}), None)
-
-
 def _numbers(words: Counter[str]) -> Marks | None:
-    found = [float(word) for word in words if _NUMBER.fullmatch(word)]
+    found = [float(word) for word in words if NUMBER.fullmatch(word)]
     if not found:
         return None
-    if len(found) == len(words) and (pair := two_values(found)):
-        return Marks("binary", {}, ("0" if pair[0] == 0 else "-1", "1"), pair, pair)
+    for low in (0.0, -1.0):
+        if len(found) == len(words) and set(found) == {low, 1.0}:
+            return Marks("binary", {}, (f"{low:g}", "1"), (low, 1.0), (low, 1.0))
     return Marks()
 
 
@@ -222,7 +216,7 @@ def _stars(words: Counter[str]) -> Marks | None:
     low = 0 if min(values.values()) < 1 else 1
     levels = tuple(float(n) for n in range(low, most + 1))
     names = tuple("★" * int(n) or "no star" for n in levels) if whole else ()
-    values |= {word: float(word) for word in words if _NUMBER.fullmatch(word) and low <= float(word) <= most}
+    values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and low <= float(word) <= most}
     return Marks("category" if whole else "score", values, names, levels if whole else (), (float(low), float(most)))
 
 
@@ -235,8 +229,9 @@ def _fractions(words: Counter[str]) -> Marks | None:
     if int(top) < 2:
         return None
     values = {word: float(made[1].replace(",", ".")) for word, made in found.items() if made[2] == top}
-    values |= {word: float(word) for word in words if _NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)}
-    return _within(values, float(top))
+    values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)}
+    low = 0.0 if min(values.values()) < 1 or int(top) >= 20 else 1.0
+    return Marks("score", values, scale=(low, float(top)))
 
 
 def _percents(words: Counter[str]) -> Marks | None:
@@ -250,7 +245,7 @@ def _numbered(words: Counter[str]) -> Marks | None:
     if not found:
         return None
     values = {word: float(made[1]) for word, made in found.items()}
-    values |= {word: float(word) for word in words if _NUMBER.fullmatch(word)}
+    values |= {word: float(word) for word in words if NUMBER.fullmatch(word)}
     texts: dict[float, set[str]] = {}
     for word, made in found.items():
         texts.setdefault(values[word], set()).add(made[2].strip(" ()"))
@@ -262,36 +257,15 @@ def _numbered(words: Counter[str]) -> Marks | None:
     return Marks("category", values, names, levels)
 
 
-def _two_sided(words: Counter[str]) -> Marks | None:
-    return _best_ladder(words, _sides(), "binary")
-
-
-def _ladder(words: Counter[str]) -> Marks | None:
-    return _best_ladder(words, _steps(), "category")
-
-
-@cache
-def _sides() -> tuple[tuple[tuple[str, ...], ...], ...]:
-    return _split(_PAIRS)
-
-
-@cache
-def _steps() -> tuple[tuple[tuple[str, ...], ...], ...]:
-    return _split(_LADDERS)
-
-
-def _split(table: Sequence[Sequence[str]]) -> tuple[tuple[tuple[str, ...], ...], ...]:
-    return tuple(tuple(tuple(step.split("|")) for step in ladder) for ladder in table)
-
-
-def _best_ladder(words: Counter[str], ladders: Sequence[Sequence[Sequence[str]]], kind: Kind) -> Marks | None:
-    def covered(ladder: Sequence[Sequence[str]]) -> int:
-        return sum(words[word] for word in {folded(word) for step in ladder for word in step})
+def _ladder(words: Counter[str], ladders: Sequence[Sequence[str]]) -> Marks | None:
+    def covered(ladder: Sequence[str]) -> int:
+        return sum(words[word] for word in {folded(word) for step in ladder for word in step.split("|")})
 
     best = max(ladders, key=lambda ladder: (covered(ladder), -len(ladder)))
     if covered(best) * 2 <= sum(words.values()):
         return None  # most cells say something else: these words are no scale
-    return _of_ladder(best, tuple(step[0] for step in best))
+    steps = [step.split("|") for step in best]
+    return _of_ladder(steps, tuple(step[0] for step in steps))
 
 
 def _of_ladder(steps: Sequence[Sequence[str]], names: tuple[str, ...]) -> Marks:
@@ -302,11 +276,6 @@ def _of_ladder(steps: Sequence[Sequence[str]], names: tuple[str, ...]) -> Marks:
     values = {folded(word): level for step, level in zip(steps, levels, strict=True) for word in step}
     kind: Kind = "binary" if len(steps) == 2 else "category"
     return Marks(kind, values, names, levels, (levels[0], levels[-1]))
-
-
-def _within(values: Mapping[str, float], top: float) -> Marks:
-    low = 0.0 if min(values.values()) < 1 or top >= 20 else 1.0
-    return Marks("score", values, scale=(low, top))
 
 
 def _cut(cell: Any) -> str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..conversation import parsed
-from .marks import Marks, unrated
+from .marks import Marks, unrated, word_set
 
 _BRACKETS = re.compile(r"(?P<what>.*?\S)[\s_]*[(\[](?P<inside>[^()\[\]]*)[)\]]\s*[?:*]?\s*", re.DOTALL)
 _RANGE = re.compile(r"(?<![\d.])(-?\d{1,3})\s*(?:-|–|—|to|\.\.|bis|/)\s*(\d{1,3})(?![\d.])", re.IGNORECASE)
@@ -22,29 +22,25 @@ _GOOD = re.compile(r"\b(best|excellent|perfect|very good|great|outstanding|good)
 _BAD = re.compile(r"\b(worst|bad|poor|terrible|awful|very poor|very bad)\b", re.IGNORECASE)
 
 
-def _set(words: str, apart: str | None = None) -> frozenset[str]:
-    return frozenset(words.split(apart))
-
-
 _WORDS = {
-    "output": _set(
+    "output": word_set(
         "output response answer reply summary completion generation generated translation candidate prediction bot "
         "assistant ai llm chatbot hypothesis"
     ),
-    "source": _set(
+    "source": word_set(
         "source input question prompt query article document instruction instructions request user customer task "
         "ticket message"
     ),
-    "context": _set("context contexts passages passage retrieved knowledge evidence chunks"),
-    "reference": _set("reference gold expected ideal correct"),
+    "context": word_set("context contexts passages passage retrieved knowledge evidence chunks"),
+    "reference": word_set("reference gold expected ideal correct"),
 }
 #: Words of columns that hold something about a text.
-_ABOUT = _set(
+_ABOUT = word_set(
     "id type length count time date timestamp score rating label url link name email tokens cost latency language "
     "rate comment comments notes note feedback reason rationale explanation justification why"
 )
 #: Words by which a column is likely to be the score, where its values could be one.
-_SCORE_WORDS = _set(
+_SCORE_WORDS = word_set(
     "score rating rate rated grade label verdict quality stars star thumbs thumb feedback pass passed result correct "
     "good evaluation judgement judgment vote value acceptable ok helpful satisfaction"
 )

@@ -8,18 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..conversation import judged, turns_of
-from .marks import folded, unrated
-
-
-def _set(words: str, apart: str | None = None) -> frozenset[str]:
-    return frozenset(words.split(apart))
-
+from .marks import folded, unrated, word_set
 
 #: Column names of the two sides, and what a winner is called.
 _SIDE = re.compile(r"(?P<what>.*?)_?(?P<side>a|b|1|2|left|right|first|second|chosen|rejected)")
 _SIDES = {"a": 0, "1": 0, "left": 0, "first": 0, "chosen": 0, "b": 1, "2": 1, "right": 1, "second": 1, "rejected": 1}
 _OPPOSITE = {"a": "b", "1": "2", "left": "right", "first": "second", "chosen": "rejected"}
-_OUTPUTS = _set(
+_OUTPUTS = word_set(
     "output response answer summary completion candidate translation text generation reply option model_response "
     "assistant conversation messages"
 ) | {""}
@@ -28,7 +23,7 @@ _WINNERS = (
     "winner", "preference", "preferred", "choice", "vote", "verdict", "better", "win", "label", "human_preference",
     "annotator_preference", "selected", "rating", "result",
 )  # fmt: skip
-_TIES = _set(
+_TIES = word_set(
     "tie|tied|draw|equal|same|both|neither|no preference|both good|both bad|tie (bothbad)|tie (both bad)|bothbad"
     "|c|0|0.5|=|equally good|about the same",
     "|",

@@ -9,19 +9,23 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..conversation import parsed
 from ..errors import LabelsError, OptionError
 from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, source_key, texts
 from .duplicates import merge
-from .marks import Kind, Marks, unrated
+from .marks import NUMBER, Kind, Marks, unrated
 from .meanings import guessed, likely_scores, named_scale
 
 OVERALL = "overall"
+#: Cells with ratings, each with its rater, "" where it is not named by the column.
+_Cells: TypeAlias = Sequence[tuple[str, Any]]
 
 #: Role -> names of its column, best first: the texts (`judgesmith.rows`), then what people said of them.
 ROLES: dict[str, tuple[frozenset[str], ...]] = TEXT_ROLES | {
@@ -44,7 +48,6 @@ _ASPECT_COLUMN = re.compile(r"scores?[._](?P<aspect>.*\D.*)", re.IGNORECASE)
 _RATER_COLUMN = re.compile(r"(?:rater|annotator|worker|human|score|rating)[ _.-]?\d+", re.IGNORECASE)
 _RATER_KEY = re.compile(rf"\d+|{_RATER_COLUMN.pattern}", re.IGNORECASE)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 
 # Scales people use, smallest first. The rare ones are believed only when many rows reach both of their ends: taking
 # 1..3 for a 1..5 would cut good outputs off, while taking 1..5 for a 1..3 does no harm to an order.
@@ -248,8 +251,7 @@ class Columns:
         for role in ROLES:
             if role not in found and role not in ("score", "scores"):
                 free = [n for n in names if n not in found.values()]
-                column = _first(role, free) if role == "rater" else _best(role, free, origin)
-                if column is not None:
+                if (column := _best(role, free, origin)) is not None:
                     found[role] = column
         if records:
             found |= guessed(records, names, found)
@@ -280,10 +282,8 @@ class Columns:
         """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers."""
         cells: dict[str, list[Any]] = {}
         for record in records:
-            for aspect, (_, cell, raters) in self._score_cells(record).items():
-                there = cells.setdefault(aspect, [])
-                for value in (cell, *raters):
-                    there += [part for _, part in parts_of(value)]
+            for aspect, (_, *given) in self._score_cells(record).items():
+                cells.setdefault(aspect, []).extend(part for _, cell in chain(*given) for _, part in parts_of(cell))
         return replace(self, marks={aspect: Marks.of(found, categories) for aspect, found in cells.items()})
 
     def row(self, record: Mapping[str, Any], line: int) -> tuple[Row, dict[str, str]]:
@@ -292,20 +292,17 @@ class Columns:
         ratings: dict[str, tuple[float, ...]] = {}
         raters: dict[str, tuple[str, ...]] = {}
         problems: dict[str, str] = {}
-        for aspect, (column, cell, single_cells) in self._score_cells(record).items():
+        for aspect, (column, own, singles) in self._score_cells(record).items():
             try:
-                own = self._ratings(aspect, [("", cell)])
-                columns = self.aspects[aspect][1] if aspect in self.aspects else ()
-                single = self._ratings(aspect, list(zip(columns, single_cells, strict=True)))
+                given, single = self._ratings(aspect, own), self._ratings(aspect, singles)
             except ValueError as error:
                 problems[aspect] = f"column {column!r}: {error}"
                 continue
-            given = own or single
-            if not given:
-                continue  # it has no rating
-            scores[aspect] = math.fsum(value for _, value in given) / len(given)
-            if max(len(given), len(single)) > 1:
-                kept = single if len(single) > 1 else given
+            given = given or single
+            if given:
+                scores[aspect] = math.fsum(value for _, value in given) / len(given)
+            kept = single if len(single) > 1 else given
+            if len(kept) > 1:
                 ratings[aspect] = tuple(value for _, value in kept)
                 if all(name for name, _ in kept):
                     raters[aspect] = tuple(name for name, _ in kept)
@@ -324,38 +321,33 @@ class Columns:
         )  # fmt: skip
         return row, problems
 
-    def _ratings(self, aspect: str, cells: Sequence[tuple[str, Any]]) -> list[tuple[str, float]]:
+    def _ratings(self, aspect: str, cells: _Cells) -> list[tuple[str, float]]:
         """(who, rating) of each rating in some cells; who is "" where nothing says it. Raises ValueError."""
-        marks = self.marks.get(aspect, Marks())
-        found = []
-        for column, cell in cells:
-            for rater, part in parts_of(cell):
-                if not unrated(part):
-                    value = marks.number(part)
-                    found.append((rater or column, _number(part, self.decimal_comma) if value is None else value))
-        return found
+        return [
+            (rater or column, value)
+            for column, cell in cells
+            for rater, value in read_ratings(cell, self.marks.get(aspect), self.decimal_comma)
+        ]
 
     def column_of(self, aspect: str) -> str | None:
         """The column that a message about this aspect names."""
         column, raters = self.aspects.get(aspect, (self.objects, ()))
         return column or next(iter(raters), None)
 
-    def _score_cells(self, record: Mapping[str, Any]) -> dict[str, tuple[str, Any, list[Any]]]:
-        """Aspect -> (column for messages, cell of the score or None, cells of single raters)."""
-        cells: dict[str, tuple[str, Any, list[Any]]] = {}
+    def _score_cells(self, record: Mapping[str, Any]) -> dict[str, tuple[str, _Cells, _Cells]]:
+        """Aspect -> (column for messages, the score's cell, the cells of single raters), cells with their raters."""
+        cells: dict[str, tuple[str, _Cells, _Cells]] = {}
         for aspect, (column, raters) in self.aspects.items():
-            value = None if column is None else record.get(column)
-            # "" keeps a score column that is there but blank apart from one that does not exist
-            cell = None if column is None else "" if is_missing(value) else value
-            cells[aspect] = (column or raters[0], cell, [record.get(r) for r in raters])
+            own = [("", record.get(column))] if column is not None else []
+            cells[aspect] = (column or raters[0], own, [(rater, record.get(rater)) for rater in raters])
         if self.objects is not None:
-            value = from_json(record.get(self.objects))
+            value = parsed(record.get(self.objects))
             if isinstance(value, Mapping) and (not value or not all(_RATER_KEY.fullmatch(str(key)) for key in value)):
                 for aspect, cell in value.items():
                     if not is_missing(cell):  # Parquet fills absent keys of a struct with None
-                        cells.setdefault(str(aspect), (self.objects, cell, []))
+                        cells.setdefault(str(aspect), (self.objects, [("", cell)], []))
             elif not is_missing(value):
-                cells.setdefault(OVERALL, (self.objects, value, []))
+                cells.setdefault(OVERALL, (self.objects, [("", value)], []))
         return cells
 
 
@@ -373,10 +365,11 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _best(role: str, names: Sequence[str], origin: str) -> str | None:
-    """The column that fits the role best, None if none does. Raises LabelsError if two fit equally well."""
+    """The column that fits the role best, None if none does. Raises LabelsError if two fit equally well; of several
+    raters the first is taken."""
     for tier in ROLES[role]:
         hits = [name for name in names if _plain(name) in tier]
-        if len(hits) > 1:
+        if len(hits) > 1 and role != "rater":
             raise LabelsError(
                 f"{origin}: columns {' and '.join(map(repr, hits))} could each be the {role};"
                 f" say which with --columns {role}=NAME"
@@ -384,11 +377,6 @@ def _best(role: str, names: Sequence[str], origin: str) -> str | None:
         if hits:
             return hits[0]
     return None
-
-
-def _first(role: str, names: Sequence[str]) -> str | None:
-    """The column that fits the role best, the first where several do."""
-    return next((name for tier in ROLES[role] for name in names if _plain(name) in tier), None)
 
 
 def _score_columns(
@@ -425,41 +413,24 @@ def _score_columns(
     return aspects, objects
 
 
-def from_json(value: Any) -> Any:
-    """A cell of a CSV file that holds a JSON list or object, as that object; anything else as it is."""
-    if isinstance(value, str) and value.strip()[:1] in ("[", "{"):
-        try:
-            return json.loads(value)
-        except (ValueError, RecursionError):
-            return value
-    return value
-
-
 def parts_of(value: Any) -> list[tuple[str, Any]]:
     """The single ratings in one cell, each with its rater: of a list, of an object {rater: rating}, or the cell itself
     ("" for unnamed ones)."""
-    value = from_json(value)
-    if isinstance(value, np.ndarray):
-        value = value.tolist()
+    value = parsed(value)
     if isinstance(value, Mapping):
         return [(str(rater), part) for rater, part in value.items()]
     return [("", part) for part in (value if isinstance(value, (list, tuple)) else [value])]
 
 
-def read_ratings(
-    value: Any, decimal_comma: bool = False, or_none: bool = False, marks: Marks | None = None
-) -> tuple[float, ...]:
-    """The rating or ratings in one cell: a number, a list of numbers, or an object {rater: number}.
-
-    Absent raters are left out; at least one rating remains, unless `or_none`. marks: how words are read. Raises
-    ValueError that says what to do.
-    """
-    missing = is_missing if marks is None else unrated
-    parts = [part for _, part in parts_of(value) if not missing(part)]
-    if not parts and not or_none:
-        raise ValueError("the score is missing or NaN; fill it in or remove the row")
+def read_ratings(value: Any, marks: Marks | None = None, decimal_comma: bool = False) -> list[tuple[str, float]]:
+    """(rater, rating) of each rating in one cell: a number, a list of numbers, or an object {rater: number}; absent
+    ones are left out. marks: how words are read. Raises ValueError that says what to do."""
     read = marks or Marks()
-    return tuple(_number(part, decimal_comma) if (n := read.number(part)) is None else n for part in parts)
+    return [
+        (rater, _number(part, decimal_comma) if (number := read.number(part)) is None else number)
+        for rater, part in parts_of(value)
+        if not unrated(part)
+    ]
 
 
 def _number(value: Any, decimal_comma: bool) -> float:
@@ -471,7 +442,7 @@ def _number(value: Any, decimal_comma: bool) -> float:
             if not decimal_comma:
                 raise ValueError(f"{value!r} could be a decimal comma or two ratings; write {text.replace(',', '.')}")
             text = text.replace(",", ".")
-        if not _NUMBER.fullmatch(text) and text.lower().lstrip("+-") not in ("nan", "inf", "infinity"):
+        if not NUMBER.fullmatch(text):
             raise ValueError(f"{value!r} is not a number; write a number or remove the row")
         value = text
     try:

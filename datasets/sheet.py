@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,6 @@ from .exports import Export, recognised
 from .marks import unrated
 from .meanings import text_like
 from .preferences import Pairs
-from .raters import merged_raters
 from .records import Account, Columns, Row
 
 Record = dict[str, Any]
@@ -80,7 +80,8 @@ class Sheet:
             return []
         for side, letter in zip(made, "ab", strict=True):
             side.setdefault("id", f"{line}-{letter}")
-            if _alone(side):
+            # A comparison that says nothing of what it is about is a document of its own.
+            if not any(side.get(name) for name in side if name not in ("output", "score", "system", "id")):
                 side.setdefault("doc_id", f"pair {line}")
         return made
 
@@ -102,18 +103,26 @@ class Sheet:
             else:
                 kept.append(row)
                 names.append(None if column is None else as_text(record.get(column)))
-        return self._merged(kept, names, aspect)
-
-    def _merged(self, kept: list[Row], names: list[str | None], aspect: str) -> list[Row]:
-        if self.pairs is not None:  # an output may stand in several comparisons, and every one is a rating
-            names = [name or f"row {row.line}" for name, row in zip(names, kept, strict=True)]
-        rows = merged_raters(kept, names, aspect)
-        if self.pairs is not None and all(name and name.startswith("row ") for name in names):
-            rows = [replace(row, raters={}) for row in rows]
-        most = max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
-        there = {name for row in rows for name in row.raters.get(aspect, ()) if not name.startswith("row ")}
-        self.raters = there or {str(number) for number in range(1 if self.pairs else max(1, most))}
+        self.raters = {name for name in names if name} | {n for row in kept for n in row.raters.get(aspect, ())}
+        rows = self._merged(kept, names, aspect)
+        if not self.raters:
+            most = 1 if self.pairs else max((len(row.ratings.get(aspect, ())) for row in rows), default=1)
+            self.raters = set(map(str, range(max(1, most))))
         return rows
+
+    def _merged(self, rows: Sequence[Row], names: Sequence[str | None], aspect: str) -> list[Row]:
+        """One row an output, in the order of the first of each. names: who rated each row, None where that is not
+        given.
+
+        Rows are of one output where source, output, context, system and document are equal and somebody is named, or
+        where they have the same id, too. An output may stand in several comparisons, and every one is a rating.
+        """
+        of_output: dict[tuple[object, ...], list[tuple[Row, str | None]]] = {}
+        for row, name in zip(rows, names, strict=True):
+            texts = (row.source, row.output, row.context, row.reference, row.system, row.doc_id)
+            key = texts if name is not None or self.pairs is not None else (*texts, row.id)
+            of_output.setdefault(key, []).append((row, name))
+        return [_one(several, aspect) for several in of_output.values()]
 
     def notes(self, roles: Columns) -> list[str]:
         """What a user should know of how the rows were read."""
@@ -154,6 +163,20 @@ def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(name for record in records for name in record))
 
 
-def _alone(side: Mapping[str, Any]) -> bool:
-    """Whether a comparison says nothing of what it is about: then it is a document of its own."""
-    return not any(side.get(name) for name in side if name not in ("output", "score", "system", "id"))
+def _one(several: Sequence[tuple[Row, str | None]], aspect: str) -> Row:
+    """The rows of one output, with their raters, as one row with every rating."""
+    first, rater = several[0]
+    if len(several) == 1:
+        return replace(first, raters={**first.raters, aspect: (rater,)}) if rater else first
+    given = [
+        (value, name or (row.raters[aspect][place] if aspect in row.raters else ""))
+        for row, name in several
+        for place, value in enumerate(row.ratings.get(aspect) or (row.scores[aspect],))
+    ]
+    values, who = tuple(value for value, _ in given), tuple(name for _, name in given)
+    return replace(
+        first,
+        scores={**first.scores, aspect: math.fsum(values) / len(values)},
+        ratings={**first.ratings, aspect: values},
+        raters={**first.raters, aspect: who} if all(who) else first.raters,
+    )

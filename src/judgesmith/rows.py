@@ -79,20 +79,14 @@ def folded_name(name: str) -> str:
     return re.sub(r"[\s-]+", "_", name.strip().casefold())
 
 
-def fitting_columns(role: str, names: Sequence[str]) -> list[str]:
-    """The columns that fit a role best; several where they fit equally well."""
-    for tier in ROLES[role]:
-        if fitting := [name for name in names if folded_name(name) in tier]:
-            return fitting
-    return []
-
-
 @lru_cache(maxsize=256)
 def roles_of(names: tuple[str, ...]) -> Mapping[str, str]:
     """Role -> column, by the columns' names alone. Raises OptionError where two fit equally well."""
     roles: dict[str, str] = {}
-    for role in ROLES:
-        fitting = fitting_columns(role, [name for name in names if name not in roles.values()])
+    for role, tiers in ROLES.items():
+        free = [name for name in names if name not in roles.values()]
+        hits = ([name for name in free if folded_name(name) in tier] for tier in tiers)
+        fitting = next(filter(None, hits), [])
         if len(fitting) > 1:
             columns = " and ".join(map(repr, fitting))
             raise OptionError(f"{columns} could each be the {role} of a row; rename one of them")

@@ -155,6 +155,7 @@ class TestColumns:
             ({"score": [4, 5, 3]}, {"overall": 4.0}, {"overall": (4.0, 5.0, 3.0)}),  # (4 + 5 + 3) / 3
             ({"score": "[4, 5]"}, {"overall": 4.5}, {"overall": (4.0, 5.0)}),
             ({"score": {"ann": 2, "bob": 3}}, {"overall": 2.5}, {"overall": (2.0, 3.0)}),
+            ({"score": "{'ann': 2, 'bob': 3}"}, {"overall": 2.5}, {"overall": (2.0, 3.0)}),  # as pandas writes it
             ({"rater_1": 1, "rater_2": "2"}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
             ({"annotator 1": 1, "annotator 2": None, "annotator 3": 2}, {"overall": 1.5}, {"overall": (1.0, 2.0)}),
             ({"score_1": 1, "score_2": 4}, {"overall": 2.5}, {"overall": (1.0, 4.0)}),
@@ -205,12 +206,8 @@ class TestCells:
             ("good", "'good' is not a number"),
             ("1_000", "'1_000' is not a number"),
             ("4,5", "'4,5' could be a decimal comma or two ratings; write 4.5"),
-            ("nan", "'nan' is not a finite number"),
-            ("-inf", "'-inf' is not a finite number"),
+            ("-inf", "'-inf' is not a number"),
             (10**400, "is not a finite number"),
-            (None, "missing or NaN"),
-            ("", "missing or NaN"),
-            ([], "missing or NaN"),
             ([4, "x"], "'x' is not a number"),
             ([[4]], "is not a number"),
             ("[4,", "is not a number"),
@@ -221,8 +218,12 @@ class TestCells:
             read_ratings(cell)
         assert why in str(error.value)
 
+    @pytest.mark.parametrize("cell", [None, "", "nan", "n/a", [], [None], {"ann": None}])
+    def test_what_is_no_rating_is_left_out(self, cell: object) -> None:
+        assert read_ratings(cell) == []
+
     def test_a_decimal_comma_where_the_file_has_them(self) -> None:
-        assert read_ratings("4,5", decimal_comma=True) == (4.5,)
+        assert read_ratings("4,5", decimal_comma=True) == [("", 4.5)]
         with pytest.raises(ValueError, match="not a number"):
             read_ratings("1.234,5", decimal_comma=True)
 

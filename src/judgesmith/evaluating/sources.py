@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ..agreement.correlation import Vector
+from ..conversation import parsed
 from ..datasets.loading import iter_rows, open_table, read_labels
 from ..datasets.marks import Marks, folded
 from ..datasets.preferences import Pairs
-from ..datasets.records import OVERALL, Columns, Row, from_json, infer_scale, parts_of, read_ratings
+from ..datasets.records import OVERALL, Columns, Row, infer_scale, parts_of, read_ratings
 from ..errors import LabelsError, OptionError
-from ..rows import is_missing
 from ..running.opening import rows_file
 
 _SHOWN = 12  # names in one message
@@ -273,10 +273,8 @@ def own_categories(
 def read_cell(origin: str, line: int, column: str, cell: Any, marks: Marks | None = None) -> tuple[float, ...]:
     """The number or numbers in a cell, () where it is empty. marks: how the words of its column are read. Raises
     LabelsError with the place and what to do."""
-    if is_missing(cell) or (isinstance(cell, str) and cell.strip().lower() == "nan"):
-        return ()
     try:
-        return read_ratings(cell, or_none=True, marks=marks)
+        return tuple(rating for _, rating in read_ratings(cell, marks))
     except ValueError as error:
         raise LabelsError(f"{origin}, row {line}, column {column!r}: {error}") from None
 
@@ -290,7 +288,7 @@ def inside(record: Mapping[str, Any], path: str) -> Any:
     """`verdict.criteria.fluency.score`: a value inside nested objects, None where a step is missing."""
     value: Any = record
     while path:
-        value = from_json(value)
+        value = parsed(value)
         if not isinstance(value, Mapping):
             return None
         if path in value:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..datasets.records import from_json
+from ..conversation import parsed
 from .sources import Judged, some
 
 #: The columns of a scored CSV that describe a verdict, by what they hold.
@@ -15,7 +15,7 @@ CELLS = {name: f"judge_{name}" for name in ("score", "explanation", "failure", "
 def verdict_of(record: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """The verdict of a row that `judgesmith score` wrote, from JSON, or from the columns of a CSV, where numbers are
     text; None where there is none."""
-    verdict = from_json(record.get("verdict"))
+    verdict = parsed(record.get("verdict"))
     if isinstance(verdict, Mapping):
         return verdict
     if "judge_score" not in record and "judge_failure" not in record:

@@ -15,8 +15,9 @@ import numpy as np
 import scipy
 
 from ..agreement.correlation import Vector
+from ..conversation import parsed
 from ..datasets.loading import iter_rows
-from ..datasets.records import OVERALL, Row, from_json
+from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
 from ..evaluating.sources import read_cell
 from ..evaluating.verdicts import plain_name, verdict_of
@@ -186,7 +187,7 @@ def _human(origin: str, row: Row, record: Mapping[str, Any], name: str) -> tuple
         return row.scores[aspect], True
     cell: Any = record
     for step in [name] if name in record else name.split("."):
-        cell = from_json(cell)
+        cell = parsed(cell)
         if not isinstance(cell, Mapping) or step not in cell:
             return math.nan, False
         cell = cell[step]
