@@ -104,21 +104,17 @@ class Desk:
             row = {**row, "output_a": row["output_b"], "output_b": row["output_a"]}
             answer = answer and _swapped(answer)
         names = ("source", "context", "reference", "output", "output_a", "output_b")
-        told: dict[str, Any] = {
+        return {
             "key": key, "turn": turn, "place": self.shown.index((key, turn)) + 1, "after": after, "answer": answer,
             "questions": [question.to_dict() for question in self.task.questions(unit)],
             "texts": {name: clean(row[name]) for name in names if row.get(name)},
             "about": _cleaned({name: value for name, value in about.items() if name != "judge"}),
         }  # fmt: skip
-        return told
 
     def _turned(self, key: str, turn: int) -> bool:
         """Whether the second of two outputs is shown as A: for half of the pairs, and for the others when they are
         shown again, so that who prefers a place contradicts himself."""
         return self.task.kind == "preference" and (int(key[:8], 16) + turn) % 2 == 1
-
-    def standing(self, rater: str, unit: str, turn: int) -> Given | None:
-        return next((one for one in self.store.given(rater) if (one.unit, one.turn) == (unit, turn)), None)
 
     def take(self, event: Event) -> dict[str, Any]:
         """Keep what a rater says; what comes next. Raises ValueError for an answer that is none, Answered."""
@@ -142,8 +138,9 @@ class Desk:
         told = self.next(event.rater)
         if undone is None or (undone.unit, undone.turn) not in self.shown:
             return told
-        stands = self.standing(event.rater, undone.unit, undone.turn)
-        told["unit"] = self.show(undone.unit, undone.turn, undone.answer, stands.n if stands else None)
+        standing = {(one.unit, one.turn): one.n for one in self.store.given(event.rater)}
+        after = standing.get((undone.unit, undone.turn))
+        told["unit"] = self.show(undone.unit, undone.turn, undone.answer, after)
         return told
 
     def conflict(self, event: Event, given: Given | None) -> dict[str, Any]:

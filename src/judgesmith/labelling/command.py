@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -11,7 +10,7 @@ from ..cli.commands import Command, Json, Rows, argument, flag
 from ..errors import MissingExtraError, OptionError
 
 if TYPE_CHECKING:
-    from .run import Opened, Wanted
+    from .run import Opened
 
 __all__ = ["Label"]
 
@@ -53,7 +52,10 @@ class Label(Command, Rows, Json):
     no_browser: bool = flag(False, "Only print the address.")
 
     def run(self) -> None:
-        from .run import Wanted
+        from ..running.console import err, out, print_json
+        from ..running.plain import one_line
+        from .export import check_export
+        from .run import Wanted, open_store
 
         if self.rows is None and not self.export_only:
             raise OptionError("give ROWS to label, or --export-only --store FILE for labels that are there")
@@ -62,50 +64,36 @@ class Label(Command, Rows, Json):
             self.rows, self.store, self.kind, self.scale, words, self.aspect, self.guidelines,  # type: ignore[arg-type]
             self.n, self.order, self.repeats, self.seed, self.roles(),
         )  # fmt: skip
-        page = None if self.export_only else _page(self.rater, self.port, not self.no_browser)
-        _run(wanted, self.export, page, self.as_json)
+        if not self.export_only:
+            _require_server()
+        opened = open_store(wanted)
+        for note in opened.notes:
+            err.print(one_line(f"note: {note}"), style="yellow", markup=False)
+        if self.export is not None:
+            check_export(self.export, opened.task)
+        if not self.export_only:
+            self._serve(opened)
+        found = opened.result(self.export)
+        opened.store.close()
+        if self.as_json:
+            print_json(found)
+            return
+        for line in _told(found):
+            out.print(one_line(line), markup=False, soft_wrap=True)
 
+    def _serve(self, opened: Opened) -> None:
+        """The page, until it is ended."""
+        from ..running.console import err
+        from ..running.plain import one_line
+        from .run import listening, serve
 
-def _run(wanted: Wanted, export: Path | None, page: Callable[[Opened], None] | None, as_json: bool) -> None:
-    """The labels taken on the page, if there is one, then a summary."""
-    from ..running.console import err, out, print_json
-    from ..running.plain import one_line
-    from .export import check_export
-    from .run import open_store
-
-    opened = open_store(wanted)
-    for note in opened.notes:
-        err.print(one_line(f"note: {note}"), style="yellow", markup=False)
-    if export is not None:
-        check_export(export, opened.task)
-    if page is not None:
-        page(opened)
-    found = opened.result(export)
-    opened.store.close()
-    if as_json:
-        print_json(found)
-        return
-    for line in _told(found):
-        out.print(one_line(line), markup=False, soft_wrap=True)
-
-
-def _page(rater: str | None, port: int, browser: bool) -> Callable[[Opened], None]:
-    """Serves the page of a store until it is ended. Raises MissingExtraError before anything is opened."""
-    _require_server()
-    from ..running.console import err
-    from ..running.plain import one_line
-    from .run import listening, serve
-
-    def page(opened: Opened) -> None:
         def started(address: str) -> None:
             err.print(f"labelling {opened.rows} rows at {address}", markup=False, soft_wrap=True)
             err.print(f"Kept in {one_line(str(opened.store.path))}; Ctrl-C ends it.", markup=False, soft_wrap=True)
-            if browser:
+            if not self.no_browser:
                 webbrowser.open(address)
 
-        serve(opened, listening(opened.store, port), rater, started)
-
-    return page
+        serve(opened, listening(opened.store, self.port), self.rater, started)
 
 
 def _require_server() -> None:

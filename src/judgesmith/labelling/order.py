@@ -6,7 +6,7 @@ import math
 import random
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 
@@ -19,7 +19,6 @@ from .task import Task, Unit
 from .units import Units
 
 Order = Literal["file", "random", "suggest"]
-ORDERS: tuple[Order, ...] = get_args(Order)
 #: Rows shown before a row is shown again, so that the rater judges it afresh.
 GAP = 10
 

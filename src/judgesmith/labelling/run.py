@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import LabelsError, OptionError
 from .agreement import Said, summary
-from .export import check_export, export
+from .export import export
 from .order import Order, next_units
 from .store import Store
 from .studies import tables
@@ -65,7 +65,6 @@ class Opened:
         if self.task.kind == "verdicts":
             found["studies"] = tables(said)
         if target is not None:
-            check_export(target, self.task)
             found |= {"export": str(target), "exported": export(said, target)}
         return found
 
@@ -88,7 +87,7 @@ def open_store(wanted: Wanted) -> Opened:
         store.add(found.units)
         store.enqueue(more)
         store.set(origin=found.origin)
-    store.set(task=_json(task), **({} if guidelines is None else {"guidelines": guidelines}))
+    store.set(task=json.dumps(task.to_dict()), **({} if guidelines is None else {"guidelines": guidelines}))
     return Opened(store, task, len(store.queue()), found.notes if found is not None else ())
 
 
@@ -116,10 +115,6 @@ def _task(wanted: Wanted, before: Task | None) -> Task:
 
 def _words(value: Any) -> str:
     return " ".join(map(str, value)) if isinstance(value, tuple) else repr(value)
-
-
-def _json(task: Task) -> str:
-    return json.dumps(task.to_dict())
 
 
 def _guidelines(path: Path) -> str:

@@ -19,20 +19,22 @@ from .task import Task, Unit
 
 _APPLICATION = 0x6A6C6162  # "jlab": says whose file it is
 _VERSION = 1
-_SCHEMA = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE units (key TEXT PRIMARY KEY, place INTEGER NOT NULL, body TEXT NOT NULL);
-CREATE TABLE queue (place INTEGER PRIMARY KEY AUTOINCREMENT, unit TEXT NOT NULL UNIQUE);
-CREATE TABLE events (
-    n INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, rater TEXT NOT NULL, unit TEXT NOT NULL,
-    turn INTEGER NOT NULL, action TEXT NOT NULL CHECK (action IN ('answer', 'skip', 'undo')), body TEXT NOT NULL,
-    undoes INTEGER, request TEXT NOT NULL UNIQUE
-);
-CREATE INDEX events_of_raters ON events (rater, n);
-CREATE INDEX events_undone ON events (undoes);
-CREATE TRIGGER events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
-CREATE TRIGGER events_hold BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END;
-"""
+_SCHEMA = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE units (key TEXT PRIMARY KEY, place INTEGER NOT NULL, body TEXT NOT NULL)",
+    "CREATE TABLE queue (place INTEGER PRIMARY KEY AUTOINCREMENT, unit TEXT NOT NULL UNIQUE)",
+    """CREATE TABLE events (
+        n INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, rater TEXT NOT NULL, unit TEXT NOT NULL,
+        turn INTEGER NOT NULL, action TEXT NOT NULL CHECK (action IN ('answer', 'skip', 'undo')), body TEXT NOT NULL,
+        undoes INTEGER, request TEXT NOT NULL UNIQUE
+    )""",
+    "CREATE INDEX events_of_raters ON events (rater, n)",
+    "CREATE INDEX events_undone ON events (undoes)",
+    "CREATE TRIGGER events_stay BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END",
+    "CREATE TRIGGER events_hold BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events stay'); END",
+    f"PRAGMA application_id={_APPLICATION}",
+    f"PRAGMA user_version={_VERSION}",
+)
 _STANDING = "action != 'undo' AND n NOT IN (SELECT undoes FROM events WHERE undoes IS NOT NULL)"
 
 
@@ -81,11 +83,8 @@ class Store:
         db.execute("PRAGMA synchronous=FULL")  # an answer that was confirmed survives a power cut
         with self._writing():
             empty = not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-            if empty:
-                for statement in _statements(_SCHEMA):
-                    db.execute(statement)
-                db.execute(f"PRAGMA application_id={_APPLICATION}")
-                db.execute(f"PRAGMA user_version={_VERSION}")
+            for statement in _SCHEMA if empty else ():  # `executescript` would end the transaction
+                db.execute(statement)
         (whose,), (version,) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
         if whose != _APPLICATION:
             raise LabelsError(f"{self.path}: is the database of another program; name another file with --store")
@@ -217,13 +216,3 @@ def _given(found: tuple[Any, ...]) -> Given:
     said = json.loads(body)
     skipped = action == "skip"
     return Given(n, rater, unit, turn, None if skipped else said, said["reason"] if skipped else "", at)
-
-
-def _statements(script: str) -> Iterator[str]:
-    """The statements of a script one by one: `executescript` would end the transaction."""
-    statement = ""
-    for line in script.splitlines():
-        statement += line + "\n"
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
