@@ -8,12 +8,10 @@ reads: `source`, `output`, `context`, `reference`, `system`, `doc_id`, `group`, 
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -83,40 +81,25 @@ class SyntheticRow(BaseModel):
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Problem:
-    line: int
-    what: str
-
-    def __str__(self) -> str:
-        return f"line {self.line}: {self.what}"
-
-
 def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
     """Every line, checked: types, sizes, the scale of scores, no unknown key. Nothing is left out quietly.
 
     Raises LabelsError with each line that cannot be taken, the first twenty of them.
     """
     found: list[tuple[SyntheticRow, Row]] = []
-    problems: list[_Problem] = []
+    problems: list[str] = []
     seen: dict[str, int] = {}
     for number, line in _lines(path):
-        if isinstance(line, str):
-            problems.append(_Problem(number, line))
-            continue
         try:
-            made = SyntheticRow.model_validate(_json(line))
-        except (ValidationError, ValueError, RecursionError) as error:
-            problems.append(_Problem(number, _first(error)))
-            continue
-        if made.id in seen:
-            problems.append(_Problem(number, f"the id {made.id[:40]!r} is also in line {seen[made.id]}"))
+            made = _checked(line, seen)
+        except ValueError as error:
+            problems.append(f"{path.name}, line {number}: {_first(error)}")
             continue
         seen[made.id] = number
         found.append((made, made.row(number)))
     if problems:
         more = f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)" if len(problems) > _PROBLEMS_SHOWN else ""
-        told = [f"{path.name}, {problem}" for problem in problems[:_PROBLEMS_SHOWN]]
+        told = problems[:_PROBLEMS_SHOWN]
         told[-1] += f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"
         raise LabelsError(*told)
     if not found:
@@ -124,46 +107,35 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
     return found
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes | str]]:
-    """Each line with its number from 1, or why it is not read: a line that is too long is never held as a whole."""
+def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
+    """Each line with its number from 1, None for one that is too long, which is never held as a whole."""
     try:
         with path.open("rb") as file:
-            number = 0
-            while line := file.readline(LONGEST_LINE + 1):
-                number += 1
+            for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE + 1), b""), 1):
                 if len(line) > LONGEST_LINE and not line.endswith(b"\n"):
                     while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
                         pass
-                    yield number, f"the line has more than {LONGEST_LINE:,} bytes"
+                    yield number, None
                 elif line.strip():
                     yield number, line
     except OSError as error:
         raise LabelsError(f"{path.name} cannot be read: {error.strerror or error}") from None
 
 
-def _json(line: bytes) -> Any:
-    def refuse(name: str) -> float:
-        raise ValueError(f"{name} is not a JSON number")
-
-    def finite(digits: str) -> float:
-        value = float(digits)
-        return value if math.isfinite(value) else refuse(digits[:40])
-
-    text = line.decode("utf-8")
-    text.encode("utf-8")
-    return json.loads(text, parse_constant=refuse, parse_float=finite)
+def _checked(line: bytes | None, seen: Mapping[str, int]) -> SyntheticRow:
+    if line is None:
+        raise ValueError(f"the line has more than {LONGEST_LINE:,} bytes")
+    made = SyntheticRow.model_validate_json(line)
+    if made.id in seen:
+        raise ValueError(f"the id {made.id[:40]!r} is also in line {seen[made.id]}")
+    return made
 
 
-def _first(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])[:80]
-        said = f"{where}: {first['msg']}" if where else first["msg"]
-        if where == "percent":
-            said += "; scores are percent, 0 to 100"
-        return _plain(said)
-    return _plain(f"no JSON object ({error})")
-
-
-def _plain(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in " ".join(text.split())[:200])
+def _first(error: ValueError) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])[:80]
+    said = f"{where}: {first['msg']}" if where else first["msg"]
+    said += "; scores are percent, 0 to 100" if where == "percent" else ""
+    return "".join(c if c.isprintable() else " " for c in " ".join(said.split())[:200])

@@ -160,17 +160,13 @@ def _sha256(path: Path) -> str:
 
 def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     """All rows or none: another process must never read half a file."""
-    temporary: Path | None = None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as handle:
-            temporary = Path(handle.name)
-            handle.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
-        temporary.chmod(0o644)  # temporary files are their maker's alone, but a cache may be shared
-        temporary.replace(path)
+        with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+            whole = Path(folder, path.name)
+            whole.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
+            whole.replace(path)
     except OSError as error:
-        if temporary is not None:
-            temporary.unlink(missing_ok=True)
         raise _unwritable(path.parent, error) from None
 
 

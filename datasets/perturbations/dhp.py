@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from .base import Degree, Origin, Perturbation
 
-__all__ = ["METRICS", "TASKS", "PaperTask", "origin_of", "task_of"]
+__all__ = ["TASKS", "PaperTask", "origin_of", "task_of"]
 
 _BOTH: tuple[Degree, ...] = ("minor", "major")
 _ONE: tuple[Degree, ...] = ("minor",)
@@ -54,10 +54,6 @@ TASKS: Mapping[str, PaperTask] = MappingProxyType({
     ),
 })  # fmt: skip
 
-#: The names of the metrics, without their tasks.
-METRICS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {name: tuple(metric.partition("/")[2] for metric in task.metrics) for name, task in TASKS.items()}
-)
 _KNOWN_AS = {
     "translation": "translation",
     "mt": "translation",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, TypeVar, get_args
 
@@ -110,16 +110,13 @@ class Pair:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` takes them back."""
-        data = {name: getattr(self, name) for name in self.__slots__ if name != "change"}
-        data["change"] = {name: getattr(self.change, name) for name in self.change.__slots__}
-        return data | {"references": list(self.references), "notes": list(self.notes)}
+        return asdict(self) | {"references": list(self.references), "notes": list(self.notes)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Pair:
         """Raises KeyError or TypeError for what `to_dict` did not write."""
-        known = {name: data[name] for name in cls.__slots__}
-        known["change"] = Change(**data["change"])
-        return cls(**known | {"references": tuple(data["references"]), "notes": tuple(data["notes"])})
+        tuples = {name: tuple(data[name]) for name in ("references", "notes")}
+        return cls(**{**data, **tuples, "change": Change(**data["change"])})
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from judgesmith import presets
-from judgesmith.datasets.perturbations.dhp import METRICS, TASKS, origin_of, task_of
+from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
 from judgesmith.datasets.perturbations.registry import (
     PERTURBATIONS,
     Amounts,
@@ -377,9 +377,8 @@ def test_endings_of_other_stories_replace_the_whole_ending(setting: Callable[...
 def test_metrics_of_the_tasks_are_aspects_of_the_library() -> None:
     from judgesmith.programs.aspects import aspects
 
-    for task, of_paper in TASKS.items():
-        for metric, name in zip(of_paper.metrics, METRICS[task], strict=True):
-            assert aspects().find(metric).task == metric.partition("/")[0] and metric.endswith(f"/{name}")
+    for metric in {metric for of_paper in TASKS.values() for metric in of_paper.metrics}:
+        assert aspects().find(metric).task == metric.partition("/")[0]
 
 
 # The real sets -------------------------------------------------------------------------------------------------------

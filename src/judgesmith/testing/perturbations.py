@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
 import pytest
@@ -69,7 +70,7 @@ class PerturbationContract:
             assert (pair.kind, pair.level) == (perturbation.kind, perturbation.level)
             if pair.kind != "attack":
                 assert pair.original == next(t.text for t in self.texts if t.id == pair.id)
-            assert Pair.from_dict(pair.to_dict()) == pair
+            assert Pair.from_dict(json.loads(json.dumps(pair.to_dict()))) == pair
 
     def test_minor_changes_less_than_major(self, perturbation: Perturbation) -> None:
         if perturbation.degrees == ("only",):

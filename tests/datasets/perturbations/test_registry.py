@@ -57,14 +57,6 @@ def test_one_text_does_not_depend_on_the_company() -> None:
     assert alone != outcomes("typos", TEXTS, seed=6)["town", "major"]
 
 
-def test_pairs_survive_json() -> None:
-    import json
-
-    for pair in outcomes("entities-rules").values():
-        if isinstance(pair, Pair):
-            assert Pair.from_dict(json.loads(json.dumps(pair.to_dict()))) == pair
-
-
 def test_texts_of_one_group_are_no_other_documents() -> None:
     twins = [Text("a", TOWN, group="g"), Text("b", CATS, group="g")]
     (left,) = (o for o in pairs_of(PERTURBATIONS["random-answer"], twins) if o.id == "a")
