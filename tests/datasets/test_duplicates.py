@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds, holdout_split
+from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds
 from judgesmith.datasets.duplicates import SHARE, merge, near_pairs
-from judgesmith.datasets.loading import iter_rows, read_labels
+from judgesmith.datasets.loading import iter_rows
 from judgesmith.errors import LeakError
 from judgesmith.likeness import NEAR, alike, folded, same_output, same_row
 
@@ -175,18 +175,6 @@ class TestHeldOutFiles:
         assert_disjoint(train, Labels(tuple(made[8:]), "overall", (0, 5)))
         with pytest.raises(LeakError, match=r"held-out row 21 .* repeats the output of training row 3"):
             assert_disjoint(train, other)
-
-    def test_pairs_that_differ_by_a_newline_stay_together(self) -> None:
-        long = texts(200, 12)
-        rows = [row(2 * n + k, long[n] + "\n" * k, long[n + 100] + "\n" * k, n % 5) for n in range(100) for k in (0, 1)]
-        labels = read_labels(
-            [{"id": r.id, "doc_id": r.doc_id, "source": r.source, "output": r.output, "score": r.scores["overall"]}
-             for r in rows], scale=(0, 5)
-        )  # fmt: skip
-        assert len(set(labels.groups)) == 100
-        assert any("100 equal rows" in said for said in labels.warnings)
-        split = holdout_split(Labels(tuple(rows), "overall", (0, 5)))
-        assert {r.output.strip() for r in split.train.rows}.isdisjoint(r.output.strip() for r in split.heldout.rows)
 
 
 #: Set: groups before and after, rows of the largest group before and after. What is written freely stays as it is;

@@ -132,12 +132,6 @@ class TestFormats:
         assert (first.doc_id, labels.groups) == ("d0", ["g"] * 4 + ["g2", "g2", "g3", "g3"])
         assert read_labels(tmp_path / "x.jsonl").aspect == "overall"
 
-    def test_ratings_from_parquet_lists(self, tmp_path: Path) -> None:
-        path = write(tmp_path / "l.parquet", [{**row, "score": [row["score"], 5]} for row in records()])
-        labels = read_labels(path)
-        assert labels.rows[0].ratings == {"overall": (1.0, 5.0)}
-        assert labels.scores[0] == 3.0  # (1 + 5) / 2
-
     def test_limit(self) -> None:
         assert len(read_labels(records(), limit=4, min_rows=2)) == 4
 
@@ -170,12 +164,6 @@ class TestAspectsAndScale:
         rows = [{"output": f"o{n}", "q1": n % 2} for n in range(8)]
         assert read_labels(rows, columns={"score": "q1"}).aspect == "q1"
         assert read_labels(rows, columns={"score": "q1"}, aspect="tone").aspect == "tone"
-
-    def test_one_row_without_the_aspect(self) -> None:
-        rows = [{"output": f"o{n}", "scores": {"a": n % 2, "b": 1} if n != 4 else {"b": 1}} for n in range(9)]
-        labels = read_labels(rows, aspect="a")
-        assert [row.line for row in labels.rows] == [1, 2, 3, 4, 6, 7, 8, 9]
-        assert labels.account is not None and labels.account.skipped == ((5, "no rating"),)
 
     def test_an_empty_object_does_not_hide_the_aspect(self) -> None:
         rows = [{"output": f"o{n}", "scores": {"a": n % 2} if n != 4 else {}} for n in range(8)]
@@ -243,14 +231,6 @@ class TestRowProblems:
         assert labels.scores.tolist() == SCORES
         assert labels.understood()["skipped_rows"] == [{"row": 9, "reason": "no rating"}]
         assert (labels.understood()["rows"], labels.understood()["labelled"]) == (9, 8)
-
-    def test_nan_and_infinity_of_a_frame(self) -> None:
-        frame = pd.DataFrame(records()).astype({"score": float})
-        frame.loc[1, "score"] = float("nan")
-        frame.loc[2, "score"] = float("inf")
-        assert message(frame).splitlines() == [
-            "<table>, row 3, column 'score': inf is not a finite number; write a number or remove the row",
-        ]
 
     def test_duplicate_ids(self) -> None:
         rows = [{**row, "id": n if n != 6 else 2} for n, row in enumerate(records(), 1)]

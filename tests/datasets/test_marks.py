@@ -60,11 +60,6 @@ def test_words_of_no_known_scale() -> None:
             Marks.of(["gut"], wrong)
 
 
-@pytest.mark.parametrize("cell", [None, float("nan"), "", "  ", "N/A", "-", "skip", "not rated"])
-def test_what_is_no_rating(cell: Any) -> None:
-    assert unrated(cell)
-
-
 @pytest.mark.parametrize("cell", [0, 0.0, False, "0", "no", "bad"])
 def test_what_is_one(cell: Any) -> None:
     assert not unrated(cell)

@@ -60,10 +60,6 @@ class TestLabels:
 
 
 class TestGroups:
-    def test_the_same_source_and_output_join_two_groups_under_the_first_name(self) -> None:
-        merged = merge_groups([row(1, "a", "x"), row(2, "b", "y"), row(3, "a", "x")])
-        assert [r.group for r in merged] == ["g1", "g2", "g1"]
-
     def test_joining_is_transitive(self) -> None:
         # 1 and 2 share a text, 2 and 3 a document, 3 and 4 a group
         rows = [
@@ -74,9 +70,6 @@ class TestGroups:
             row(5, "d", "w"),
         ]
         assert [r.group for r in merge_groups(rows)] == ["g1", "g1", "g1", "g1", "g5"]
-
-    def test_the_same_output_to_another_source_joins_nothing(self) -> None:
-        assert [r.group for r in merge_groups([row(1, "a", "x"), row(2, "b", "x")])] == ["g1", "g2"]
 
 
 class TestColumns:

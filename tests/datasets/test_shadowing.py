@@ -75,12 +75,3 @@ def test_our_own_room_is_imported_under_its_own_name(folder: Path | None, tmp_pa
     )
     done = run(code, folder or tmp_path)
     assert done.stdout.strip() == "True|judgesmith.datasets|judgesmith.datasets.records|False", done.stderr
-
-
-def test_both_live_side_by_side(other: Path) -> None:
-    code = (
-        f"import sys; sys.path.insert(1, {str(other)!r})\n"
-        "import datasets, judgesmith.datasets as ours\n"
-        "print(datasets.who, ours.read_labels.__module__, hasattr(datasets, 'read_labels'), sep='|')"
-    )
-    assert run(code, ROOT).stdout.strip() == "the real one|judgesmith.datasets.loading|False"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgesmith.datasets import Labels, Row, Split, assert_disjoint, group_folds, holdout_split
+from judgesmith.datasets import Labels, Row, assert_disjoint, group_folds, holdout_split
 from judgesmith.errors import LabelsError, LeakError, OptionError
 
 
@@ -170,16 +170,3 @@ class TestDisjoint:
         labels = make([1, 2, 3, 4], [0, 1, 1, 2])
         with pytest.raises(LeakError, match="group 'g1' is in both the training and the held-out rows"):
             assert_disjoint(labels.subset([0, 1]), labels.subset([2, 3]))
-
-    def test_a_repeated_text_is_named(self) -> None:
-        one = Labels((Row("1", "o", "s", group="a", line=4),), "overall", (1, 5))
-        two = Labels((Row("1", "o", "s", group="b", line=9),), "overall", (1, 5))
-        with pytest.raises(LeakError, match=r"held-out row 9 \(group 'b'\) repeats .* training row 4"):
-            assert_disjoint(one, two)
-
-    def test_disjoint_labels_pass_and_their_reunion_does_not(self) -> None:
-        labels = make([1, 2, 3, 4])
-        split = Split(labels.subset([0, 1]), labels.subset([2, 3]))
-        assert_disjoint(split.train, split.heldout)
-        with pytest.raises(LeakError):
-            assert_disjoint(labels, split.heldout)

@@ -155,25 +155,6 @@ def test_hostile_texts_stay_texts_and_two_tabs_lose_nothing(
     assert answers == [(name, "The guidelines do not say")]
 
 
-def test_another_origin_can_neither_write_nor_read(running: Any, browser: Browser, tmp_path: Path) -> None:
-    at = running(rows_to_label(tmp_path / "rows.jsonl"))
-    unit = at.next("Ada")["unit"]
-    body = json.dumps(
-        {"action": "answer", "rater": "Ada", "request": "r" * 16, "unit": unit["key"], "answer": {"score": 1}}
-    )
-    evil = browser.tab("data:text/html,<title>evil</title>")
-    for options in (
-        {"method": "POST", "body": body, "headers": {"X-Token": at.token, "Content-Type": "application/json"}},
-        {"method": "POST", "body": body, "mode": "no-cors", "headers": {"Content-Type": "text/plain"}},
-        {"headers": {"X-Token": at.token}},
-    ):  # it knows the token, and still gets nowhere
-        call = f"fetch({json.dumps(at.base + '/api/events')}, {json.dumps(options)}).then(a => a.type, () => 'refused')"
-        assert evil.js(call) in ("refused", "opaque")
-    assert evil.js(f"fetch({json.dumps(at.base + '/api/task')}).then(() => 'read', () => 'refused')") == "refused"
-    evil.js(f"document.body.append(Object.assign(document.createElement('iframe'), {{src: {json.dumps(at.address)}}}))")
-    assert at.next("Ada")["done"] == 0
-
-
 def test_errors_are_marked_by_keyboard_and_by_mouse(running: Any, browser: Browser, film: Any, tmp_path: Path) -> None:
     rows = tmp_path / "rows.jsonl"
     output = "The 👩‍👩‍👧 town paid ninety crowns."
