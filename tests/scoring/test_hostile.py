@@ -23,7 +23,6 @@ from rich.text import Text
 from judgesmith.cli import main as command_line
 from judgesmith.datasets.loading import read_labels
 from judgesmith.errors import LabelsError
-from judgesmith.figures import write_figure
 from judgesmith.running.console import ShownConsole
 from judgesmith.running.plain import json_text, shown
 
@@ -302,40 +301,6 @@ def test_ids_that_stand_twice_are_said(cli: Any, server: Any, judge_file: Path, 
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX only")
-@pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
-def test_a_full_disk_costs_no_row(
-    name: str, cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
-) -> None:
-    server.answer = seven
-    rows, out = rows_file(12), tmp_path / name
-    call = ("score", rows, "--judge", judge_file, "--api-base", server.base, "--no-cache", "-o", out)
-    assert cli(*call).code == 0
-    whole = without_usage(out)
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    size = out.stat().st_size
-    for room in range(0, size, size // 10):
-        out.unlink()
-        resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
-        try:
-            done = cli(*call)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
-        assert done.code == 2
-        assert "File too large" in done.err.splitlines()[-1]
-        assert "Traceback" not in done.err
-        assert cli(*call).code == 0
-        assert without_usage(out) == whole
-
-
-def without_usage(path: Path) -> list[Any]:
-    with path.open(newline="", encoding="utf-8") as file:
-        if path.suffix == ".csv":
-            return list(csv.reader(file))
-        rows = [json.loads(line) for line in file]
-    return [row | {"verdict": {k: v for k, v in row["verdict"].items() if k != "usage"}} for row in rows]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX only")
 def test_pages_tables_and_figures_are_whole_or_as_they_were(
     cli: Any, server: Any, fake: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
 ) -> None:
@@ -361,11 +326,3 @@ def test_pages_tables_and_figures_are_whole_or_as_they_were(
         assert "File too large" in done.err
     assert {path.read_text() for path in made.values()} == {"old"}
     assert not list(tmp_path.glob(".*.new"))
-
-
-def test_a_figure_is_whole(tmp_path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    for name, start in (("f.png", b"\x89PNG"), ("f.svg", b"<?xml")):
-        write_figure(tmp_path / name, Figure())
-        assert (tmp_path / name).read_bytes().startswith(start)

@@ -87,28 +87,25 @@ def test_dry_run_of_score_spends_nothing(server: Any, score: Any, rows_file: Row
     assert not out.exists()
 
 
-def test_dry_run_and_max_calls_of_evaluate(
-    cli: Any, server: Any, judge_file: Path, rows_file: Rows, tmp_path: Path
+@pytest.mark.parametrize(
+    ("command", "calls", "most"),
+    [
+        (("evaluate", "ROWS", "--judge", "JUDGE"), 12, 5),
+        (("discern", "JUDGE", "ROWS", "--perturb", "typos"), 9, 3),  # three texts, each with two changes
+    ],
+)
+def test_dry_run_and_max_calls_of_other_commands(
+    command: tuple[object, ...], calls: int, most: int, cli: Any, server: Any, judge_file: Path, rows_file: Rows
 ) -> None:
-    common = ("evaluate", rows_file(12), "--judge", judge_file, "--api-base", server.base, "--rounds", 0)
+    files = {"ROWS": rows_file(12), "JUDGE": judge_file}
+    common = (*(files.get(str(part), part) for part in command), "--api-base", server.base, "--rounds", 0)
     told = cli(*common, "--dry-run", "--json")
-    assert (told.code, told.json["calls"]) == (0, 12)
+    assert (told.code, told.json["calls"]) == (0, calls)
     assert not server.asks
-    stopped = cli(*common, "--max-calls", 5)
+    stopped = cli(*common, "--max-calls", most)
     assert stopped.code == 2
-    assert "the budget of 5 calls is used up" in stopped.err
-    assert len(server.asks) <= 5
-
-
-def test_dry_run_and_max_calls_of_discern(cli: Any, server: Any, judge_file: Path, rows_file: Rows) -> None:
-    common = ("discern", judge_file, rows_file(8), "--api-base", server.base, "--perturb", "typos", "--rounds", 0)
-    told = cli(*common, "--dry-run", "--json")
-    assert told.code == 0
-    assert told.json["calls"] >= 5
-    assert not server.asks
-    stopped = cli(*common, "--max-calls", 3)
-    assert stopped.code == 2
-    assert "the budget of 3 calls is used up" in stopped.err
+    assert f"the budget of {most} calls is used up" in stopped.err
+    assert len(server.asks) <= most
 
 
 def test_the_summary_has_tokens_and_price(score: Any, rows_file: Rows) -> None:

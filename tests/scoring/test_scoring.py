@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import random
 import signal
 import sys
 from collections.abc import Callable
@@ -36,66 +35,6 @@ def ids(rows: int) -> list[str]:
 
 
 # -- failures ---------------------------------------------------------------------------------------------------------
-
-
-def test_every_row_comes_out_of_a_server_that_misbehaves(
-    server: Any, fake: Any, score: Any, rows_file: Rows, tmp_path: Path
-) -> None:
-    """30 % of the answers are faults that pass, and every tenth row fails for good in one of four ways."""
-    draw = random.Random(4)
-    tried: dict[str, int] = {}
-    passing = [
-        fake.Fault(429, "wait", {"Retry-After": "0.05"}),
-        fake.Fault(500, "oops", {"Retry-After": "0.01"}),
-        fake.Fault(cut=True),
-        fake.Fault(text="<html>bad gateway</html>"),
-    ]
-
-    async def slow(ask: Any) -> str:
-        import asyncio
-
-        await asyncio.sleep(3)
-        return "Score: 1"
-
-    def answer(ask: Any) -> Any:
-        if ask.step != "score":
-            return fake.sensible(ask)
-        tried[ask.mark] = tried.get(ask.mark, 0) + 1
-        n = int(ask.mark[1:])
-        if n % 10 == 3:
-            return [
-                "I can not say.",
-                "Score: 500",
-                fake.Fault(400, "refused"),
-                fake.Fault(503, "down", {"Retry-After": "0.01"}),
-            ][n // 10 % 4]
-        if n == 20 and tried[ask.mark] == 1:
-            return slow(ask)
-        if draw.random() < 0.3 and tried[ask.mark] < 4:
-            return draw.choice(passing)
-        return fake.judging(lambda ask: n)(ask)
-
-    server.answer = answer
-    out = tmp_path / "out.jsonl"
-    done = score(rows_file(80), "-o", out, "--timeout", "1")
-    assert done.code == 1
-    told = done.json
-    assert (told["rows"], told["scored"], told["failed"]) == (80, 72, 8)
-    assert [f["id"] for f in told["failures"]] == [f"r{n:03d}" for n in range(3, 80, 10)]
-    written = lines(out)
-    assert [row["id"] for row in written] == ids(80)
-    for n, row in enumerate(written):
-        verdict = row["verdict"]
-        if n % 10 == 3:
-            assert verdict["score"] is None
-            assert verdict["percent"] is None
-            assert verdict["failure"]
-        else:
-            assert verdict["failure"] is None
-            assert verdict["score"] == n
-    reasons = [row["verdict"]["failure"] for row in written if row["verdict"]["failure"]]
-    for part, reason in zip(["no score in the answer", "500 is outside", "400", "503"], reasons, strict=False):
-        assert part in reason
 
 
 def test_an_empty_output_fails_and_is_not_sent(server: Any, score: Any, tmp_path: Path) -> None:
@@ -145,47 +84,6 @@ def test_retry_failed_judges_only_what_has_no_score(
         row for row in before if row["id"] not in ("r002", "r005")
     ]
     assert not list(tmp_path.glob(".out*"))
-
-
-def test_retry_failed_needs_an_output(score: Any, rows_file: Rows, tmp_path: Path) -> None:
-    done = score(rows_file(8), "-o", tmp_path / "none.jsonl", "--retry-failed")
-    assert done.code == 2
-    assert "does not exist" in done.err
-
-
-def test_a_kill_loses_nothing(
-    server: Any, fake: Any, spawn: Any, until: Any, score: Any, rows_file: Rows, judge_file: Path, tmp_path: Path
-) -> None:
-    held = True
-
-    async def later(ask: Any) -> str:
-        import asyncio
-
-        while held:
-            await asyncio.sleep(0.02)
-        return str(fake.judging(lambda ask: int(ask.mark[1:]))(ask))
-
-    def answer(ask: Any) -> Any:
-        if ask.step == "score" and int(ask.mark[1:]) >= 30:
-            return later(ask)
-        return fake.judging(lambda ask: int(ask.mark[1:]))(ask)
-
-    server.answer = answer
-    rows, out = rows_file(60), tmp_path / "out.jsonl"
-    process = spawn("score", rows, "--judge", judge_file, "--api-base", server.base, "-o", out, "--json")
-    until(lambda: out.exists() and out.read_bytes().count(b"\n") == 30 and len(server.judged) > 40)
-    process.kill()
-    assert process.wait(HANG) == -signal.SIGKILL
-    answered = set(server.answered)
-    held = False
-    assert [row["id"] for row in lines(out)] == ids(30)
-    with out.open("rb+") as file:  # as if the kill had come in the middle of a line
-        file.truncate(out.stat().st_size - 25)
-    server.forget()
-    done = score(rows, "-o", out)
-    assert (done.code, done.json["rows"], done.json["resumed"]) == (0, 60, 29)
-    assert not answered & {ask.key for ask in server.asks}
-    assert [(row["id"], row["verdict"]["score"]) for row in lines(out)] == list(zip(ids(60), range(60), strict=True))
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.csv"])
@@ -339,6 +237,7 @@ def test_a_broken_line_costs_no_row_that_was_judged(
         (["--columns", "output"], "ROLE=NAME"),
         (["--columns", "colour=red"], "there is no role 'colour'"),
         (["--timeout", "0"], "timeout: Input should be greater than 0"),
+        (["-o", "none.jsonl", "--retry-failed"], "does not exist"),
     ],
 )
 def test_a_wrong_option_is_one_line(
