@@ -6,7 +6,7 @@ import json
 import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -14,17 +14,18 @@ from typing import Any, Protocol, cast
 from ..datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of, sentences
 from ..datasets.records import Row
 from ..errors import LabelsError, OptionError
-from ..evaluating.sources import json_lines, read_file, references_beside, some
-from ..programs.atomic import write_whole
+from ..evaluating.sources import read_file, references_beside, some
 from ..programs.judge import Judge
 from ..programs.models.lm import Connection
 from ..programs.prompting.suspicion import guarded
 from ..rows import as_text
+from ..running.journal import Journal, read_journal, replacing
 from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..signatures.values import Item, Verdict
 from .options import DiscernOptions
 
 FORMAT = "judgesmith.pairs/1"
+_OURS = "an output of `judgesmith discern`"
 _WRONG = ("wrong", "wrong_ending", "wrong_answer")
 
 
@@ -162,15 +163,19 @@ class Book:
             else:
                 book.left.append(outcome)
         if path is not None:
-            book._write_all(path)
+            with replacing(path) as journal:
+                journal.write(
+                    {"type": "settings", "format": FORMAT} | settings,
+                    *({"type": "pair"} | pair.to_dict() for pair in book.pairs),
+                    *({"type": "left"} | asdict(left) for left in book.left),
+                )
         return book
 
     @classmethod
     def _read(cls, path: Path, settings: dict[str, Any]) -> Book:
-        _drop_half_line(path)
         book = cls(settings, path=path)
-        other = f"{path.name} is not an output of `judgesmith discern`; give another -o, or --overwrite"
-        for number, record in json_lines(path):
+        other = f"{path.name} is not {_OURS}; give another -o, or --overwrite"
+        for number, record in read_journal(path, what=_OURS):
             kind = record.pop("type", None)
             try:
                 if number == 1:
@@ -192,38 +197,11 @@ class Book:
                 raise OptionError(f"{path.name}, line {number}: damaged; {other}") from None
         return book
 
-    def _write_all(self, path: Path) -> None:
-        lines = [{"type": "settings", "format": FORMAT} | self.settings]
-        lines += [{"type": "pair"} | pair.to_dict() for pair in self.pairs]
-        lines += [{"type": "left", "id": left.id, "name": left.name, "reason": left.reason} for left in self.left]
-        try:
-            write_whole(path, "".join(map(_line, lines)))
-        except OSError as error:
-            raise OptionError(f"-o {path} cannot be written: {error.strerror or error}") from None
-
     def add(self, record: dict[str, Any]) -> None:
         self.scores[record["mark"], record["text"], record["repeat"]] = record
         if self.path is not None:
-            try:
-                with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                    file.write(_line({"type": "score"} | record))
-            except OSError as error:
-                raise OptionError(
-                    f"-o {self.path} cannot be written: {error.strerror or error}; the scores in it are kept, the same "
-                    "command resumes from there"
-                ) from None
-
-
-def _line(record: Mapping[str, Any]) -> str:
-    return json.dumps(record, ensure_ascii=False) + "\n"
-
-
-def _drop_half_line(path: Path) -> None:
-    """What a killed run was writing is taken away; it is judged again."""
-    data = path.read_bytes()
-    if not data.endswith(b"\n") and data.startswith(b'{"type": "settings"'):
-        with path.open("rb+") as file:
-            file.truncate(data.rfind(b"\n") + 1)
+            with Journal(self.path, what=_OURS) as journal:
+                journal.write({"type": "score"} | record)
 
 
 def make_pairs(
