@@ -37,19 +37,13 @@ class Comparison:
     def to_dict(self) -> dict[str, Any]:
         g = self.gap
         return {
-            "a": self.a, "b": self.b, "texts": g.texts, "effect": _plain(g.value), "low": _plain(g.low),
-            "high": _plain(g.high), "p": _plain(g.p), "p_holm": _plain(self.p_holm), "d_avg": _plain(g.d),
-            "reason": g.reason, "over": "paper" if self.of_paper else "all",
+            "a": self.a, "b": self.b, "texts": g.texts, "effect": g.value, "low": g.low, "high": g.high, "p": g.p,
+            "p_holm": self.p_holm, "d_avg": g.d, "reason": g.reason, "over": "paper" if self.of_paper else "all",
             "perturbations": [
-                {"perturbation": name, "effect": _plain(value), "p": _plain(p),
-                 "p_holm": _plain(self.by_name_holm.get(name, math.nan))}
+                {"perturbation": name, "effect": value, "p": p, "p_holm": self.by_name_holm.get(name)}
                 for name, (value, p) in g.by_name.items()
             ],
         }  # fmt: skip
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def compare(
@@ -99,12 +93,9 @@ def _scores(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, 
         if pair.kind != "degradation":
             continue
         if pair.name not in found:
-            found[pair.name] = (_empty(len(values), len(columns)), _empty(len(values), len(columns)))
+            before, after = np.full((2, len(values), len(columns)), np.nan)
+            found[pair.name] = before, after
         for side, text in zip(found[pair.name], (pair.original, pair.perturbed), strict=True):
             key = ask_key(pair, text)
             side[:, columns[pair.group]] = [by_key.get(key, math.nan) for by_key in values.values()]
     return found
-
-
-def _empty(metrics: int, texts: int) -> Vector:
-    return np.full((metrics, texts), np.nan)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import math
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -39,6 +38,9 @@ _MANY = 1_000  # words and spaces
 _EDGE = 140  # characters of an unchanged stretch that are shown beside a change
 _MOST = 1_500  # characters of a change, or of an explanation
 _TOKEN = re.compile(r"\s+|\w+|[^\w\s]")
+_UNSEEN = re.compile(
+    "[\xad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]+"
+)
 _SETTINGS = ("seed", "amount", "language", "writer")
 _STYLE = """:root { --gone: #fbe3df; --come: #dbeedd; }
 @media (prefers-color-scheme: dark) { :root { --gone: #57231c; --come: #1d4526; } }
@@ -109,18 +111,17 @@ def _summary(results: Sequence[JudgeResult]) -> Table:
 
 def _counted(result: JudgeResult) -> Fold:
     """What a judge sees, counted, and the names behind each number."""
-    harmful = [line for line in result.of("degradation") if line.test.n]
     parts = {
-        "not seen": [line.name for line in harmful if line.sees == "no"],
-        "doubtful": [line.name for line in harmful if line.sees == "alone"],
-        "too few texts to tell": [line.name for line in harmful if line.sees == "unknown"],
-        "lowers its score without need for": [x.name for x in result.of("invariance") if x.sees == "yes"],
-        "gives in to": [x.name for x in result.of("attack") if x.sees == "yes"],
+        "not seen": result.named("degradation", "no"),
+        "doubtful": result.named("degradation", "alone"),
+        "too few texts to tell": result.named("degradation", "unknown"),
+        "lowers its score without need for": result.named("invariance", "yes"),
+        "gives in to": result.named("attack", "yes"),
     }
-    seen = sum(line.sees == "yes" for line in harmful)
+    seen, harmful = result.named("degradation", "yes"), [x for x in result.of("degradation") if x.test.n]
     counts = "".join(f"; {title} {len(names)}" for title, names in parts.items() if names)
     listed = [f"{title.capitalize()}: {', '.join(names)}" for title, names in parts.items() if names]
-    return Fold(f"{result.judge}: sees {seen} of {len(harmful)} perturbations{counts}", [listed] if listed else [])
+    return Fold(f"{result.judge}: sees {len(seen)} of {len(harmful)} perturbations{counts}", [listed] if listed else [])
 
 
 def _judge(result: JudgeResult) -> Section:
@@ -294,18 +295,6 @@ def _cut(words: str, changed: bool, first: bool, last: bool) -> str:
 
 
 def named_unseen(words: str) -> str:
-    """Runs of characters without a shape (zero width, tags; not white space) by their number. Joiners between letters,
-    which some scripts and emoji need, stay."""
-    made, run = [], 0
-    for i, character in enumerate(words):
-        joins = character in "\u200c\u200d" and 0 < i < len(words) - 1 and not run and not words[i - 1].isspace()
-        if unicodedata.category(character) == "Cf" and not joins:
-            run += 1
-            continue
-        if run:
-            made.append(f"⟨{run} unseen⟩")
-            run = 0
-        made.append(character)
-    if run:
-        made.append(f"⟨{run} unseen⟩")
-    return "".join(made)
+    """Runs of characters without a shape (zero width, tags; not white space) by their number. Joiners, which some
+    scripts and emoji need, stay."""
+    return _UNSEEN.sub(lambda run: f"⟨{len(run[0])} unseen⟩", words)

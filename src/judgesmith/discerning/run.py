@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -65,18 +65,14 @@ class Line:
 
     def to_dict(self) -> dict[str, Any]:
         t = self.test
-        first = t.tests[0]
         return {
             "judge": self.judge, "perturbation": self.name, "kind": self.kind, "level": self.level,
             "method": self.method, "origin": self.origin, "n": t.n, "left_out": self.left,
-            "failed": max(x.left_out for x in t.tests), "d": _plain(t.d), "d_low": _plain(t.low),
-            "d_high": _plain(t.high), "p": _plain(t.p), "p_holm": _plain(self.p_holm), "p_floor": _plain(first.floor),
-            "d_normalised": _plain(t.d_normalised), "d_paper": _plain(t.d_paper), "d_expert": _plain(t.d_expert),
-            "fewest": self.fewest,
-            "effect": _plain(t.effect), "effect_low": _plain(t.effect_low), "effect_high": _plain(t.effect_high),
-            "mean_change": _plain(t.drop), "share_changed": _plain(t.dropped), "sees": self.sees,
-            "p_by_metric": [_plain(x.p) for x in t.tests],
-            "reason": next((x.reason for x in t.tests if x.reason), None),
+            "failed": max(x.left_out for x in t.tests), "d": t.d, "d_low": t.low, "d_high": t.high, "p": t.p,
+            "p_holm": self.p_holm, "p_floor": t.tests[0].floor, "d_normalised": t.d_normalised, "d_paper": t.d_paper,
+            "d_expert": t.d_expert, "fewest": self.fewest, "effect": t.effect, "effect_low": t.effect_low,
+            "effect_high": t.effect_high, "mean_change": t.drop, "share_changed": t.dropped, "sees": self.sees,
+            "p_by_metric": [x.p for x in t.tests], "reason": next((x.reason for x in t.tests if x.reason), None),
         }  # fmt: skip
 
 
@@ -102,14 +98,10 @@ class Overall:
         return self.paper if form == "paper" else self.normalised
 
     def to_dict(self) -> dict[str, Any]:
-        def shown(summary: Summary | None) -> dict[str, Any] | None:
-            if summary is None:
-                return None
-            return {"d_avg": _plain(summary.d_avg), "d_min": _plain(summary.d_min), "worst": summary.worst or None,
-                    "undefined": summary.undefined}  # fmt: skip
-
-        return {"normalised": shown(self.normalised), "paper": shown(self.paper), "expert": shown(self.expert),
-                "rests_on": list(self.names)}  # fmt: skip
+        several = {"normalised": self.normalised, "paper": self.paper, "expert": self.expert}
+        return {
+            name: summary and asdict(summary) | {"worst": summary.worst or None} for name, summary in several.items()
+        } | {"rests_on": list(self.names)}
 
 
 @dataclass(frozen=True)
@@ -141,44 +133,39 @@ class JudgeResult:
         of = f"{there} of the paper's {there + len(self.unmeasured)} perturbations of this task"
         return of + (f" (without {', '.join(self.unmeasured)})" if self.unmeasured else "")
 
+    def named(self, kind: str, sees: str) -> list[str]:
+        """The perturbations of a kind that are seen so, of those that some text allowed."""
+        return [line.name for line in self.of(kind) if line.sees == sees and line.test.n]
+
     def conclusion(self) -> str:
         """One line: what the judge is blind to, what it alarms for without need, and what it gives in to."""
         said = []
-        harmful = self.of("degradation")
-        blind = [line.name for line in harmful if line.sees == "no"]
-        doubtful = [line.name for line in harmful if line.sees == "alone"]
-        unknown = [line.name for line in harmful if line.sees == "unknown" and line.test.n]
-        if harmful:
-            seen = sum(line.sees == "yes" for line in harmful)
+        blind, seen = self.named("degradation", "no"), self.named("degradation", "yes")
+        if self.of("degradation"):
             said.append(
                 f"blind to {', '.join(blind)}" if blind else "blind to none of these" if seen else "sees nothing surely"
             )
-        if doubtful:
-            said.append(f"doubtful (not after Holm): {', '.join(doubtful)}")
-        if unknown:
-            said.append(f"too few texts to tell: {', '.join(unknown)}")
-        alarmed = [line.name for line in self.of("invariance") if line.sees == "yes"]
-        if alarmed:
-            said.append(f"lowers its score without need for {', '.join(alarmed)}")
-        fooled = [line.name for line in self.of("attack") if line.sees == "yes"]
+        fooled = self.named("attack", "yes")
+        others = {
+            "doubtful (not after Holm): ": self.named("degradation", "alone"),
+            "too few texts to tell: ": self.named("degradation", "unknown"),
+            "lowers its score without need for ": self.named("invariance", "yes"),
+            "gives in to ": [] if CONTROL in fooled else fooled,
+        }
+        said += [title + ", ".join(names) for title, names in others.items() if names]
         if CONTROL in fooled:  # then nothing is known about the attacks
             said.append("raises its score for any further sentence, so also for attacks")
-        elif fooled:
-            said.append(f"gives in to {', '.join(fooled)}")
         return f"{self.judge}: {'; '.join(said) or 'nothing was measured'}."
 
     def to_dict(self) -> dict[str, Any]:
+        """Plain types; NaN for what is undefined."""
         of_paper, *others = (self.overall[origin].to_dict() for origin in HEADINGS)
         return {
             "judge": self.judge, "metrics": list(self.metrics), **of_paper, "unmeasured": list(self.unmeasured),
-            "stand_ins": others[0], "ours": others[1], "false_alarms": _plain(self.false_alarms),
+            "stand_ins": others[0], "ours": others[1], "false_alarms": self.false_alarms,
             "failed": self.failed, "conclusion": self.conclusion(),
             "perturbations": [line.to_dict() for line in self.lines],
         }  # fmt: skip
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value
 
 
 def analyse(
