@@ -15,18 +15,11 @@ import pytest
 
 from judgesmith import presets
 from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
-from judgesmith.datasets.perturbations.registry import (
-    PERTURBATIONS,
-    Amounts,
-    Degree,
-    Material,
-    Perturbation,
-    find_perturbations,
-)
+from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Perturbation, find_perturbations
 from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.pairs import Book, Contender, asks_of, judge, make_pairs, missing, read_texts
-from judgesmith.discerning.rewriting import WRITTEN, Written
+from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.discerning.run import JudgeResult, analyse
 from judgesmith.signatures.values import Verdict
 
@@ -77,20 +70,8 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return found
 
 
-class _Scripted(Written):
-    """Stands for a language model that does as it is asked."""
-
-    def change(self, text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-        return f"{text} {self.name}{' twice' if degree == 'major' else ''}"
-
-
-def scripted_writer() -> dict[str, Perturbation]:
-    parts = ("name", "about", "level")
-    made = [type(kind.__name__, (_Scripted,), {part: getattr(kind, part) for part in parts})() for kind in WRITTEN]
-    return {one.name: one for one in made}
-
-
-EVERY = {**PERTURBATIONS, **scripted_writer()}
+#: With stand-ins for what a language model writes.
+EVERY = {**PERTURBATIONS, **written_perturbations(None)}
 
 
 def options(preset: str, **more: Any) -> DiscernOptions:

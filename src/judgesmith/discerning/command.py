@@ -107,7 +107,7 @@ class Discern(Command, Preset, Model, Rows, Json):
             book = _book(chosen, texts, how, None if unkept else output, overwrite=self.overwrite)
             tasks = _tasks(contenders, book, texts, how)
             if how.dry_run:
-                plan = Plan.of(texts, book, chosen, how, estimated(contenders, tasks, where))
+                plan = Plan(texts, book, chosen, how, estimated(contenders, tasks, where))
                 if self.as_json:
                     print_json(plan.to_dict())
                 else:
@@ -145,12 +145,12 @@ def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
     from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
     from ..running.console import out
     from ..running.plain import clean
-    from .planning import unwritten_perturbations
+    from .rewriting import written_perturbations
     from .weights import write_form
 
     path = how.weights_form
     assert path is not None
-    there = {**PERTURBATIONS, **unwritten_perturbations()}
+    there = {**PERTURBATIONS, **written_perturbations(None)}
     named = find_perturbations(perturb or ["paper"], there, how.task())
     chosen = [made for made, _ in named if made.kind == "degradation"]
     write_form(path, how.metrics, chosen)
@@ -162,12 +162,12 @@ def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
 
 
 def _weights(how: DiscernOptions, there: Mapping[str, Perturbation]) -> Mapping[str, Mapping[str, float]] | None:
-    from .planning import unwritten_perturbations
+    from .rewriting import WRITTEN
     from .weights import read_weights
 
     if how.weights is None:
         return None
-    return read_weights(how.weights, [*there, *unwritten_perturbations()], how.metric_names)
+    return read_weights(how.weights, [*there, *(kind.name for kind in WRITTEN)], how.metric_names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +221,11 @@ def _perturbations(how: DiscernOptions, where: Connection) -> dict[str, Perturba
     """All that there are, by name."""
     from ..datasets.perturbations.registry import PERTURBATIONS
     from ..running.opening import open_model
-    from .planning import unwritten_perturbations
     from .rewriting import written_perturbations
 
     if how.writer is None:
         return dict(PERTURBATIONS)
-    written = unwritten_perturbations() if how.dry_run else written_perturbations(open_model(how.writer, where))
-    return {**PERTURBATIONS, **written}
+    return {**PERTURBATIONS, **written_perturbations(None if how.dry_run else open_model(how.writer, where))}
 
 
 def _chosen(

@@ -10,8 +10,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import dspy
@@ -26,7 +25,6 @@ from ..programs.models.lm import LanguageModel
 from ..programs.prompting.answers import bare
 from ..programs.prompting.layouts import TextLayout
 from ..programs.prompting.predict import JudgePredict
-from ..signatures.values import Usage
 from ..signatures.writing import BreakGrammar, Rephrase, ReplaceEntities
 
 __all__ = ["WRITTEN", "Written", "written_perturbations"]
@@ -48,23 +46,6 @@ _LENGTH = {"entities": (0.7, 1.5), "grammar": (0.8, 1.25), "rephrase": (0.5, 2.0
 _MOST = {("entities", "minor"): 0.35, ("entities", "major"): 0.7, ("grammar", "minor"): 0.25, ("grammar", "major"): 0.5}
 
 
-class Unusable(CallError):
-    """The model was asked several times and no answer was the perturbation that was asked for."""
-
-    def __init__(self, problem: str, usage: Usage) -> None:
-        super().__init__(problem)
-        self.usage = usage
-
-
-@dataclass(frozen=True, slots=True)
-class Rewritten:
-    """A text that passed the checks, and the tries it took; usage counts all of them."""
-
-    text: str
-    tries: int
-    usage: Usage
-
-
 class Rewriter(dspy.Module):  # type: ignore[misc]
     """Perturbs texts. text_tokens: the longest answer that is asked for, in tokens."""
 
@@ -75,10 +56,9 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
         self.grammar = JudgePredict(BreakGrammar, _Again("changed", rule.format("whole text"), tokens=text_tokens))
         self.rephrase = JudgePredict(Rephrase, _Again("changed", rule.format("sentence"), tokens=text_tokens))
 
-    async def rewrite(self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Amount = "minor") -> Rewritten:
-        """One text ("rephrase": one sentence). Raises Unusable after three answers that fail, CallError."""
+    async def rewrite(self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Amount = "minor") -> str:
+        """One text ("rephrase": one sentence). Raises CallError, also after three answers that fail."""
         step: JudgePredict = getattr(self, kind)
-        usage = Usage()
         problem = ""
         for attempt in range(1, TRIES + 1):
             # "source" is a tag that a text cannot close (see `prompting`).
@@ -89,12 +69,11 @@ class Rewriter(dspy.Module):  # type: ignore[misc]
                 inputs["problem"] = problem  # also another prompt, so that no cache gives the same answer
                 inputs["attempt"] = attempt
             answer = await step.ask(lm, inputs)
-            usage += answer.usage
             changed = bare(str(answer.read.values["changed"]))
             problem = check(kind, text, changed, amount)
             if not problem:
-                return Rewritten(_spaced_like(text, changed), attempt, usage)
-        raise Unusable(f"no usable answer in {TRIES} tries; of the last one: {problem}", usage)
+                return _spaced_like(text, changed)
+        raise CallError(f"no usable answer in {TRIES} tries; of the last one: {problem}")
 
 
 class _Again(TextLayout):
@@ -120,12 +99,12 @@ def check(kind: Rewriting, before: str, after: str, amount: Amount = "minor") ->
     ratio = len(after) / max(len(before), 1)
     if not low <= ratio <= high:
         return f"it is {ratio:.1f} times as long as the text"
-    gone, new = _changed_words(before, after)
     if kind == "rephrase":
         if _numbers(before) != _numbers(after):
             return "its numbers are others"
-        share = Indel.normalized_distance(_words(before), _words(after))
-        return "it hardly differs" if share < 0.1 else ""
+        return "it hardly differs" if Indel.normalized_distance(_words(before), _words(after)) < 0.1 else ""
+    one, other = Counter(_words(before)), Counter(_words(after))
+    gone, new = list((one - other).elements()), list((other - one).elements())
     share = max(len(gone), len(new)) / max(len(_words(before)), 1)
     if share > _MOST[kind, amount]:
         return f"{share:.0%} of the words were changed, which is another text"
@@ -149,12 +128,6 @@ def _numbers(text: str) -> list[str]:
     return sorted(word for word in _words(text) if any(c.isdigit() for c in word))
 
 
-def _changed_words(before: str, after: str) -> tuple[Sequence[str], Sequence[str]]:
-    """Words that are gone and words that are new, by number."""
-    one, other = Counter(_words(before)), Counter(_words(after))
-    return list((one - other).elements()), list((other - one).elements())
-
-
 def _spaced_like(text: str, changed: str) -> str:
     """The white space around the text is no part of the perturbation."""
     start = text[: len(text) - len(text.lstrip())]
@@ -162,26 +135,24 @@ def _spaced_like(text: str, changed: str) -> str:
 
 
 class Written(Perturbation):
-    """A perturbation by a language model."""
+    """A perturbation by a language model. lm: None where what follows is to be counted and no text is judged."""
 
     method: ClassVar[Method] = "lm"
     needs: ClassVar[tuple[Need, ...]] = ("lm",)
     paper: ClassVar[str] = DHP
-
-
-class _ByLM(Written):
     kind_of_rewriting: ClassVar[Rewriting]
 
-    def __init__(self, lm: LanguageModel) -> None:
+    def __init__(self, lm: LanguageModel | None) -> None:
         self.lm = lm
         self.rewriter = Rewriter()
 
     def ask(self, text: str, degree: Degree) -> str:
         """One checked answer. Raises Unperturbable where the model gives none."""
         amount: Amount = "major" if degree == "major" else "minor"
+        if self.lm is None:
+            return text + f" [{self.name}]" * (2 if amount == "major" else 1)
         try:
-            rewriting = self.rewriter.rewrite(self.kind_of_rewriting, text, self.lm, amount=amount)
-            return engine.run(rewriting).text
+            return engine.run(self.rewriter.rewrite(self.kind_of_rewriting, text, self.lm, amount=amount))
         except CallError as error:
             raise Unperturbable(f"{self.lm.name}: {error}") from None
 
@@ -189,21 +160,21 @@ class _ByLM(Written):
         return self.ask(text, degree)
 
 
-class EntitiesByLM(_ByLM):
+class EntitiesByLM(Written):
     name: ClassVar[str] = "entities-lm"
     about: ClassVar[str] = "names, numbers and terms replaced by invented ones"
     level: ClassVar[Level] = "word"
     kind_of_rewriting: ClassVar[Rewriting] = "entities"
 
 
-class GrammarByLM(_ByLM):
+class GrammarByLM(Written):
     name: ClassVar[str] = "grammar-lm"
     about: ClassVar[str] = "grammatical errors"
     level: ClassVar[Level] = "word"
     kind_of_rewriting: ClassVar[Rewriting] = "grammar"
 
 
-class RewriteByLM(_ByLM):
+class RewriteByLM(Written):
     name: ClassVar[str] = "rewrite-lm"
     about: ClassVar[str] = "sentences rephrased and inserted after themselves: one (minor), up to three (major)"
     level: ClassVar[Level] = "sentence"
@@ -218,9 +189,9 @@ class RewriteByLM(_ByLM):
         return "".join(parts)
 
 
-WRITTEN: tuple[type[_ByLM], ...] = (EntitiesByLM, GrammarByLM, RewriteByLM)
+WRITTEN: tuple[type[Written], ...] = (EntitiesByLM, GrammarByLM, RewriteByLM)
 
 
-def written_perturbations(lm: LanguageModel) -> Mapping[str, Perturbation]:
-    """The perturbations that this model makes, by name."""
-    return {made.name: made for made in (kind(lm) for kind in WRITTEN)}
+def written_perturbations(lm: LanguageModel | None) -> Mapping[str, Perturbation]:
+    """The perturbations that a model makes, by name; see `Written`."""
+    return {kind.name: kind(lm) for kind in WRITTEN}
