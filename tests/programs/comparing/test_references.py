@@ -1,9 +1,7 @@
-"""The reference store: what a key tells apart, once per document, several processes, damage, exchange of files."""
+"""The reference store: what a key tells apart, once per document, several processes, damage."""
 
 import asyncio
-import json
 import logging
-import math
 import sqlite3
 from copy import deepcopy
 from pathlib import Path
@@ -19,7 +17,13 @@ from judgesmith.programs.models import engine
 from judgesmith.signatures.values import Item, Usage
 
 KEY = ReferenceKey("a" * 64, "fluency", "b" * 12, 3, "test/model")
-SET = ReferenceSet(3, {1: "Bad.", 3: "Good, «gut», 好."}, {2: "it is empty (written 3 times)"})
+SET = ReferenceSet(3, {1: "Bad.", 3: "Good, «gut», 好, \ud800."}, {2: "it is empty (written 3 times)"})
+DAMAGED = (
+    b"no JSON", b"[]", b'{"outputs": {"1": "Bad.", "2": "Good."}}', b'{"outputs": {"one": "Bad."}, "left_out": {}}',
+    b'{"outputs": {"1": "Bad.", "3": "Good."}, "left_out": {}}',
+    b'{"outputs": {"1": "Bad."}, "left_out": {"2": "", "3": ""}}',
+    b'{"outputs": {"1": "Bad.", "2": "Fair.", "3": "Good."}, "left_out": {"3": "both"}}', None,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -47,7 +51,6 @@ def test_what_was_put_comes_back(store: ReferenceStore) -> None:
     store.put(KEY, SET)
     assert store.get(KEY) == SET
     assert ReferenceStore(store.path).get(KEY) == SET
-    assert list(store.entries()) == [(KEY, SET)]
 
 
 def test_every_part_of_a_key_counts() -> None:
@@ -79,8 +82,6 @@ def test_rows_of_one_document_write_once(store: ReferenceStore) -> None:
     assert [found for found, _ in got] == [SET] * 5
     assert sorted(usage.calls for _, usage in got) == [0, 0, 0, 0, 3]
     assert write.calls == 1
-    assert math.isnan(ReferenceStore(store.path).hit_rate)
-    assert (store.found, store.written, store.hit_rate) == (4, 1, 0.8)
 
 
 def test_a_failure_is_raised_and_leaves_nothing_behind(store: ReferenceStore) -> None:
@@ -88,7 +89,7 @@ def test_a_failure_is_raised_and_leaves_nothing_behind(store: ReferenceStore) ->
         engine.run(store.get_or_write(KEY, Writer(failure=CallError("no"))))
     write = Writer()
     engine.run(store.get_or_write(KEY, write))
-    assert (write.calls, store.written) == (1, 1)
+    assert write.calls == 1
 
 
 def test_rows_that_waited_for_a_failure_did_not_pay_for_it(store: ReferenceStore) -> None:
@@ -137,10 +138,10 @@ def test_damage_costs_the_entry_and_failure_the_store_not_the_run(
     store: ReferenceStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.put(KEY, SET)
-    with sqlite3.connect(store.path) as db:
-        db.execute("UPDATE sets SET value = ?", (b'{"outputs": {"1": "Bad."}, "left_out": {}}',))
-    assert store.get(KEY) is None
-    assert list(store.entries()) == []
+    for value in DAMAGED:
+        with sqlite3.connect(store.path) as db:
+            db.execute("UPDATE sets SET value = ?", (value,))
+        assert store.get(KEY) is None
     with sqlite3.connect(store.path) as db:
         db.execute("DROP TABLE sets")
     write = Writer()
@@ -148,100 +149,6 @@ def test_damage_costs_the_entry_and_failure_the_store_not_the_run(
         assert engine.run(store.get_or_write(KEY, write))[0] == SET
     assert write.calls == 1
     assert len([r for r in caplog.records if "written again" in r.message]) == 1
-
-
-# Files
-
-
-def test_a_file_carries_references_to_another_store(store: ReferenceStore, tmp_path: Path) -> None:
-    other_key = ReferenceKey("c" * 64, "meaning", "b" * 12, 3, "test/model")
-    store.put(KEY, SET)
-    store.put(other_key, SET)
-    path = tmp_path / "shared.jsonl"
-    assert store.export_to(path, aspect="fluency") == 1
-    assert store.export_to(path, writer="nobody") == 0
-    assert store.export_to(path) == 2
-    other = ReferenceStore(tmp_path / "other.sqlite")
-    assert other.import_from(path) == (2, 0)
-    assert list(other.entries()) == list(store.entries())
-    again = tmp_path / "again.jsonl"
-    other.export_to(again)
-    assert again.read_bytes() == path.read_bytes()
-
-
-def test_an_import_keeps_what_is_there_unless_told_otherwise(store: ReferenceStore, tmp_path: Path) -> None:
-    store.put(KEY, SET)
-    path = tmp_path / "shared.jsonl"
-    store.export_to(path)
-    mine = ReferenceSet(3, {1: "Mine.", 2: "Also mine.", 3: "Mine too."}, {})
-    store.put(KEY, mine)
-    assert store.import_from(path) == (0, 1)
-    assert store.get(KEY) == mine
-    assert store.import_from(path, replace=True) == (0, 1)
-    assert store.get(KEY) == SET
-
-
-GOOD: dict[str, Any] = {
-    "format": "judgesmith.references/1", "document": "a" * 64, "aspect": "fluency", "prompt": "b" * 12, "levels": 2,
-    "writer": "test/model", "outputs": {"1": "Bad.", "2": "Good."}, "left_out": {},
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"format": "judgesmith.references/2"},
-        {"document": "../../etc"},
-        {"prompt": "B" * 12},
-        {"levels": 10},
-        {"levels": "2"},
-        {"levels": 3},
-        {"aspect": "a\x1b[2J"},
-        {"writer": ""},
-        {"outputs": {"1": "Bad.", "2": " "}},
-        {"outputs": {"1": "Bad."}, "left_out": {"2": "why"}},
-        {"outputs": {"0": "Bad.", "2": "Good."}},
-        {"outputs": {"1": "Bad.", "2": "g" * 40_001}},
-        {"outputs": ["Bad.", "Good."]},
-        {"key": "mine"},
-        {"left_out": {"2": "both"}},
-    ],
-)
-def test_an_untrusted_line_is_refused_and_nothing_of_the_file_is_taken(
-    store: ReferenceStore, tmp_path: Path, change: dict[str, Any]
-) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text(json.dumps(GOOD) + "\n" + json.dumps(GOOD | change) + "\n")
-    with pytest.raises(OptionError, match=r"^bad\.jsonl, line 2: "):
-        store.import_from(path)
-    assert list(store.entries()) == []
-
-
-@pytest.mark.parametrize("line", ["{", "[]", "null", "\x00\xff", '{"outputs": ' + "[" * 5000, '{"levels": NaN}'])
-def test_a_line_that_is_no_json_object_is_refused(store: ReferenceStore, tmp_path: Path, line: str) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_bytes(line.encode("latin-1"))
-    with pytest.raises(OptionError, match="line 1: "):
-        store.import_from(path)
-
-
-def test_files_that_cannot_be_used(store: ReferenceStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(OptionError, match="cannot be read"):
-        store.import_from(tmp_path / "none.jsonl")
-    with pytest.raises(OptionError, match="cannot be written"):
-        (tmp_path / "file").write_text("")
-        store.export_to(tmp_path / "file" / "x.jsonl")
-    monkeypatch.setattr(reference_store, "LARGEST_LINE", 100)
-    (tmp_path / "long.jsonl").write_text("x" * 200)
-    with pytest.raises(OptionError, match="longer than 100 bytes"):
-        store.import_from(tmp_path / "long.jsonl")
-
-
-def test_a_lone_surrogate_can_be_kept_and_exported(store: ReferenceStore, tmp_path: Path) -> None:
-    store.put(KEY, ReferenceSet(3, {1: "a\ud800", 2: "b", 3: "c"}, {}))
-    assert store.get(KEY) is not None
-    assert store.export_to(tmp_path / "x.jsonl") == 1
-    assert ReferenceStore(tmp_path / "o.sqlite").import_from(tmp_path / "x.jsonl") == (1, 0)
 
 
 def test_a_row_that_waits_writes_where_the_first_was_cancelled(store: ReferenceStore) -> None:
