@@ -16,12 +16,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Literal, Self, Unpack, get_args
+from typing import Any, Literal, Self, Unpack
 
 import dspy
 import numpy as np
 
-from ...errors import CallError, OptionError
+from ...errors import CallError
 from ...likeness import same_output
 from ...parts import Options, option
 from ...signatures.judging import CompareOutputs
@@ -317,12 +317,6 @@ class PairwiseComparer(Evaluator):
         trial: int = 0,
     ) -> None:
         super().__init__()
-        if form not in WORDS:
-            raise OptionError(f"form {form!r} is not one of {', '.join(WORDS)}")
-        if order not in get_args(Order):
-            raise OptionError(f"order {order!r} is not one of {', '.join(get_args(Order))}")
-        if not 0 <= samples <= 1000:
-            raise OptionError(f"samples must lie between 0 (log-probabilities) and 1000; got {samples}")
         self.form: Question = form
         self.order: Order = order
         self.samples = samples
@@ -399,28 +393,23 @@ class PairwiseComparer(Evaluator):
             if (order == "output-first") != (self.form == "yes-no-first"):  # the other one was asked about
                 one = replace(one, comparison=one.comparison.swapped())
             found.append(one)
-        return found[0] if len(found) == 1 else _both(found[0], found[1])
+        if len(found) == 1:
+            return found[0]
+        return _mean(found, found[0].comparison.word != found[1].comparison.word)
 
     async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Compared:
         if not self.samples:
             answer = await self.predict.ask(listing(lm) if lm.embedded else lm, inputs)
             compared = _compared([answer])
             return replace(compared, comparison=self._count(compared.comparison, inputs)) if self.counted else compared
-        drawn = draws(lm, self.samples, self.temperature, self.trial)
-        answers = await asyncio.gather(*(self.predict.ask(draw, inputs) for draw in drawn), return_exceptions=True)
-        read = [a for a in answers if not isinstance(a, BaseException)]
-        failed = [a for a in answers if isinstance(a, BaseException)]
-        for error in failed:
-            if not isinstance(error, CallError):
-                raise error
-        if not read:
-            raise failed[0]
+        read, lost, cost = await drawn_answers(
+            self.predict, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
+        )
         compared = _compared(read)
-        if not failed:
+        if not lost:
             return compared
-        usage = sum((e.usage for e in failed if isinstance(e, Unreadable)), compared.usage)
-        told = f"{len(failed)} of {len(answers)} sampled answers could not be read"
-        return replace(compared, usage=usage, notes=(*compared.notes, told))
+        note = f"{lost} of {self.samples} sampled answers could not be read"
+        return replace(compared, usage=compared.usage + cost, notes=(*compared.notes, note))
 
     def _count(self, odds: Comparison, inputs: Mapping[str, Any]) -> Comparison:
         """What `counted` answers would have said that come with these odds. The same trial and texts draw the same."""
@@ -432,39 +421,24 @@ class PairwiseComparer(Evaluator):
 
 
 def _compared(answers: Sequence[Answer]) -> Compared:
-    """One answer as it is, or several as their mean."""
-    all_of: list[Comparison] = [a.read.values["comparison"] for a in answers]
-    n = len(all_of)
-    comparison = all_of[0]
-    if n > 1:
-        comparison = Comparison(
-            sum(c.better for c in all_of) / n,
-            sum(c.worse for c in all_of) / n,
-            sum(c.similar for c in all_of) / n,
-            answers=n,
-        )
+    reads = [(a.read.values["comparison"], a.usage, a.raw, a.read.repaired, a.read.notes) for a in answers]
+    return _mean([Compared(*read) for read in reads])
+
+
+def _mean(parts: Sequence[Compared], flipped: bool | None = None) -> Compared:
+    """Several comparisons of the same two outputs as one."""
+    odds = [part.comparison for part in parts]
+    better, worse, similar = (
+        sum(shares) / len(odds) for shares in zip(*((c.better, c.worse, c.similar) for c in odds), strict=True)
+    )
+    share = min((c.share for c in odds if not math.isnan(c.share)), default=math.nan)
     return Compared(
-        comparison,
-        sum((a.usage for a in answers), Usage()),
-        tuple(text for a in answers for text in a.raw),
-        any(a.read.repaired for a in answers),
-        tuple(dict.fromkeys(note for a in answers for note in a.read.notes)),
+        Comparison(better, worse, similar, share, sum(c.answers for c in odds), flipped),
+        sum((part.usage for part in parts), Usage()),
+        tuple(text for part in parts for text in part.raw),
+        any(part.repaired for part in parts),
+        tuple(dict.fromkeys(note for part in parts for note in part.notes)),
     )
-
-
-def _both(one: Compared, two: Compared) -> Compared:
-    a, b = one.comparison, two.comparison
-    shares = [c.share for c in (a, b) if not math.isnan(c.share)]
-    merged = Comparison(
-        (a.better + b.better) / 2,
-        (a.worse + b.worse) / 2,
-        (a.similar + b.similar) / 2,
-        min(shares, default=math.nan),
-        a.answers + b.answers,
-        a.word != b.word,
-    )
-    notes = tuple(dict.fromkeys((*one.notes, *two.notes)))
-    return Compared(merged, one.usage + two.usage, (*one.raw, *two.raw), one.repaired or two.repaired, notes)
 
 
 class _Asked(LanguageModel):
@@ -488,9 +462,27 @@ def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel
     return _Asked(lm, Sampling(temperature, lm.sampling.max_tokens), sample=number)
 
 
-def draws(lm: LanguageModel, samples: int, temperature: float, trial: int = 0) -> list[LanguageModel]:
-    """The model for each of the drawn answers; another trial draws others."""
-    return [sampled(lm, number, temperature) for number in range(trial * samples, (trial + 1) * samples)]
+async def drawn_answers(
+    predict: JudgePredict,
+    lm: LanguageModel,
+    inputs: Mapping[str, Any],
+    samples: int,
+    *,
+    temperature: float,
+    trial: int = 0,
+) -> tuple[list[Answer], int, Usage]:
+    """The answers drawn that can be read, how many cannot, and what those cost; another trial draws others. Raises
+    CallError where none can be read."""
+    models = [sampled(lm, number, temperature) for number in range(trial * samples, (trial + 1) * samples)]
+    drawn = await asyncio.gather(*(predict.ask(model, inputs) for model in models), return_exceptions=True)
+    read = [a for a in drawn if not isinstance(a, BaseException)]
+    failed = [a for a in drawn if isinstance(a, BaseException)]
+    for error in failed:
+        if not isinstance(error, CallError):
+            raise error
+    if not read:
+        raise failed[0]
+    return read, len(failed), sum((e.usage for e in failed if isinstance(e, Unreadable)), Usage())
 
 
 def listing(lm: LanguageModel) -> LanguageModel:

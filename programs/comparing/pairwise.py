@@ -62,17 +62,12 @@ def pairwise_score(
     return math.fsum(i * (b - w) for i, b, w in zip(numbers, p_better, p_worse, strict=True))
 
 
-def pairwise_percent(score: float, levels: Sequence[int]) -> float:
-    """A pairwise score over these levels in [0, 100]: 0 is worse than every level, 100 better, 50 in balance."""
-    return 50.0 * (1.0 + score / sum(levels))
-
-
 def level_percent(leads: Mapping[int, float], weights: Sequence[float]) -> float:
     """The score in [0, 100] by weights of the levels: 50·(1 + Σ w·(p_B − p_W) / Σ w).
 
     leads: p_B − p_W by level, for the comparisons that were made; the sums run over these, so that the levels left out
     count as the weighted mean of the others. weights: one for each of the N levels, worst first, not negative; 1..N
-    gives the paper's score as `pairwise_percent`. Returns: NaN where the levels made hold no more than half the weight.
+    gives the paper's score. Returns: NaN where the levels made hold no more than half the weight.
     """
     made = math.fsum(weights[n - 1] for n in leads)
     if 2 * made <= math.fsum(weights):
@@ -119,17 +114,12 @@ class Vectors(Details):
         )
 
 
-def vectors(verdict: Verdict) -> Vectors | None:
-    """The p-vectors of a PairwiseDirectScorer's verdict; None for other verdicts."""
-    return verdict.details if isinstance(verdict.details, Vectors) else None
-
-
 def lead_matrix(verdicts: Sequence[Verdict], levels: int) -> NDArray[np.float64]:
     """Rows × levels: p_better - p_worse in [-1, 1]; NaN where a comparison is missing, all of a row where it failed."""
     leads = np.full((len(verdicts), levels), math.nan)
     for row, verdict in zip(leads, verdicts, strict=True):
-        known = None if verdict.failure else vectors(verdict)
-        if known is not None:
+        known = verdict.details
+        if isinstance(known, Vectors) and not verdict.failure:
             for level, better, worse in zip(known.levels, known.better, known.worse, strict=True):
                 row[level - 1] = better - worse
     return leads
@@ -250,10 +240,6 @@ class PairwiseDirectScorer(OneAspectJudge):
 
     def meet(self, aspect: str, outputs: Sequence[str]) -> None:
         self.choose(words=self.words or length_guide(outputs))
-
-    @property
-    def brief(self) -> bool:
-        return True  # answers of one word: embedded models take such rows one at a time
 
     def models(self) -> tuple[str, ...]:
         return (self.writer_name,) if self.writer_name else ()

@@ -20,7 +20,7 @@ from typing import Any
 
 import dspy
 
-from ...errors import CallError, OptionError
+from ...errors import CallError
 from ...signatures.values import Item, Usage
 from ...signatures.writing import WriteReference
 from ..models.lm import LanguageModel
@@ -74,14 +74,6 @@ class Target:
     high: str = ""
     words: int = 0
     levels: int = 5
-
-    def __post_init__(self) -> None:
-        if self.family not in FAMILIES:
-            raise OptionError(f"there is no family {self.family!r}; there are: {', '.join(FAMILIES)}")
-        if not FEWEST <= self.levels <= MOST:
-            raise OptionError(f"there can be {FEWEST} to {MOST} levels; got {self.levels}")
-        if not 0 <= self.words <= 2000:
-            raise OptionError(f"the length must lie between 0 (usual) and 2000 words; got {self.words}")
 
     def described(self) -> str:
         return f"{self.aspect}: {self.definition}" if self.definition else self.aspect

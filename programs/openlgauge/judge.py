@@ -25,7 +25,7 @@ from ..models.lm import Connection, LanguageModel, Sampling, language_model
 from ..models.names import ListedName
 from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
-from ..prompting.layouts import Reading
+from ..prompting.layouts import Read, Reading
 from ..prompting.predict import Answer, JudgePredict
 from ..refining import Refinement, Refiner, TrainingRows, score_matrix, weighted_mean
 from ..registry import judges
@@ -41,8 +41,8 @@ from .annotation import (
     error_list,
 )
 from .grounding import ground_errors
-from .merging import MOST, check_merged, lost_reports, merge_errors, outliers
-from .reading import Annotation
+from .merging import check_merged, lost_reports, merge_errors, outliers
+from .reading import MOST, Annotation
 
 
 @dataclass(frozen=True, slots=True)
@@ -319,17 +319,17 @@ class OpeNLGauge(OneAspectJudge):
             errors=errors,
             opinions=opinions if self.members else {},
             spread=spread * (self.scale.high - self.scale.low) / 100.0,
-            repaired=any(a.repaired for a in answers),
+            repaired=any(a.read.repaired for a in answers),
             notes=tuple(notes),
             usage=usage,
             raw=raw,
         )
 
-    async def _opinion(self, item: Item, member: Member, model: LanguageModel) -> tuple[Opinion, _Heard]:
+    async def _opinion(self, item: Item, member: Member, model: LanguageModel) -> tuple[Opinion, Answer]:
         try:
             answer: Answer = await self.annotator.annotate(item, self.focus(), model, show_data=self.show_data)
         except CallError as error:
-            return Opinion(math.nan, failure=str(error)), _Heard.of_failure(error)
+            return Opinion(math.nan, failure=str(error)), _lost(error)
         values = answer.read.values
         found: Annotation = values["annotation"]
         opinion = Opinion(
@@ -339,11 +339,11 @@ class OpeNLGauge(OneAspectJudge):
             ground_errors(found.errors, item.output, member.name),
             notes=answer.read.notes,
         )
-        return opinion, _Heard.of(answer)
+        return opinion, answer
 
     async def _merged(
         self, item: Item, opinions: Mapping[str, Opinion], lm: LanguageModel
-    ) -> tuple[tuple[ErrorSpan, ...], list[str], _Heard | None]:
+    ) -> tuple[tuple[ErrorSpan, ...], list[str], Answer | None]:
         """The merged errors, what to note, and what the supervisor's call cost."""
         reported = {
             name: o.errors for name, o in opinions.items() if o.errors and not (o.outlier and self.drop_outliers)
@@ -354,13 +354,13 @@ class OpeNLGauge(OneAspectJudge):
             answer = await self.supervisor.merge(item.output, reported, lm)
         except CallError as error:
             note = f"the supervisor failed ({error}); errors were merged by overlap"
-            return merge_errors(reported, item.output), [note], _Heard.of_failure(error)
+            return merge_errors(reported, item.output), [note], _lost(error)
         merged = ground_errors(answer.read.values["merged"], item.output)
         made = check_merged(merged, reported, item.output)
         lost = len(lost_reports(made, reported, item.output)) if len(made) < MOST else 0
         count = sum(map(len, reported.values()))
         said = f"the supervisor dropped {lost} of {count} reported errors; they are with the annotators"
-        return made, [said] if lost else [], _Heard.of(answer)
+        return made, [said] if lost else [], answer
 
     # -- demonstrations and prompts
 
@@ -383,21 +383,9 @@ class OpeNLGauge(OneAspectJudge):
         return made
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
-    """What an annotator's or the supervisor's answer cost, and how it looked."""
-
-    usage: Usage
-    raw: tuple[str, ...]
-    repaired: bool = False
-
-    @classmethod
-    def of(cls, answer: Answer) -> _Heard:
-        return cls(answer.usage, answer.raw, answer.read.repaired)
-
-    @classmethod
-    def of_failure(cls, error: CallError) -> _Heard:
-        return cls(getattr(error, "usage", None) or Usage(), tuple(getattr(error, "raw", ())))
+def _lost(error: CallError) -> Answer:
+    """A call that gave no answer, for what it cost and what the model said."""
+    return Answer(Read({}), getattr(error, "usage", None) or Usage(), tuple(getattr(error, "raw", ())))
 
 
 __all__ = ["Member", "OpeNLGauge"]

@@ -16,8 +16,8 @@ from fractions import Fraction
 from rapidfuzz import fuzz
 
 from ...signatures.values import ErrorSpan
+from .reading import MOST
 
-MOST = 8
 INVENTED = "not reported by any annotator"
 #: Two spans are about the same place if the shorter one lies in the other by this share.
 OVERLAP = 0.5

@@ -31,6 +31,7 @@ _SEVERITY_WORDS = {
     "very low": 1.0, "trivial": 1.0, "negligible": 1.0, "one": 1.0, "low": 2.0, "mild": 2.0, "slight": 2.0,
     "two": 2.0, "medium": 3.0, "three": 3.0, "high": 4.0, "serious": 4.0, "severe": 4.0, "significant": 4.0,
     "four": 4.0, "very high": 5.0, "extreme": 5.0, "five": 5.0,
+    **{name.casefold(): value for name, value in SEVERITIES.items()},
 }  # fmt: skip
 
 
@@ -45,8 +46,6 @@ class FoundError:
     """1–5, NaN where there is none."""
     comment: str = ""
     """What is said beside the words ("second sentence"), or what is omitted."""
-    start: int = 0
-    """The code point of the answer at which the error begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,6 @@ def annotation_form(annotation: Annotation) -> str:
 class _Draft:
     """An error as far as its fields were seen."""
 
-    start: int
     title: str = ""
     places: list[str] = field(default_factory=list)
     why: str = ""
@@ -116,13 +114,12 @@ def read_annotation(
     text: str,
     *,
     labels: Sequence[str] = LABELS,
-    severities: Mapping[str, float] = SEVERITIES,
     output: str = "",
     most: int = MOST,
 ) -> Annotation:
-    """Read one answer. labels: the overall scale from the lowest to the highest. severities: names of categorical
-    severities; common others ("high") are known. output: the judged text, which decides whether quotes and commas in a
-    location belong to the words. most: how many errors are kept, the most severe. Never raises."""
+    """Read one answer. labels: the overall scale from the lowest to the highest. output: the judged text, which decides
+    whether quotes and commas in a location belong to the words. most: how many errors are kept, the most severe. Never
+    raises."""
     body = _blanked(text)
     if not body.strip():
         return Annotation(problems=("the answer ends inside its thoughts" if text.strip() else "the answer is empty",))
@@ -131,8 +128,8 @@ def read_annotation(
     drafts = _real(_distinct(seen.drafts, problems), seen, problems)
     if len(drafts) > most:
         problems.append(f"{len(drafts)} errors, the {most} most severe are kept")
-        drafts = _most_severe(drafts, [_severity(d.severity, severities) for d in drafts], most)
-    errors = [error for draft in drafts for error in _errors(draft, severities, output)]
+        drafts = _most_severe(drafts, [_severity(d.severity) for d in drafts], most)
+    errors = [error for draft in drafts for error in _errors(draft, output)]
     if len(errors) > most:
         problems.append(f"{len(errors)} places of errors, the {most} most severe are kept")
         errors = _most_severe(errors, [e.severity for e in errors], most)
@@ -152,7 +149,7 @@ def read_annotation(
 
 #: A field's name at the start of a line, with any marks around it, and its colon; in headings and tags without one.
 _FIELD = re.compile(
-    r"""^(?P<marks>(?:[^\w\n"“”„«»‘’'/{]|[\d_])*+)
+    r"""^(?:[^\w\n"“”„«»‘’'/{]|[\d_])*+
     (?:(?P<reason>(?:explanation|reason)[ \t]+(?:of|for)[ \t]+(?:the[ \t]+)?(?:overall[ \t]+)?(?:score|rating|label)
         |overall[ \t]+(?:explanation|reason))
       |(?P<location>(?:error[ \t]+)?location|place|span|quote)
@@ -188,7 +185,7 @@ def _line_fields(body: str) -> _Seen:
         if kind == "why" and draft is None:  # an explanation first: of an error if its other fields follow
             at_error = following is not None and following.lastgroup in ("location", "severity")
         if at_error and (draft is None or _begins_another(draft, str(kind))):
-            draft = _Draft(match.start() + len(match["marks"]))
+            draft = _Draft()
             seen.drafts.append(draft)
         if kind in ("overall", "score"):
             (seen.overalls if kind == "overall" else seen.scores).append((start, end))
@@ -226,15 +223,14 @@ def _json_fields(body: str) -> _Seen | None:
     data = lenient_json(body[begin:]) if begin >= 0 and '"errors"' in body else None
     if not isinstance(data, dict) or not isinstance(data.get("errors"), list | None):
         return None
-    seen, place = _Seen(reason=_as_text(data.get("reason") or data.get("explanation"))), begin
+    seen = _Seen(reason=_as_text(data.get("reason") or data.get("explanation")))
     seen.json = begin == 0 and body.rstrip().endswith("}")
     for entry in data.get("errors") or ():
         if isinstance(entry, dict):
             location = _as_text(entry.get("location"))
-            place = max(place, body.find(location, place))  # for reading on from there; escapes may hide it
             severity = None if entry.get("severity") is None else _as_text(entry["severity"])
             places = [f'"{location}"' if '"' not in location else location] if location else []
-            seen.drafts.append(_Draft(place, places=places, why=_as_text(entry.get("explanation")), severity=severity))
+            seen.drafts.append(_Draft(places=places, why=_as_text(entry.get("explanation")), severity=severity))
     seen.nothing = not seen.drafts
     seen.overalls = [(m.end(), min(len(body), m.end() + 80)) for m in _JSON_OVERALL.finditer(body)]
     return seen
@@ -296,14 +292,14 @@ def _most_severe(entries: Sequence[T], severities: Sequence[float], most: int) -
     return [entries[i] for i in sorted(ranked[:most])]
 
 
-def _errors(draft: _Draft, severities: Mapping[str, float], output: str) -> list[FoundError]:
+def _errors(draft: _Draft, output: str) -> list[FoundError]:
     """One error for every place that the draft names; all have its explanation and severity."""
-    severity = _severity(draft.severity, severities)
+    severity = _severity(draft.severity)
     why = _prose(draft.why) or _prose(draft.title)
     places = [place for value in draft.places for place in read_places(_location(value, output), output)]
     if all(words == "" for words, _ in places) and _ABSENT.search(why):
         places = [(None, "")]
-    return [FoundError(words, why, severity, comment, draft.start) for words, comment in places or [("", "")]]
+    return [FoundError(words, why, severity, comment) for words, comment in places or [("", "")]]
 
 
 def _location(value: str, output: str) -> str:
@@ -331,7 +327,7 @@ _NUMBER_BESIDE = re.compile(rf"[^\w\n]{{0,4}}[(\[]\s*{_NUMBER}{_OUT_OF}\s*[)\]]"
 _MARKS = r"""[\s*_`"'“”‘’()\[\]<>]{0,6}"""
 
 
-def _severity(said: str | None, names: Mapping[str, float]) -> float:
+def _severity(said: str | None) -> float:
     """A severity from 1 to 5 out of "4", "4/5", "Major (4)" or "high"; NaN where that is unclear or off the scale."""
     line = next((row.strip() for row in (said or "")[:500].split("\n") if row.strip(" \t*_`|")), "").strip(' \t*_`|"')
     if match := _SEVERITY_NUMBER.match(line):
@@ -340,11 +336,11 @@ def _severity(said: str | None, names: Mapping[str, float]) -> float:
             value = max(1.0, 5.0 * value / top) if value > 0 else 0.0
         return value if 1.0 <= value <= 5.0 else math.nan
     lowered = line.casefold().lstrip(" [<(*_\"'")
-    known = {name.casefold(): value for name, value in (*_SEVERITY_WORDS.items(), *SEVERITIES.items(), *names.items())}
-    for name in sorted(known, key=len, reverse=True):
+    for name in sorted(_SEVERITY_WORDS, key=len, reverse=True):
         if lowered.startswith(name) and not lowered[len(name) : len(name) + 1].isalpha():
             other = re.match(r"\W*(?:-|–|/|to\b|or\b)\W*(\w+)", lowered[len(name) :])
-            return math.nan if other and known.get(other[1], known[name]) != known[name] else known[name]
+            value = _SEVERITY_WORDS[name]
+            return math.nan if other and _SEVERITY_WORDS.get(other[1], value) != value else value
     return math.nan
 
 

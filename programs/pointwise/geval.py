@@ -19,13 +19,13 @@ from ...parts import option
 from ...signatures.judging import ScoreBySteps, WriteSteps
 from ...signatures.values import Item, Usage, Verdict
 from ..aspects import Aspect
-from ..comparing.comparison import SAMPLES, Drawing, draws
+from ..comparing.comparison import SAMPLES, Drawing, drawn_answers
 from ..models.engine import PerLoop
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
 from ..prompting.layouts import OverallLayout, Read, TextLayout
-from ..prompting.predict import Answer, JudgePredict, Unreadable, material
+from ..prompting.predict import Answer, JudgePredict, material
 from ..registry import judges
 
 LONGEST_STEPS = 3000
@@ -164,14 +164,10 @@ class GEval(OneAspectJudge):
         layout: StepsScoreLayout = self.scorer.layout
         if not layout.sampled:
             answer = await self.scorer.ask(lm, inputs)
-            return self._verdict([answer], (*notes, *answer.read.notes))
-        drawn = draws(lm, self.samples, self.temperature, self.trial)
-        got = await asyncio.gather(*(self.scorer.ask(draw, inputs) for draw in drawn), return_exceptions=True)
-        read = [a for a in got if not isinstance(a, BaseException)]
-        failed = [a for a in got if isinstance(a, BaseException)]
-        for error in failed:
-            if not isinstance(error, CallError) or not read:
-                raise error
+            return self._verdict([answer], (*notes, *answer.read.notes), Usage())
+        read, lost, cost = await drawn_answers(
+            self.scorer, lm, inputs, self.samples, temperature=self.temperature, trial=self.trial
+        )
         scores = [float(a.read.values["score"]) for a in read]
         error_of_mean = math.nan
         if len(scores) > 1:
@@ -182,20 +178,17 @@ class GEval(OneAspectJudge):
             f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
             f"{self.temperature:g}, standard error {told}",
         )
-        if failed:
-            notes += (f"{len(failed)} of {len(got)} drawn answers could not be read",)
-        verdict = self._verdict(read, notes)
-        return verdict.model_copy(
-            update={"usage": sum((e.usage for e in failed if isinstance(e, Unreadable)), verdict.usage)}
-        )
+        if lost:
+            notes += (f"{lost} of {self.samples} drawn answers could not be read",)
+        return self._verdict(read, notes, cost)
 
-    def _verdict(self, answers: Sequence[Answer], notes: tuple[str, ...]) -> Verdict:
+    def _verdict(self, answers: Sequence[Answer], notes: tuple[str, ...], cost: Usage) -> Verdict:
         return Verdict(
             score=math.nan,
             percent=math.fsum(a.read.values["score"] for a in answers) / len(answers),
             repaired=any(a.read.repaired for a in answers),
             notes=notes,
-            usage=sum((a.usage for a in answers), Usage()),
+            usage=sum((a.usage for a in answers), cost),
             raw=tuple(text for a in answers for text in a.raw),
         )
 

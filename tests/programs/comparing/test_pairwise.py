@@ -19,9 +19,7 @@ from judgesmith.programs.comparing.pairwise import (
     PairwiseDirectScorer,
     Vectors,
     level_percent,
-    pairwise_percent,
     pairwise_score,
-    vectors,
 )
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.comparing.synthesis import writing_order
@@ -39,16 +37,14 @@ def test_the_formula_by_hand() -> None:
     assert pairwise_score([0.9, 0.6, 0.1], [0.0, 0.3, 0.8]) == pytest.approx(-0.6, abs=1e-12)
     # without level 2: .9 − 2.1
     assert pairwise_score([0.9, 0.1], [0.0, 0.8], levels=[1, 3]) == pytest.approx(-1.2, abs=1e-12)
-    assert pairwise_percent(-1.2, [1, 3]) == pytest.approx(50 * (1 - 1.2 / 4))
     assert math.isnan(pairwise_score([math.nan], [0.1]))
 
 
 @pytest.mark.parametrize("n", range(2, 10))
 def test_the_range_for_n_levels(n: int) -> None:
-    top, levels = n * (n + 1) / 2, range(1, n + 1)
+    top = n * (n + 1) / 2
     assert pairwise_score([1.0] * n, [0.0] * n) == top
     assert pairwise_score([0.0] * n, [1.0] * n) == -top
-    assert [pairwise_percent(s, levels) for s in (-top, 0.0, top)] == [0.0, 50.0, 100.0]
 
 
 @settings(deadline=None, max_examples=50)
@@ -193,14 +189,13 @@ def test_the_verdict_says_what_it_beats(scripted: MakeScripted, tmp_path: Path) 
         "Better than level 1 and 2, similar to level 3, worse than level 4 and 5 (of 5). "
         "Level 2: “Reference 2 of D.” Level 4: “Reference 4 of D.”"
     )
-    assert vectors(verdict) == Vectors((1, 2, 3, 4, 5), (0.9, 0.7, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.6, 0.9))
+    assert verdict.details == Vectors((1, 2, 3, 4, 5), (0.9, 0.7, 0.2, 0.1, 0.05), (0.0, 0.1, 0.2, 0.6, 0.9))
     assert verdict.notes == ()
     assert verdict.score == pytest.approx(1 + 4 * verdict.percent / 100)
     assert verdict.to_dict()["details"] == {
         "levels": [1, 2, 3, 4, 5], "better": [0.9, 0.7, 0.2, 0.1, 0.05], "worse": [0.0, 0.1, 0.2, 0.6, 0.9],
         "flipped": [],
     }  # fmt: skip
-    assert vectors(Verdict(1.0)) is None
 
 
 def test_comparisons_out_of_order_are_said(scripted: MakeScripted, tmp_path: Path) -> None:
@@ -228,9 +223,8 @@ def test_both_orders_say_how_often_they_disagree(scripted: MakeScripted, tmp_pat
     lm, _ = scripted(answer, logprobs=True)
     verdict = scorer(tmp_path, lm, order="both").score("D", "One.")
     assert "the two orders disagreed at 2 of 5 levels" in verdict.notes
-    found = vectors(verdict)
-    assert found is not None
-    assert found.flipped == (False, True, True, False, False)
+    assert isinstance(verdict.details, Vectors)
+    assert verdict.details.flipped == (False, True, True, False, False)
     assert model.comparisons == 10
 
 
@@ -467,9 +461,8 @@ def test_weights_of_the_levels_take_the_place_of_their_numbers(scripted: MakeScr
     assert verdict.percent == pytest.approx(50 * 1.3875, abs=1e-9)
     plain = scorer(tmp_path, lm).score("D", "One.")
     assert scorer(tmp_path, lm, level_weights=[1, 2, 3, 4, 5]).score("D", "One.").percent == plain.percent
-    of_light, of_plain = vectors(verdict), vectors(plain)
-    assert of_light is not None
-    assert of_plain is not None
+    of_light, of_plain = verdict.details, plain.details
+    assert isinstance(of_light, Vectors) and isinstance(of_plain, Vectors)
     assert of_light.levels == (1, 2, 5)
     assert of_light.better == tuple(of_plain.better[n - 1] for n in (1, 2, 5))  # what was compared is the same
     assert not any("level" in note and "no reference" in note for note in verdict.notes)
