@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from ..errors import ArtifactError, OptionError
-from ..signatures.values import CLOSED, Item, Opinion, Scale, Usage, Verdict
+from ..signatures.values import CLOSED, Item, Opinion, Scale, Verdict
 from .artifact import Method, Whole, method, whole
 from .judge import Judge
 from .members import OfMembers
@@ -161,13 +161,12 @@ class Ensemble(OfMembers):
     # -- judging
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        heard = dict(zip(self.names(), await self.heard(item, lm), strict=True))
-        usage = sum((v.usage for v in heard.values()), Usage())
-        raw = tuple(text for v in heard.values() for text in v.raw)
+        heard = await self.heard(item, lm)
+        joined = self.joined(heard)
         failed = {name: v.failure for name, v in heard.items() if v.failure is not None}
         if len(failed) == len(heard):
             reasons = "; ".join(f"{name}: {reason}" for name, reason in failed.items())
-            return Verdict.failed(f"every member failed: {reasons}", usage=usage, raw=raw)
+            return Verdict(score=math.nan, failure=f"every member failed: {reasons}", **joined)
         shared = self.norms[0]
         z = [
             math.nan if v.failure is not None else norm.z(v.percent)
@@ -187,8 +186,6 @@ class Ensemble(OfMembers):
                 for (name, v), percent in zip(heard.items(), percents, strict=True)
             },
             spread=spread * (self.scale.high - self.scale.low) / 100.0,
-            repaired=any(v.repaired for v in heard.values()),
             notes=(*lead.notes, *(f"{name} gave no score: {reason}" for name, reason in failed.items())),
-            usage=usage,
-            raw=raw,
+            **joined,
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 
-from ..signatures.values import Item, Verdict
+from ..signatures.values import Item, Usage, Verdict
 from .capabilities import passages_of
 from .judge import Judge
 from .models.lm import Connection, LanguageModel
@@ -72,13 +73,21 @@ class OfMembers(Judge):
 
     # -- judging
 
-    async def heard(self, item: Item, lm: LanguageModel) -> list[Verdict]:
-        """Every member's verdict; one whose call failed says why."""
+    async def heard(self, item: Item, lm: LanguageModel) -> dict[str, Verdict]:
+        """Every member's verdict by its name; one whose call failed says why."""
         if lm.embedded:  # the rows under way fill its slots; more at once would push prompts out of its cache
-            return [await m.averdict(item, lm) for m in self.members]
+            return {name: await m.averdict(item, lm) for name, m in zip(self.names(), self.members, strict=True)}
         # All are waited for: what a used-up budget ends must not go on in the background.
         got = await asyncio.gather(*(m.averdict(item, lm) for m in self.members), return_exceptions=True)
         for error in got:
             if isinstance(error, BaseException):
                 raise error
-        return [verdict for verdict in got if isinstance(verdict, Verdict)]
+        return {name: v for name, v in zip(self.names(), got, strict=True) if isinstance(v, Verdict)}
+
+    def joined(self, heard: Mapping[str, Verdict]) -> dict[str, Any]:
+        """What the members' verdicts cost, and the models' texts, for the verdict that is made of them."""
+        return {
+            "usage": sum((v.usage for v in heard.values()), Usage()),
+            "raw": tuple(text for v in heard.values() for text in v.raw),
+            "repaired": any(v.repaired for v in heard.values()),
+        }

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from ..errors import ArtifactError, OptionError
-from ..signatures.values import Item, Scale, Usage, Verdict
+from ..signatures.values import Item, Scale, Verdict
 from .artifact import History, Whole
 from .judge import Judge
 from .members import OfMembers
@@ -117,16 +117,14 @@ class AspectsJudge(OfMembers):
 
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         with one_output():
-            heard = dict(zip(self._names, await self.heard(item, lm), strict=True))
+            heard = await self.heard(item, lm)
         told: dict[str, Any] = {
             "score": math.nan,
             "aspects": heard,
             "explanation": "\n".join(f"{name}: {v.explanation}" for name, v in heard.items() if v.explanation),
             "errors": tuple(error for v in heard.values() for error in v.errors),
-            "repaired": any(v.repaired for v in heard.values()),
             "notes": tuple(f"{name}: {note}" for name, v in heard.items() for note in v.notes),
-            "usage": sum((v.usage for v in heard.values()), Usage()),
-            "raw": tuple(text for v in heard.values() for text in v.raw),
+            **self.joined(heard),
         }
         if failed := [f"{name}: {v.failure}" for name, v in heard.items() if v.failure is not None]:
             return Verdict(**told, failure="; ".join(failed))

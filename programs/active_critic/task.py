@@ -281,7 +281,7 @@ class OwnCriteria(CriteriaListLayout):
         ours = (*PROMPTS, self.rules(inputs))
         own = [c for c in found.values["criteria"] if not (repeated(c.name, *ours) or repeated(c.definition, *ours))]
         own = [c for c in own if not repeated(f"{c.name} {c.definition}", *ours)]
-        if len(own) < self.fewest:
+        if not own:
             return Read({}, problem="the criteria only repeat the prompt")
         return Read({"criteria": own}, len(own) < len(found.values["criteria"]))
 

@@ -376,11 +376,11 @@ def test_empty_prose_is_a_problem(written: str) -> None:
     assert TextLayout("description", "rule", tokens=10).read(Reply(written), {}).problem
 
 
-def test_a_list_of_criteria_has_a_schema_and_a_lower_limit() -> None:
-    layout = CriteriaListLayout(fewest=2)
+def test_a_list_of_criteria_has_a_schema_and_is_not_empty() -> None:
+    layout = CriteriaListLayout()
     assert layout.schema({})["required"] == ["criteria"]
     assert layout.read(Reply("Fluency: It reads well.\nTruth: True."), {}).values["criteria"] == [
         Criterion("Fluency", "It reads well."),
         Criterion("Truth", "True."),
     ]
-    assert "only 1 criteria" in (layout.read(Reply("Fluency: It reads well."), {}).problem or "")
+    assert "no criteria" in (layout.read(Reply("I cannot do that."), {}).problem or "")
