@@ -95,7 +95,9 @@ def joined(
         if table.kind == "subsets":
             numbers = _subsets(labels, scored, table)
         else:
-            numbers = {"ensemble": _spans(scored, table.columns[column].labels)}
+            spans = evaluate_spans(scored, table.columns[column].labels, rounds=0).agreement
+            shares = (spans.touching, spans.micro.precision, spans.micro.recall, spans.micro.f1)
+            numbers = {"ensemble": tuple(share.value for share in shares)}
         for row, values in numbers.items():
             found.setdefault(row, {})[column] = values
             differs.setdefault(row, []).append(f"{column}: {len(labels)} rows")
@@ -117,7 +119,8 @@ def _subsets(labels: Labels, scored: Path, table: PaperTable) -> dict[str, tuple
     lines = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
     said = [line["verdict"].get("opinions") or {} for line in lines]
     names = list(dict.fromkeys(name for one in said for name in one))
-    matrix = np.array([[_percent(one.get(name)) for name in names] for one in said])
+    percents = [[(one.get(name) or {}).get("percent") for name in names] for one in said]
+    matrix = np.array(percents, dtype=float)  # None becomes NaN
     where = [row.doc_id for row in labels.rows]
     found: dict[str, tuple[float, ...]] = {}
     for size in range(1, len(names) + 1):
@@ -135,14 +138,3 @@ def _subsets(labels: Labels, scored: Path, table: PaperTable) -> dict[str, tuple
         if len(of_size) > 1:
             found[f"mean of the {len(of_size)} subsets of {size}"] = tuple(np.mean(of_size, axis=0).tolist())
     return found
-
-
-def _percent(opinion: Mapping[str, Any] | None) -> float:
-    value = (opinion or {}).get("percent")
-    return math.nan if value is None else float(value)
-
-
-def _spans(scored: Path, gold: str) -> tuple[float, ...]:
-    """The share of reported spans that touch a human one, and precision, recall and F1 of their characters."""
-    found = evaluate_spans(scored, gold, rounds=0).agreement
-    return (found.touching.value, found.micro.precision.value, found.micro.recall.value, found.micro.f1.value)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from ... import tables
@@ -183,12 +184,8 @@ def table_of(name: str, table: PaperTable, found: Mapping[str, Analysis]) -> Joi
 def published_row(name: str, table: PaperTable, numbers: Numbers, columns: Sequence[str]) -> PaperRow:
     """A published row of these columns."""
     empty = (math.nan,) * len(table.coefficients)
-    values = {c: _floats(numbers[c]) if c in numbers else empty for c in columns}
+    values = {c: tuple(np.array(numbers[c], dtype=float).tolist()) if c in numbers else empty for c in columns}
     return PaperRow(name, False, table.model, values, spread=table.spread.get(name, math.nan))
-
-
-def _floats(values: Sequence[float | None]) -> tuple[float, ...]:
-    return tuple(math.nan if value is None else float(value) for value in values)
 
 
 def _ours(arm: str, table: PaperTable, found: Mapping[str, Analysis], columns: Sequence[str]) -> Iterator[PaperRow]:

@@ -229,13 +229,11 @@ def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int
 def table(candidates: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     """All candidates, dropped ones too, column by column."""
     columns = list(dict.fromkeys(name for candidate in candidates for name in candidate))
-    return {name: [_cell(candidate.get(name)) for candidate in candidates] for name in ("step", *columns)} | {
-        "step": list(range(len(candidates)))
-    }
-
-
-def _cell(value: Any) -> Any:
-    return json.dumps(value) if isinstance(value, Mapping | list | tuple) else value
+    made: dict[str, list[Any]] = {"step": list(range(len(candidates)))}
+    for name in columns:
+        values = [candidate.get(name) for candidate in candidates]
+        made[name] = [json.dumps(value) if isinstance(value, Mapping | list | tuple) else value for value in values]
+    return made
 
 
 def _is_number(value: Any) -> bool:

@@ -12,6 +12,7 @@ import itertools
 import json
 import logging
 import os
+import shutil
 import sys
 import tempfile
 import time
@@ -60,10 +61,6 @@ class Cluster:
     address: str | None = None
     workers: int = 2
     part: int = 500
-
-    def __post_init__(self) -> None:
-        if self.workers < 1 or self.part < 1:
-            raise OptionError("--workers and --part-rows must be positive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +254,19 @@ def _manifest(order: Order, source: Input, part: int, overwrite: bool) -> str:
     now = {
         "format": "judgesmith.parts/1", "judge": mark, "lm": order.lm, "rows_of_a_part": part, "limit": source.limit,
     } | source.about()  # fmt: skip
-    before: dict[str, Any] | None = None
-    if overwrite:
-        _clear(folder, stored)
+    before: Any = None
+    if not overwrite:
+        try:
+            before = json.loads((folder / MANIFEST).read_bytes() if stored is None else stored.read(MANIFEST))
+        except FileNotFoundError:
+            pass
+        except ValueError:
+            before = {}
+    elif stored is not None:
+        stored.remove("part-*.json*")
     else:
-        before = _noted(folder, stored)
+        for old in (*folder.glob("part-*.json*"), *folder.glob("growing-*.jsonl")):
+            old.unlink()
     if before is not None and (other := [name for name, value in now.items() if before.get(name) != value]):
         where = order.stored or folder
         raise OptionError(
@@ -274,28 +279,6 @@ def _manifest(order: Order, source: Input, part: int, overwrite: bool) -> str:
     else:
         stored.write(MANIFEST, text.encode())
     return run
-
-
-def _noted(folder: Path, stored: Storage | None) -> dict[str, Any] | None:
-    """What the manifest says; None where there is none."""
-    try:
-        if stored is None:
-            found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        else:
-            found = json.loads(stored.read(MANIFEST))
-    except FileNotFoundError:
-        return None
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _clear(folder: Path, stored: Storage | None) -> None:
-    if stored is not None:
-        stored.remove("part-*.json*")
-        return
-    for old in (*folder.glob("part-*.json*"), *folder.glob("growing-*.jsonl")):
-        old.unlink()
 
 
 def _judge_parts(order: Order, parts: Iterator[Rows], cluster: Cluster, progress: _Progress) -> int:
@@ -367,8 +350,7 @@ def _join(order: Order, count: int, output: Path | str) -> None:
     with beside.open("wb") as file:
         for name in names:
             with (folder / name).open("rb") as part:
-                while piece := part.read(1 << 20):
-                    file.write(piece)
+                shutil.copyfileobj(part, file)
     beside.replace(output)
     for old in (*folder.glob("part-*.json*"), folder / MANIFEST):
         old.unlink()

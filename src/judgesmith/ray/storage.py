@@ -6,6 +6,7 @@ do. Nothing is renamed, which object storage cannot do: a file is there when all
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -68,8 +69,11 @@ class Storage:
         try:
             self._files.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
             with self._files.transaction, self._files.open(self._path(name), "wb") as file:
-                for piece in [content] if isinstance(content, bytes) else _pieces(content):
-                    file.write(piece)
+                if isinstance(content, Path):
+                    with content.open("rb") as part:
+                        shutil.copyfileobj(part, file, PIECE)
+                else:
+                    file.writelines([content] if isinstance(content, bytes) else content)
         except OSError as error:
             raise self._unusable(error) from None
 
@@ -89,15 +93,6 @@ class Storage:
     def _unusable(self, error: OSError) -> OptionError:
         what = " ".join(str(error).split())[:300] or type(error).__name__
         return OptionError(f"{self.address} cannot be used: {what}; check the address and its keys in the environment")
-
-
-def _pieces(content: Path | Iterator[bytes]) -> Iterator[bytes]:
-    if not isinstance(content, Path):
-        yield from content
-        return
-    with content.open("rb") as file:
-        while piece := file.read(PIECE):
-            yield piece
 
 
 @contextmanager

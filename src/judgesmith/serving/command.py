@@ -25,7 +25,7 @@ class Serve(Command, Reach):
     port: int = flag(8000, "0: any free one, which is printed.", ge=0, le=65535)
     workers: int = flag(1, "Processes, about one a core; they share --queue, --concurrency and --rpm.", ge=1)
     queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
-    row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.")
+    row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0)
     max_body: int = flag(8_388_608, "Bytes of a request.", ge=1)
     max_rows: int = flag(4096, "Rows of a request.", ge=1)
     grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)

@@ -40,14 +40,6 @@ class Bounds:
     job_rows: int = 1_000_000
     job_body: int = 256 * 1024 * 1024
 
-    def __post_init__(self) -> None:
-        if (
-            min(self.queue, self.body, self.rows, self.jobs, self.job_rows, self.job_body) < 1
-            or self.timeout <= 0
-            or self.grace < 0
-        ):
-            raise OptionError("queue, body, rows, jobs and timeout of a server must be positive, grace not negative")
-
 
 class Refused(JudgesmithError):
     """A request that gets no verdict. `status` and `code` say why, `after` is when to come again, in seconds."""

@@ -283,14 +283,12 @@ class Distillation:
         criterion = Criterion(made.aspect[:80], made.definition)
         return DistilledJudge(made.aspect, task=made.task, criteria=(criterion,))
 
-    def _prompt(self, student: Student, item: Item) -> tuple[int, ...]:
-        return tuple(student.tokens(self.judge.messages(guarded(item)[0])))
-
     def _percents(self, student: Student, items: Sequence[Item]) -> list[float]:
         """The student's scores in percent, NaN where its answer comes to none."""
+        asked = [self.judge.messages(guarded(item)[0]) for item in items]
         if self.judge.answer == "annotation":
-            return [student.write(self.judge.messages(guarded(item)[0]), MOST_TOKENS)[1] for item in items]
-        return student.percents([self._prompt(student, item) for item in items], self.options.tokens_at_once)
+            return [student.write(messages, MOST_TOKENS)[1] for messages in asked]
+        return student.percents([student.tokens(messages) for messages in asked], self.options.tokens_at_once)
 
     def _judged(self, student: Student, stopping: Labels | None) -> Callable[[Student], float] | None:
         if stopping is None:
