@@ -93,9 +93,6 @@ def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
                 outcome.set_result(task.result())
 
     def start() -> None:
-        if outcome.cancelled():
-            coroutine.close()
-            return
         task = loop.create_task(coroutine, context=context)
         tasks.append(task)
         task.add_done_callback(finish)

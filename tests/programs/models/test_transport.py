@@ -306,20 +306,11 @@ def heads() -> dict[str, bytes]:
     return {
         "no HTTP": b"SSH-2.0-OpenSSH_9.6\r\n",
         "no status": b"HTTP/1.1\r\n\r\n",
-        "a word for a status": b"HTTP/1.1 fine OK\r\n\r\n",
-        "another version": b"HTTP/9.9 200 OK\r\n\r\n",
         "zeros": b"\0" * 10_000,
-        "one endless line": b"HTTP/1.1 200 " + b"x" * 1_000_000,
         "a long header": b"HTTP/1.1 200 OK\r\nX: " + b"x" * 1_000_000 + b"\r\n\r\n",
-        "many headers": b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200_000 + b"\r\n",
         "two lengths": b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-        "a negative length": b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n{}",
-        "a word for a length": b"HTTP/1.1 200 OK\r\nContent-Length: long\r\n\r\n{}",
         "broken chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n",
-        "a negative chunk": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-2\r\n{}\r\n",
-        "a broken cookie": b"HTTP/1.1 200 OK\r\nSet-Cookie: \xff=;;=\r\nContent-Length: 2\r\n\r\n{}",
         "only early hints": b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000,
-        "another protocol": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
         "no content": b"HTTP/1.1 204 No Content\r\n\r\n",
     }
 
