@@ -31,7 +31,6 @@ import httpx
 
 from ...errors import ModelError
 from ...parts import nearest
-from ..atomic import write_whole
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
@@ -181,7 +180,8 @@ def file_sha256(path: Path) -> str:
     # Else another process is still writing to it.
     if (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
         with contextlib.suppress(OSError):
-            write_whole(note, json.dumps({"size": after.st_size, "mtime_ns": after.st_mtime_ns, "sha256": digest}))
+            note.parent.mkdir(parents=True, exist_ok=True)
+            note.write_text(json.dumps({"size": after.st_size, "mtime_ns": after.st_mtime_ns, "sha256": digest}))
     return digest
 
 
