@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any
 
 import dspy
@@ -159,7 +159,7 @@ class Findings:
         )
         return {
             "created": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "versions": {name: _version(name) for name in ("judgesmith", "dspy")},
+            "versions": {name: version(name) for name in ("judgesmith", "dspy")},
             "labels": {
                 "origin": self.labels.origin,
                 "aspect": self.labels.aspect,
@@ -178,7 +178,7 @@ class Findings:
             "task_inference": inference
             and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
             **{refinement.name: refinement.details for refinement in final.refined},
-            **{name: told[name] for name in (*same, "notes")},
+            **{name: told[name] for name in same},
             "heldout": told["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "capabilities": asdict(capabilities),
@@ -367,10 +367,3 @@ def _span(reached: Agreement) -> str:
 def _mean_error(scores: Vector, human: Vector) -> float:
     usable = np.isfinite(scores)
     return float(np.abs(scores[usable] - human[usable]).mean()) if usable.any() else math.nan
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "unknown"

@@ -10,7 +10,7 @@ Everything here costs no call to a model.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -81,27 +81,16 @@ class Directed:
 
 @dataclass(frozen=True)
 class Ridge:
-    """Ridge regression on standardised readings; its penalty is chosen by leaving out one group after the other.
-
-    towards: readings with their directions that are to have equal weights where the labels say nothing else: only
-    what departs from that is penalised. Empty: towards no weight at all.
-    """
+    """Ridge regression on standardised readings; its penalty is chosen by leaving out one group after the other."""
 
     name: str
     readings: tuple[str, ...]
-    towards: Mapping[str, int] = field(default_factory=dict)
     choices: tuple[float, ...] = SCALAR_PENALTIES
 
     def __call__(self, table: Readings, scores: Vector) -> Fitted:
         means, scales, z = _standard(table.columns(self.readings))
-        mix = np.eye(len(self.readings))
-        if self.towards:
-            direction = np.array([self.towards.get(name, 0) for name in self.readings], dtype=float)
-            direction /= max(float(np.std(z @ direction)), _FLAT)
-            # Ten times as large, so a hundredth of the penalty, which is as good as none.
-            mix = np.column_stack([mix, 10.0 * direction])
-        weights, left_out = _ridge(z @ mix, scores - scores.mean(), table.groups, self.choices)
-        return Fitted(_linear(self.readings, float(scores.mean()), means, scales, mix @ weights), left_out)
+        weights, left_out = _ridge(z, scores - scores.mean(), table.groups, self.choices)
+        return Fitted(_linear(self.readings, float(scores.mean()), means, scales, weights), left_out)
 
 
 @dataclass(frozen=True)

@@ -484,10 +484,23 @@ class Demonstrations:
         return np.sort(usable[np.argsort(error, kind="stable")[:count]])
 
     def spread(self, kind: DemoKind, size: int, rng: np.random.Generator) -> list[int]:
-        return spread(self.context.pool, self.allowed(kind), size, rng)
+        """`size` random rows spread over the range of human scores, no two of one group, in random order."""
+        pool = self.context.pool
+        order = sorted((int(i) for i in self.allowed(kind)), key=lambda i: (pool[i].score, rng.random()))
+        picked: list[int] = []
+        for stratum in np.array_split(np.array(order, dtype=int), min(size, max(1, len(order)))):
+            used = {pool[i].group for i in picked}
+            if choices := [int(i) for i in stratum if pool[int(i)].group not in used]:
+                picked.append(choices[int(rng.integers(len(choices)))])
+        return [picked[i] for i in rng.permutation(len(picked))]
 
     def shown_by(self, base: Judge, picked: Sequence[int], kind: DemoKind) -> Judge:
-        return with_demos(base, picked, self.context.pool, self.answers, kind)
+        """A copy of the judge that is shown these rows of the pool."""
+        made = without_demos(base)
+        for index in picked:
+            verdict = None if kind == "labels" or self.answers is None else self.answers[index]
+            made.teach(demonstration(made, self.context.pool[index], verdict, predicted=kind == "predicted"))
+        return made
 
 
 def _explained(verdict: Verdict) -> bool:
@@ -509,22 +522,6 @@ def without_demos(judge: Judge) -> Judge:
     return made
 
 
-def with_demos(
-    base: Judge,
-    picked: Sequence[int],
-    pool: Sequence[dspy.Example],
-    answers: Sequence[Verdict] | None,
-    kind: DemoKind,
-) -> Judge:
-    """A copy of the judge that is shown these rows of the pool."""
-    made = without_demos(base)
-    for index in picked:
-        row = pool[index]
-        verdict = None if kind == "labels" or answers is None else answers[index]
-        made.teach(demonstration(made, row, verdict, predicted=kind == "predicted"))
-    return made
-
-
 def demonstration(judge: Judge, row: dspy.Example, verdict: Verdict | None, *, predicted: bool) -> dict[str, Any]:
     """A row as a demonstration, with the teacher's verdict if one is to be shown. Its score is the human's, unless the
     verdict's own is wanted."""
@@ -535,16 +532,3 @@ def demonstration(judge: Judge, row: dspy.Example, verdict: Verdict | None, *, p
         "augmented": verdict is not None,
         "gold": not predicted,
     }
-
-
-def spread(
-    pool: Sequence[dspy.Example], allowed: Sequence[int] | NDArray[np.intp], size: int, rng: np.random.Generator
-) -> list[int]:
-    """`size` random rows spread over the range of human scores, no two of one group, in random order."""
-    order = sorted((int(i) for i in allowed), key=lambda i: (pool[i].score, rng.random()))
-    picked: list[int] = []
-    for stratum in np.array_split(np.array(order, dtype=int), min(size, max(1, len(order)))):
-        used = {pool[i].group for i in picked}
-        if choices := [int(i) for i in stratum if pool[int(i)].group not in used]:
-            picked.append(choices[int(rng.integers(len(choices)))])
-    return [picked[i] for i in rng.permutation(len(picked))]

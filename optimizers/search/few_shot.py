@@ -11,14 +11,13 @@ from ...parts import option
 from ...programs.prompting.neighbours import MOST_SHOWN, Neighbours, fits_pool
 from ..registry import optimizers
 from .base import (
+    Demonstrations,
     DemonstrationSearch,
     DemoOptions,
     Proposal,
     RacingOptions,
     SearchContext,
     SureOptions,
-    spread,
-    with_demos,
 )
 
 
@@ -47,13 +46,13 @@ class LabeledFewShot(DemonstrationSearch):
         return 2
 
     def explore(self, context: SearchContext) -> None:
-        rng = np.random.default_rng([self.seed, 1])
+        rng, labelled = np.random.default_rng([self.seed, 1]), Demonstrations(context, self, None)
         if self.stratified:
-            picked = spread(context.pool, range(len(context.pool)), self.max_demos, rng)
+            picked = labelled.spread("labels", self.max_demos, rng)
         else:
             first = {context.pool[i].group: int(i) for i in rng.permutation(len(context.pool))}
             picked = list(first.values())[: self.max_demos]
-        program = with_demos(context.base, picked, context.pool, None, "labels")
+        program = labelled.shown_by(context.base, picked, "labels")
         self.judge(context, [Proposal("labeled few-shot", "labels", picked, program)])
 
 
@@ -90,7 +89,7 @@ class KnnFewShot(DemonstrationSearch):
         pool = sorted(order[place] for place in fits_pool(texts))
         proposals = []
         for shown in self._sizes():
-            program = with_demos(context.base, pool, context.pool, None, "labels")
+            program = Demonstrations(context, self, None).shown_by(context.base, pool, "labels")
             for predictor in program.taught():
                 predictor.demos = Neighbours(shown, predictor.demos)
             # A candidate counts as many demonstrations as one of its prompts has; which, each input says.

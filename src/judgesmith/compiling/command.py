@@ -11,12 +11,11 @@ from rich.markup import escape
 
 from ..cli.commands import Aspect, Command, Json, Model, Preset, Rows, argument, flag
 from ..errors import OptionError
-from .steps import check_output, draw_study, tell_labels
+from .steps import carry_out, draw_study, exit_code, tell_labels, tell_saved
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
     from ..optimizers.compiling import Compiler
-    from ..optimizers.report import CompileReport
     from ..programs.judge import Judge
     from ..running.settings import Catalogue
     from .run import CompileRun, Setup
@@ -161,9 +160,9 @@ def _heldout(given: str) -> tuple[float, Path | None]:
 
 def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = False) -> int:
     """Compile, save and tell; the exit code."""
-    from ..programs.models.names import check_listed
-    from ..running.console import Watch, err
-    from ..running.opening import make_room, open_model, open_others, quiet
+    from ..cli.rendering import show_report
+    from ..running.console import out, print_json
+    from ..running.opening import quiet
 
     with quiet():
         labels = run.read()
@@ -172,70 +171,27 @@ def compile_judge(run: CompileRun, *, dry_run: bool = False, as_json: bool = Fal
             tell_labels([labels])
         if dry_run:
             return _dry_run(run, judge, labels, compiler, as_json=as_json)
-        check_output(run)
-        check_listed(judge.models())
         log = run.log()
-        where = run.connection()
-        lm = open_model(run.lm, where, run.sampling())
-        teacher = open_model(run.run.teacher, where) if run.run.teacher else None
-        open_others(judge, where)
-        plan = compiler.plan(judge, labels, lm, teacher=teacher is not None)
-        if not as_json:
-            err.print(f"at most {plan.calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
-        with Watch("compiling", plan.steps) as watch:
-            made, report = replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm)
-        make_room(run.output, made)
-        made.save(run.output)
+        made, report, _ = carry_out(
+            run,
+            judge,
+            lambda lm, teacher: [compiler.plan(judge, labels, lm, teacher=teacher is not None)],
+            lambda lm, teacher, watch: replace(compiler, progress=watch, teacher=teacher).run(judge, labels, lm),
+            as_json=as_json,
+        )
         drawn = draw_study(report, run.run.plots)
         logged = None if log is None else log.log(made, report)
         if as_json:
-            _print_result(run, report, drawn, logged)
+            more = ({"plots": drawn} if drawn else {}) | ({} if logged is None else {"mlflow": logged.to_dict()})
+            print_json(report.to_dict() | {"judge": str(run.output)} | more)
         else:
-            _tell_result(run, report, made, labels, drawn)
-        return _exit_code(report, logged, as_json=as_json)
-
-
-def _print_result(run: CompileRun, report: CompileReport, drawn: list[str], logged: Any) -> None:
-    from ..running.console import print_json
-
-    told: dict[str, Any] = {"judge": str(run.output)}
-    if drawn:
-        told["plots"] = drawn
-    if logged is not None:
-        told["mlflow"] = logged.to_dict()
-    print_json(report.to_dict() | told)
-
-
-def _tell_result(run: CompileRun, report: CompileReport, made: Judge, labels: Labels, drawn: list[str]) -> None:
-    from ..cli.rendering import show_report
-    from ..running.console import out
-
-    show_report(report, made, shown=labels.warnings)
-    saved = escape(str(run.output))
-    out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
-    if drawn:
-        out.print(f"Drawn: {', '.join(drawn)}", markup=False)
-
-
-def _exit_code(report: CompileReport, logged: Any, *, as_json: bool) -> int:
-    """0, or 1 where no held-out row got a score or MLflow failed, with a message."""
-    from ..running.console import err, out
-
-    unlogged = logged is not None and logged.error is not None
-    if logged is not None and unlogged:
-        err.print(
-            f"the judge is saved, but MLflow has not logged it: {logged.error}; the same command tries again, with "
-            "finished calls from the disk",
-            markup=False, style="red",
-        )  # fmt: skip
-    elif logged is not None and not as_json:
-        out.print(f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}", markup=False)
-        if logged.model is not None:
-            out.print(f"Registered: {logged.model}", markup=False)
-    nothing = report.heldout.reached.failed == report.heldout_rows
-    if nothing:
-        err.print("no held-out row got a score: see the notes for the reasons", style="red")
-    return 1 if nothing or unlogged else 0
+            show_report(report, made, shown=labels.warnings)
+            tell_saved(run, drawn)
+            if logged is not None and logged.error is None:
+                out.print(f"Logged to the MLflow experiment {logged.experiment}, run {logged.run}", markup=False)
+                if logged.model is not None:
+                    out.print(f"Registered: {logged.model}", markup=False)
+        return exit_code({"": report}, [logged.error] if logged is not None and logged.error is not None else [])
 
 
 def _dry_run(run: CompileRun, judge: Judge, labels: Labels, compiler: Compiler, *, as_json: bool) -> int:

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rich.markup import escape
-
 from ..errors import OptionError
-from .steps import check_output, draw_study, tell_labels
+from .steps import carry_out, draw_study, exit_code, tell_labels, tell_saved
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
@@ -25,10 +23,10 @@ __all__ = ["compile_aspects"]
 
 def compile_aspects(runs: Mapping[str, CompileRun], *, dry_run: bool = False, as_json: bool = False) -> int:
     """Compile a judge of the runs' aspects, save and tell; the exit code."""
+    from ..cli.rendering import show_aspects_report
     from ..optimizers.several_aspects import AspectsCompiler, for_each
-    from ..programs.models.names import check_listed
-    from ..running.console import Watch, err
-    from ..running.opening import make_room, open_model, open_others, quiet
+    from ..running.console import print_json
+    from ..running.opening import quiet
     from .run import judge_of_aspects
 
     run = next(iter(runs.values()))
@@ -44,26 +42,27 @@ def compile_aspects(runs: Mapping[str, CompileRun], *, dry_run: bool = False, as
             return _dry_run(
                 run, judge, labels, compiler.plan(judge, labels, run.lm, teacher=bool(run.run.teacher)), as_json
             )
-        check_output(run)
-        check_listed(judge.models())
         log = run.log()
-        where = run.connection()
-        lm = open_model(run.lm, where, run.sampling())
-        teacher = open_model(run.run.teacher, where) if run.run.teacher else None
-        open_others(judge, where)
-        plans = compiler.plan(judge, labels, lm, teacher=teacher is not None)
-        if not as_json:
-            calls = sum(plan.calls for plan in plans.values())
-            err.print(f"at most {calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
-        with Watch("compiling", sum(plan.steps for plan in plans.values())) as watch:
-            compilers = {name: replace(one, teacher=teacher) for name, one in compiler.compilers.items()}
-            made, report = AspectsCompiler(compilers, watch).run(judge, labels, lm)
-        make_room(run.output, made)
-        made.save(run.output)
+
+        def compiled(lm: Any, teacher: Any, watch: Any) -> Any:
+            taught = {name: replace(one, teacher=teacher) for name, one in compiler.compilers.items()}
+            return AspectsCompiler(taught, watch).run(judge, labels, lm)
+
+        made, report, lm = carry_out(
+            run,
+            judge,
+            lambda lm, teacher: compiler.plan(judge, labels, lm, teacher=teacher is not None).values(),
+            compiled,
+            as_json=as_json,
+        )
         drawn = _draw(report, run)
         problems = [] if log is None else _log(log, made, report, lm)
-        _tell(run, report, made, labels, drawn, as_json)
-        return _exit_code(report, problems)
+        if as_json:
+            print_json(report.to_dict() | {"judge": str(run.output)} | ({"plots": drawn} if drawn else {}))
+        else:
+            show_aspects_report(report, made, shown=[note for one in labels.values() for note in one.warnings])
+            tell_saved(run, drawn)
+        return exit_code(report.aspects, problems)
 
 
 def _dry_run(
@@ -118,31 +117,3 @@ def _log(log: Any, made: Judge, report: AspectsReport, lm: LanguageModel) -> lis
         logged = log.log(member.copy_for(own_lm=lm), report.aspects[name])
         problems += [] if logged.error is None else [f"{name}: {logged.error}"]
     return problems
-
-
-def _tell(
-    run: CompileRun, report: AspectsReport, made: Judge, labels: Mapping[str, Labels], drawn: list[str], as_json: bool
-) -> None:
-    from ..cli.rendering import show_aspects_report
-    from ..running.console import out, print_json
-
-    if as_json:
-        print_json(report.to_dict() | {"judge": str(run.output)} | ({"plots": drawn} if drawn else {}))
-        return
-    show_aspects_report(report, made, shown=[warning for one in labels.values() for warning in one.warnings])
-    saved = escape(str(run.output))
-    out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
-    if drawn:
-        out.print(f"Drawn: {', '.join(drawn)}", markup=False)
-
-
-def _exit_code(report: AspectsReport, problems: list[str]) -> int:
-    """0, or 1 where no held-out row got a score for an aspect or MLflow failed, with a message."""
-    from ..running.console import err
-
-    for problem in problems:
-        err.print(f"the judge is saved, but MLflow has not logged it: {problem}", markup=False, style="red")
-    nothing = [name for name, one in report.aspects.items() if one.heldout.reached.failed == one.heldout_rows]
-    for name in nothing:
-        err.print(f"{name}: no held-out row got a score: see the notes for the reasons", markup=False, style="red")
-    return 1 if nothing or problems else 0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.markup import escape
 
@@ -12,8 +13,13 @@ from ..errors import OptionError
 
 if TYPE_CHECKING:
     from ..datasets.records import Labels
-    from ..optimizers.report import CompileReport
+    from ..optimizers.report import CompileReport, Plan
+    from ..programs.judge import Judge
+    from ..programs.models.lm import LanguageModel
+    from ..programs.progress import Progress
     from .run import CompileRun
+
+T = TypeVar("T")
 
 
 def tell_labels(labels: Sequence[Labels]) -> None:
@@ -67,21 +73,102 @@ def _understood(labels: Labels, *, several: bool) -> list[str]:
     return told
 
 
-def check_output(run: CompileRun) -> None:
-    """Before anything is spent: can all that comes of it be written?"""
-    from ..running.opening import check_writable
+def carry_out(
+    run: CompileRun,
+    judge: Judge,
+    plan: Callable[[LanguageModel, LanguageModel | None], Collection[Plan]],
+    compiled: Callable[[LanguageModel, LanguageModel | None, Progress], tuple[Judge, T]],
+    *,
+    as_json: bool,
+) -> tuple[Judge, T, LanguageModel]:
+    """Open the models that the run names, compile with them, and save the judge. plan, compiled: by the model, a
+    teacher or None, and a watcher. What cannot be written is refused before anything is spent."""
+    from ..programs.models.names import check_listed
+    from ..running.console import Watch, err
+    from ..running.opening import check_writable, make_room, open_model, open_others
 
     check_writable(run.output, run.labels, run.heldout_file, *run.files())
     plots = run.run.plots
     if plots is not None and plots.exists() and not plots.is_dir():
         raise OptionError(f"--plots {plots} is not a folder; name one; it is created if it is missing")
+    check_listed(judge.models())
+    where = run.connection()
+    lm = open_model(run.lm, where, run.sampling())
+    teacher = open_model(run.run.teacher, where) if run.run.teacher else None
+    open_others(judge, where)
+    plans = plan(lm, teacher)
+    if not as_json:
+        calls = sum(one.calls for one in plans)
+        err.print(f"at most {calls:,} calls to {escape(lm.name)}; Ctrl-C loses nothing", style="dim")
+    with Watch("compiling", sum(one.steps for one in plans)) as watch:
+        made, report = compiled(lm, teacher, watch)
+    make_room(run.output, made)
+    made.save(run.output)
+    return made, report, lm
+
+
+def tell_saved(run: CompileRun, drawn: Sequence[str]) -> None:
+    from ..running.console import out
+
+    saved = escape(str(run.output))
+    out.print(f"\nSaved {saved}. Next: judgesmith score OUTPUTS.jsonl --judge {saved}")
+    if drawn:
+        out.print(f"Drawn: {', '.join(drawn)}", markup=False)
+
+
+def exit_code(reports: Mapping[str, CompileReport], problems: Sequence[str]) -> int:
+    """0, or 1 where MLflow failed or no held-out row got a score, with a message. reports: by aspect, "" for the only
+    one."""
+    from ..running.console import err
+
+    for problem in problems:
+        err.print(
+            f"the judge is saved, but MLflow has not logged it: {problem}; the same command tries again, with finished "
+            "calls from the disk",
+            markup=False, style="red",
+        )  # fmt: skip
+    nothing = [name for name, one in reports.items() if one.heldout.reached.failed == one.heldout_rows]
+    for name in nothing:
+        of = f"{name}: " if name else ""
+        err.print(f"{of}no held-out row got a score: see the notes for the reasons", markup=False, style="red")
+    return 1 if nothing or problems else 0
 
 
 def draw_study(report: CompileReport, folder: Path | None) -> list[str]:
-    """Optuna's plots of the last search, where they were asked for; the files drawn."""
+    """Optuna's plots of the last search, where they were asked for: `history.svg`, and `importance.svg` where at least
+    4 trials were finished and did not all come out the same. The files drawn.
+
+    Importance is PED-ANOVA's, of the parameters that every finished trial has. Source: Watanabe et al. 2023.
+    """
     study = None if report.record is None else report.record.study
     if folder is None or study is None:
         return []
-    from .optuna_plots import draw
+    from matplotlib import rc_context
+    from optuna.exceptions import ExperimentalWarning
+    from optuna.importance import PedAnovaImportanceEvaluator
+    from optuna.trial import TrialState
+    from optuna.visualization import matplotlib as plots
 
-    return [str(path) for path in draw(study, folder)]
+    from ..figures import write_figure
+    from ..optimizers.fitting.weights import quiet_optuna
+
+    folder.mkdir(parents=True, exist_ok=True)
+    values = [t.value for t in study.trials if t.state == TrialState.COMPLETE]
+    paths = []
+
+    def keep(axes: Any, name: str) -> None:
+        axes.figure.set_layout_engine("constrained")
+        write_figure(folder / name, axes.figure)
+        paths.append(str(folder / name))
+
+    with quiet_optuna(), warnings.catch_warnings(), rc_context({"backend": "agg"}):
+        warnings.simplefilter("ignore", ExperimentalWarning)  # these plots have been experimental since 2020
+        warnings.simplefilter("ignore", UserWarning)  # of each parameter with few trials; the title says it
+        keep(plots.plot_optimization_history(study, target_name="Q on the validation rows"), "history.svg")
+        if len(values) >= 4 and len(set(values)) > 1:
+            axes = plots.plot_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
+            axes.set_title(
+                f"What Q depended on (PED-ANOVA, {len(values)} trials; rough below about 50)", loc="left", fontsize=10
+            )
+            keep(axes, "importance.svg")
+    return paths

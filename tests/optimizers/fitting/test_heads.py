@@ -45,7 +45,6 @@ RECIPES: tuple[Recipe, ...] = (
     Directed("zero-shot", {"zero": 1}),
     Directed("equal", {"good": 1, "bad": -1}),
     Ridge("ridge", NAMES),
-    Ridge("towards", NAMES, {"good": 1, "bad": -1}),
     StateRidge("states", ("mid",)),
     Together("both", (Ridge("ridge", NAMES), StateRidge("states", ("mid",)))),
 )
@@ -125,7 +124,7 @@ def test_left_out_scores_are_those_of_a_fit_without_the_group(recipe: Ridge | St
 def test_the_unit_of_a_reading_does_not_matter(factor: float, shift: float, seed: int) -> None:
     table, y = made(seed, 40)
     moved = Readings(NAMES, table.values * factor + shift, table.groups, table.states)
-    for recipe in RECIPES[:4]:
+    for recipe in RECIPES[:3]:
         a, b = recipe(table, y).head(table), recipe(moved, y).head(moved)
         assert a == pytest.approx(b, rel=1e-4, abs=1e-4)
 
@@ -204,7 +203,7 @@ def test_the_choice_takes_what_knows_and_keeps_the_scale() -> None:
     train, test = np.arange(40), np.arange(40, 300)
     choice = choose(RECIPES, table.rows(train), y[train])
     predicted = choice.head(table.rows(test))
-    assert choice.shares.get("zero-shot", 0.0) < 0.03  # an even share is a sixth
+    assert choice.shares.get("zero-shot", 0.0) < 0.04  # an even share is a fifth
     assert sum(choice.shares.values()) == pytest.approx(1.0)
     assert agreement(predicted, y[test]) > 2.2
     assert abs(predicted.mean() - y[test].mean()) < 0.5
@@ -218,7 +217,7 @@ def test_labels_that_mean_nothing_do_not_turn_the_judge_round() -> None:
         table, y = made(seed, 240)
         train, test = np.arange(40), np.arange(40, 240)
         noise = np.random.default_rng([seed, 2]).permutation(y[train])
-        head = choose(RECIPES[:1] + RECIPES[2:3] + RECIPES[4:5], table.rows(train), noise).head
+        head = choose(RECIPES[:1] + RECIPES[2:3] + RECIPES[3:4], table.rows(train), noise).head
         truth.append(agreement(head(table.rows(test)), y[test]))
     # Zero-shot alone is at .8; two heads that learnt noise stand beside it.
     assert np.mean(truth) > 0.2
@@ -229,8 +228,8 @@ def test_nested_agreement_is_what_fresh_rows_give() -> None:
     for seed in range(12):
         table, y = made(seed, 260, noise=2.0)
         train, test = np.arange(60), np.arange(60, 260)
-        said.append(agreement(nested(partial(choose, RECIPES[:5]), table.rows(train), y[train]), y[train]))
-        true.append(agreement(choose(RECIPES[:5], table.rows(train), y[train]).head(table.rows(test)), y[test]))
+        said.append(agreement(nested(partial(choose, RECIPES[:4]), table.rows(train), y[train]), y[train]))
+        true.append(agreement(choose(RECIPES[:4], table.rows(train), y[train]).head(table.rows(test)), y[test]))
     assert abs(np.mean(said) - np.mean(true)) < 0.2
 
 
