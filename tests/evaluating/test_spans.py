@@ -49,7 +49,7 @@ def test_rows_are_joined_by_id_and_counted(file) -> None:
     gold = file("gold.jsonl", [marks("c"), marks("a", error(2, 8)), marks("b", error(0, 1)), marks("x")])
     report = evaluate_spans(scored, gold)
     # a: 2 of 4 and 6 shared; c: 2 predicted, none of people; b failed and d was not read by anybody.
-    assert report.agreement.f1.value == pytest.approx(2 * 2 / (4 + 6 + 2))
+    assert report.agreement.micro.f1.value == pytest.approx(2 * 2 / (4 + 6 + 2))
     assert (report.rows, report.failed, report.unmarked, report.unscored) == (4, 1, 1, 1)
     assert (report.agreement.texts, report.agreement.unpredicted, report.agreement.ungrounded) == (2, 1, 1)
     assert report.human is None
@@ -60,7 +60,7 @@ def test_rows_are_joined_by_id_and_counted(file) -> None:
     ):  # fmt: skip
         assert words in said
     against = evaluate_spans(scored, gold, ungrounded_against=True)
-    assert against.agreement.f1.value == pytest.approx(2 * 2 / (4 + 6 + 2 + len("nowhere")))
+    assert against.agreement.micro.f1.value == pytest.approx(2 * 2 / (4 + 6 + 2 + len("nowhere")))
 
 
 def test_the_table_and_the_dictionary(file, capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_the_table_and_the_dictionary(file, capsys: pytest.CaptureFixture[str]) 
     shown = " ".join(capsys.readouterr().out.split())
     for words in ("sc[b]ored.jsonl", "all (micro)", "per text (macro)", "by severity (micro)", "6 documents, seed 1"):
         assert words in shown
-    f1 = report.agreement.f1
+    f1 = report.agreement.micro.f1
     assert f"{f1.value:.3f} [{f1.low:.3f}, {f1.high:.3f}]" in shown
 
 
@@ -85,9 +85,9 @@ def test_people_agree_with_each_other(file, capsys: pytest.CaptureFixture[str]) 
     gold = file("gold.jsonl", [{"id": "a", "annotations": people}, marks("b", annotator="x")])
     report = evaluate_spans(scored, gold)
     assert report.human is not None
-    assert report.human.f1.value == pytest.approx(4 / 6)
+    assert report.human.micro.f1.value == pytest.approx(4 / 6)
     # The judge against x: 4 of 4 and 4, against y: 2 of 4 and 2; means 3, 4, 3.
-    assert report.agreement.f1.value == pytest.approx(2 * 3 / (4 + 3))
+    assert report.agreement.micro.f1.value == pytest.approx(2 * 3 / (4 + 3))
     report.show()
     assert "people: all (micro)" in capsys.readouterr().out
     with pytest.raises(OptionError, match="not known who read"):
@@ -100,7 +100,7 @@ def test_what_is_not_listed_can_be_clean(file) -> None:
     assert evaluate_spans(scored, gold).agreement.texts == 1
     clean = evaluate_spans(scored, gold, unlisted="clean").agreement
     assert (clean.texts, clean.clean) == (3, 1)
-    assert clean.f1.value == pytest.approx(2 * 4 / (8 + 4))
+    assert clean.micro.f1.value == pytest.approx(2 * 4 / (8 + 4))
 
 
 def test_whatever_a_verdict_holds_is_counted_and_never_raises(file) -> None:
@@ -172,15 +172,15 @@ def test_a_benchmark_that_lists_only_errors_has_read_all_its_outputs(file, folde
     scored = file("scored.jsonl", [row("a", error(0, 4)), row("b", error(0, 2))])
     report = evaluate_spans(scored, "bench/mqm_ted_ende")
     assert (report.gold, report.agreement.texts, report.unscored) == ("bench/mqm_ted_ende", 2, 1)
-    assert report.agreement.f1.value == pytest.approx(2 * 4 / (6 + 4))
-    assert report.agreement.weighted_f1.value == report.agreement.f1.value
+    assert report.agreement.micro.f1.value == pytest.approx(2 * 4 / (6 + 4))
+    assert report.agreement.weighted.f1.value == report.agreement.micro.f1.value
     left_out = evaluate_spans(scored, "bench/mqm_ted_ende", unlisted="left out")
     assert left_out.agreement.texts == 1
 
 
 def test_a_benchmark_with_tokens(file, folder: Path) -> None:
     report = evaluate_spans(file("scored.jsonl", [row("a", error(0, 5)), row("b")]), "bench/rotowire_accuracy")
-    assert report.agreement.recall.value == 0.5
+    assert report.agreement.micro.recall.value == 0.5
     assert "no severity-weighted values: people gave no severities" in report.notes
 
 

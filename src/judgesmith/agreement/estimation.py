@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import scipy
 
 from ..errors import LabelsError, OptionError
 from .correlation import Codes, Vector, id_codes, vector
+from .fields import json_values
 from .significance import holm
 
 __all__ = ["Estimates", "SystemDifference", "SystemEstimate", "estimate"]
@@ -56,9 +57,6 @@ class SystemEstimate:
     rank_high: int = 0
     reason: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        return {name: _plain(value) for name, value in asdict(self).items() if name != "system"}
-
 
 @dataclass(frozen=True, slots=True)
 class SystemDifference:
@@ -70,9 +68,6 @@ class SystemDifference:
     low: float
     high: float
     p: float
-
-    def to_dict(self) -> dict[str, Any]:
-        return {name: _plain(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +84,9 @@ class Estimates:
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "systems": {s.system: s.to_dict() for s in self.systems},
-            "differences": [d.to_dict() for d in self.differences],
-            "weight": _plain(self.weight),
-            "confidence": self.confidence,
-            "documents": self.documents,
-            "labelled_documents": self.labelled_documents,
-            "notes": list(self.notes),
-        }
+        """Plain JSON types; the systems by their names."""
+        made: dict[str, Any] = json_values(asdict(self))
+        return made | {"systems": {system.pop("system"): system for system in made["systems"]}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,9 +258,7 @@ def _ranked(
             worse[winner] += 1
     count = sum(s.reason is None for s in found)
     made = [
-        SystemEstimate(**asdict(s) | {"rank_low": 1 + better[s.system], "rank_high": count - worse[s.system]})
-        if s.reason is None
-        else s
+        replace(s, rank_low=1 + better[s.system], rank_high=count - worse[s.system]) if s.reason is None else s
         for s in found
     ]
     return tuple(sorted(made, key=lambda s: (math.isnan(s.mean), -s.mean if not math.isnan(s.mean) else 0.0)))
@@ -289,9 +276,3 @@ def _chosen_by_score(f: Vector, y: Vector, sys: Codes) -> float:
     if min(len(one), len(rest)) < 5 or np.ptp(one) == 0 or np.ptp(rest) == 0:
         return 1.0
     return float(scipy.stats.ttest_ind(one, rest, equal_var=False).pvalue)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 6) if math.isfinite(value) else None
-    return value

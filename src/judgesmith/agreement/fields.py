@@ -1,4 +1,4 @@
-"""How numbers and names are read from the examples and predictions of any DSPy program."""
+"""How numbers and names are read from the examples and predictions of any DSPy program, and results become JSON."""
 
 from __future__ import annotations
 
@@ -49,3 +49,14 @@ def _only(text: str) -> float:
 
 def text_of(field: Field, thing: Any) -> str:
     return str(value_of(field, thing))
+
+
+def json_values(value: Any) -> Any:
+    """Plain JSON types at any depth: numbers of at most six decimals, None for NaN and infinity."""
+    if isinstance(value, dict):
+        return {key: json_values(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_values(inner) for inner in value]
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return value

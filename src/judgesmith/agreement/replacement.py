@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ import scipy
 
 from ..errors import LabelsError, OptionError
 from .correlation import Codes, Vector, id_codes, vector
+from .fields import json_values
 
 __all__ = ["AgainstRater", "Replacement", "alternative_annotator_test"]
 
@@ -56,11 +57,8 @@ class Replacement:
     conditions: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        found = asdict(self) | {"raters": [asdict(r) for r in self.raters], "conditions": list(self.conditions)}
-        plain = [found, *found["raters"]]
-        for part in plain:
-            part |= {k: None if math.isnan(v) else round(v, 6) for k, v in part.items() if isinstance(v, float)}
-        return found
+        """Plain JSON types; NaN becomes null."""
+        return dict(json_values(asdict(self)))
 
 
 def alternative_annotator_test(
@@ -94,9 +92,7 @@ def alternative_annotator_test(
     if not usable:
         raise LabelsError("no row has a judge's score and the ratings of two raters from two documents or more")
     corrected = scipy.stats.false_discovery_control([one.p for one in usable], method="by")
-    done = tuple(
-        AgainstRater(**asdict(one) | {"won": bool(p < alpha)}) for one, p in zip(usable, corrected, strict=True)
-    )
+    done = tuple(replace(one, won=bool(p < alpha)) for one, p in zip(usable, corrected, strict=True))
     omega = float(np.mean([one.won for one in done]))
     rho = float(np.mean([one.judge for one in done]))
     return Replacement(omega, rho, epsilon, omega >= 0.5, done, tuple(_conditions(done, table.shape[1])))

@@ -29,6 +29,7 @@ import numpy as np
 
 from ..errors import OptionError
 from .correlation import Codes, Vector, id_codes
+from .fields import json_values
 from .resampling import Estimate, estimates_of, sums_by
 
 __all__ = ["MarkedSpan", "Scores", "SpanAgreement", "human_span_agreement", "span_agreement"]
@@ -103,33 +104,9 @@ class SpanAgreement:
     notes: tuple[str, ...] = ()
 
     @property
-    def precision(self) -> Estimate:
-        return self.micro.precision
-
-    @property
-    def recall(self) -> Estimate:
-        return self.micro.recall
-
-    @property
-    def f1(self) -> Estimate:
-        return self.micro.f1
-
-    @property
-    def weighted_precision(self) -> Estimate:
-        return self.weighted.precision
-
-    @property
-    def weighted_recall(self) -> Estimate:
-        return self.weighted.recall
-
-    @property
-    def weighted_f1(self) -> Estimate:
-        return self.weighted.f1
-
-    @property
     def signature(self) -> str:
         """`F1=0.31 [0.24, 0.39] characters|micro|texts:90|documents:90|people:1|unpredicted:0|seed:0`."""
-        f1 = self.f1
+        f1 = self.micro.f1
         return (
             f"F1={f1.value:.2f} [{f1.low:.2f}, {f1.high:.2f}] characters|micro|texts:{self.texts}"
             f"|documents:{self.documents}|people:{self.people}|unpredicted:{self.unpredicted}|seed:{self.seed}"
@@ -137,8 +114,7 @@ class SpanAgreement:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; NaN becomes null."""
-        plain: dict[str, Any] = _plain(asdict(self))
-        return {"signature": self.signature} | plain
+        return {"signature": self.signature, **json_values(asdict(self))}
 
 
 def span_agreement(
@@ -413,13 +389,3 @@ def _measures(totals: Vector, weighable: bool) -> Vector:
         ],
         axis=1,
     )
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, float):
-        return None if math.isnan(value) else round(value, 6)
-    return value
