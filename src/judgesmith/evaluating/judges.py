@@ -79,6 +79,28 @@ class Wanted:
     unseen: bool = False
 
 
+@dataclass(frozen=True)
+class _Reading:
+    """What judges' scores are looked for in. base: the file of the rows, of which `rows` and `records` are left;
+    place: of each id among them. tables: metric files, their names and values by id."""
+
+    joined: Judged
+    base: File
+    records: Sequence[Mapping[str, Any]]
+    files: Sequence[File]
+    tables: Sequence[tuple[str, Mapping[str, Mapping[str, Any]]]]
+    place: Mapping[str, int]
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        return self.joined.rows
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names in metric files."""
+        return list(dict.fromkeys(name for _, table in self.tables for values in table.values() for name in values))
+
+
 def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     """Read and join everything by id; the first file (or `labels`) gives the rows and human ratings.
 
@@ -108,16 +130,17 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     beside = base.path.with_name(base.path.name.split(".")[0] + ".metrics.jsonl")
     if not tables and beside.exists() and beside != base.path:
         tables = [_metric_file(beside)]
+    reading = _Reading(joined, base, records, files, tables, place)
     for spec in specs:
-        _judge(joined, spec, base, rows, records, files, tables, place)
+        _judge(reading, spec)
     for file in files if labels is None or not specs else []:
-        _verdicts(joined, file, rows, place, specs, several=len(files) > 1)
+        _verdicts(reading, file, specs)
     if labels is not None and not specs and not joined.judges:
         raise LabelsError(f"{', '.join(f.origin for f in files)}: no row has a verdict; name a column with --judge")
     if not joined.judges:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
-            + (f", or a metric: {some(_metric_names(tables))}" if tables else "")
+            + (f", or a metric: {some(reading.metrics)}" if tables else "")
         )
     _mark_seen(joined)
     if wanted.unseen:
@@ -162,10 +185,8 @@ def _leave_out(joined: Judged) -> None:
 
 # Judges' scores ------------------------------------------------------------------------------------------------------
 
-_Table = tuple[str, dict[str, Mapping[str, Any]]]  # a metric file's name, and its values by id
 
-
-def _metric_file(path: Path) -> _Table:
+def _metric_file(path: Path) -> tuple[str, Mapping[str, Mapping[str, Any]]]:
     """`{"id", "metrics": {name: value}}` a line, or the values beside the id."""
     found: dict[str, Mapping[str, Any]] = {}
     for number, record in json_lines(path):
@@ -177,21 +198,9 @@ def _metric_file(path: Path) -> _Table:
     return path.name, found
 
 
-def _metric_names(tables: Sequence[_Table]) -> list[str]:
-    return list(dict.fromkeys(name for _, table in tables for values in table.values() for name in values))
-
-
-def _judge(
-    joined: Judged,
-    spec: Spec,
-    base: File,
-    rows: Sequence[Row],
-    records: Sequence[Mapping[str, Any]],
-    files: Sequence[File],
-    tables: Sequence[_Table],
-    place: Mapping[str, int],
-) -> None:
+def _judge(reading: _Reading, spec: Spec) -> None:
     """Find the scores that `--judge` names: a reference metric, a column of a file, or a metric of a metric file."""
+    joined, base = reading.joined, reading.base
     artifacts = _artifacts(spec, list(joined.human), base.names())
     name = Path(spec.name).stem if artifacts and spec.name == spec.column else spec.name
     if name in joined.judges:
@@ -203,14 +212,10 @@ def _judge(
     if spec.column.startswith(PREFIX):
         references = references_beside(base)
         items = [
-            {
-                "output": row.output,
-                "source": row.source,
-                "reference": row.reference,
-                "references": references.get(row.doc_id),
-            }
-            for row in rows
-        ]
+            {"output": row.output, "source": row.source, "reference": row.reference,
+             "references": references.get(row.doc_id)}
+            for row in reading.rows
+        ]  # fmt: skip
         verdicts = list(reference_metric(spec.column).score_many(items))
         scores = np.array([verdict.score for verdict in verdicts])
         if np.isnan(scores).all():
@@ -220,11 +225,10 @@ def _judge(
     found: dict[str, Vector] = {}
     for aspect in joined.human:
         column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
-        scores_of = _column(column, base, rows, records, files, tables, place, joined)
-        if scores_of is not None:
+        if (scores_of := _column(reading, column)) is not None:
             found[aspect] = scores_of
     if not found:
-        there = [*base.names(), *_metric_names(tables)]
+        there = [*base.names(), *reading.metrics]
         raise LabelsError(f"there is no column or metric {spec.column!r}; there are {some(there)}")
     joined.judges[spec.name] = found
     if spec.column in ("verdict.score", "judge_score"):
@@ -248,40 +252,30 @@ def _artifacts(spec: Spec, aspects: Sequence[str], columns: Sequence[str]) -> di
     return there
 
 
-def _column(
-    column: str,
-    base: File,
-    rows: Sequence[Row],
-    records: Sequence[Mapping[str, Any]],
-    files: Sequence[File],
-    tables: Sequence[_Table],
-    place: Mapping[str, int],
-    joined: Judged,
-) -> Vector | None:
-    cells = [inside(record, column) for record in records]
+def _column(reading: _Reading, column: str) -> Vector | None:
+    rows, base = reading.rows, reading.base
+    cells = [inside(record, column) for record in reading.records]
     if any(cell is not None for cell in cells):
         return np.array([read_number(base, row, column, cell) for row, cell in zip(rows, cells, strict=True)])
-    for name, table in tables:
-        if any(column in values for values in table.values()):
-            values = np.full(len(rows), np.nan)
-            for identity, i in place.items():
+    values = np.full(len(rows), np.nan)
+    for name, table in reading.tables:
+        if any(column in of_row for of_row in table.values()):
+            for identity, i in reading.place.items():
                 found = read_cell(name, i + 1, column, table.get(identity, {}).get(column))
                 values[i] = found[0] if found else np.nan
-            _one_sided(joined, name, table, place, base.origin)
+            _one_sided(reading, name, table)
             return values
-    for file in files:
+    for file in reading.files:
         if file is not base and any(inside(record, column) is not None for record in file.records):
-            where = _joined_rows(joined, file, rows, place)
-            values = np.full(len(rows), np.nan)
-            for i, j in where:
+            for i, j in _joined_rows(reading, file):
                 values[i] = read_number(file, file.rows[j], column, inside(file.records[j], column))
             return values
     return None
 
 
-def _one_sided(joined: Judged, name: str, other: Iterable[str], place: Mapping[str, int], origin: str) -> None:
+def _one_sided(reading: _Reading, name: str, other: Iterable[str]) -> None:
     """Say which ids stand on one side only. Raises LabelsError if none stands on both."""
-    ids = set(other)
+    ids, place, origin, notes = set(other), reading.place, reading.base.origin, reading.joined.notes
     missing = [i for i in place if i not in ids]
     if len(missing) == len(place):
         raise LabelsError(
@@ -295,34 +289,28 @@ def _one_sided(joined: Judged, name: str, other: Iterable[str], place: Mapping[s
         note.append(f"{len(missing)} of {len(place)} rows of {origin} are not in {name} ({first}) and count as failed")
     if extra:
         note.append(f"{extra} rows of {name} are not in {origin} and are left out")
-    if note and "; ".join(note) not in joined.notes:
-        joined.notes.append("; ".join(note))
+    if note and "; ".join(note) not in notes:
+        notes.append("; ".join(note))
 
 
-def _joined_rows(joined: Judged, file: File, rows: Sequence[Row], place: Mapping[str, int]) -> list[tuple[int, int]]:
+def _joined_rows(reading: _Reading, file: File) -> list[tuple[int, int]]:
     """(row here, row there) of equal ids. Raises LabelsError where they hold different outputs."""
-    there = places(file.origin, file.rows)
-    _one_sided(joined, file.origin, there, place, joined.origin)
-    pairs = [(place[identity], j) for identity, j in there.items() if identity in place]
+    there, rows = places(file.origin, file.rows), reading.rows
+    _one_sided(reading, file.origin, there)
+    pairs = [(reading.place[identity], j) for identity, j in there.items() if identity in reading.place]
     for i, j in pairs:
         if rows[i].output != file.rows[j].output:
             raise LabelsError(
                 f"id {rows[i].id!r} is another output in {file.origin} (row {file.rows[j].line}) than in "
-                f"{joined.origin} (row {rows[i].line}); give the rows ids of their own, or join files of the same rows"
+                f"{reading.base.origin} (row {rows[i].line}); give the rows ids of their own, or join files of the "
+                "same rows"
             )
     return pairs
 
 
-def _verdicts(
-    joined: Judged,
-    file: File,
-    rows: Sequence[Row],
-    place: Mapping[str, int],
-    specs: Sequence[Spec],
-    *,
-    several: bool,
-) -> None:
+def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
     """The verdicts of `judgesmith score`: {"verdict": {"score", …}} of JSON lines, judge_score of CSV."""
+    joined, rows, place, several = reading.joined, reading.rows, reading.place, len(reading.files) > 1
     nested = any(isinstance(record.get("verdict"), Mapping) for record in file.records)
     if not nested and "judge_score" not in file.names():
         if several and not specs:
@@ -330,14 +318,10 @@ def _verdicts(
         return
     if any(spec.column in ("verdict.score", "judge_score") for spec in specs) and not several:
         return
-    where = [(i, i) for i in range(len(rows))]
-    if rows is not file.rows and (len(rows) != len(file.rows) or rows[0] is not file.rows[0]):
-        same = joined.origin == file.origin
-        where = (
-            [(place[row.id], j) for j, row in enumerate(file.rows) if row.id in place]
-            if same
-            else _joined_rows(joined, file, rows, place)
-        )
+    if joined.origin == file.origin:
+        where = [(place[row.id], j) for j, row in enumerate(file.rows) if row.id in place]
+    else:
+        where = _joined_rows(reading, file)
     name = _free(file.origin.split(".")[0] or "judge", joined.judges)
     told = [verdict_of(record) or {} for record in file.records]
     explanations = [""] * len(rows)
