@@ -1,10 +1,9 @@
-"""`judgesmith evaluate`: sources, joins, outputs, the gate's exit code, hostile texts."""
+"""`judgesmith evaluate`: sources, joins, outputs, the gate's exit code."""
 
 from __future__ import annotations
 
 import csv
 import html
-import html.parser
 import json
 import math
 import random
@@ -23,7 +22,6 @@ from judgesmith.evaluating.options import PAPER_NAMES, EvaluateOptions
 from judgesmith.running.settings import choices_of
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
-HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)> {{ 7 * 7 }} $\\frac{1}{2}$ \x1b[31m \u202e [/red]'
 
 
 def rows(n: int = 60, noise: float = 1.0, **more: Any) -> list[dict[str, Any]]:
@@ -316,69 +314,3 @@ def test_levels_are_called_as_a_paper_does(run: Run, scored: str, tmp_path: Path
 
 def test_every_paper_can_be_named() -> None:
     assert set(choices_of(EvaluateOptions, "names")) == set(PAPER_NAMES)
-
-
-class Page(html.parser.HTMLParser):
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: dict[str, int] = {}
-        self.attributes: list[tuple[str, str | None]] = []
-        self.text = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags[tag] = self.tags.get(tag, 0) + 1
-        self.attributes += attrs
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-
-def test_the_report_escapes_every_text(run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    pytest.importorskip("jinja2")
-    made = [
-        r
-        | {"id": f"{HOSTILE} {i}", "system": f"{HOSTILE} {i % 4}", "output": f"{HOSTILE} {i}"}
-        | {HOSTILE: r["score"], "verdict": r["verdict"] | {"explanation": HOSTILE}}
-        for i, r in enumerate(rows())
-    ]
-    for row in made:
-        del row["score"]
-    path, report = write(tmp_path / "hostile.jsonl", made), tmp_path / "report.html"
-    result = run(
-        path, "--human", HOSTILE, "--judge", f"{HOSTILE[:8]}=verdict.score", "--threshold", "3", "-o", str(report)
-    )
-    assert "\x1b[31m" not in result.stdout
-    page = Page(report.read_text(encoding="utf-8"))
-    assert "script" not in page.tags and "img" not in page.tags
-    assert not [name for name, _ in page.attributes if name.startswith("on")]
-    assert all(
-        value is None or not re.match(r"(?i)\s*(https?:|//|javascript:)", value)
-        for n, value in page.attributes
-        if n in ("href", "src", "xlink:href")
-    )
-    assert '<script>alert("x")</script>' in page.text and "{{ 7 * 7 }}" in page.text  # shown as they are
-    assert "\u202e" not in page.text and "\x1b" not in page.text
-    assert page.tags["svg"] == 4  # intervals, scatter, calibration, systems
-    ids = [value for name, value in page.attributes if name == "id"]
-    assert len(ids) == len(set(ids))
-
-
-def test_the_report_shows_the_worst_disagreement_with_its_explanation(run: Run, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    made = rows(noise=0.1)
-    worst = next(r for r in made if r["score"] == 5)
-    worst["verdict"] = {"score": 0.5, "explanation": "I overlooked the point"}
-    report = tmp_path / "report.html"
-    run(write(tmp_path / "x.jsonl", made), "-o", str(report))
-    text = report.read_text(encoding="utf-8")
-    first = text[text.index("Worst disagreements") :]
-    assert first.index("I overlooked the point") < first.index("because ")
-
-
-def test_the_same_input_gives_the_same_report(run: Run, scored: str, tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    for name in ("a.html", "b.html"):
-        run(scored, "-o", str(tmp_path / name))
-    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.html").read_bytes()

@@ -53,20 +53,10 @@ def test_without_categories_scores_on_the_scale_are_cut_between_them(cli: Any, t
     assert cell["value"] == pytest.approx(weighted_kappa(nearest, human, 3))
 
 
-@pytest.mark.parametrize(
-    ("gate", "said"),
-    [
-        ("auc>=0.8", "auc does not fit the human 'rating': it is for pass and fail, and they have 3 different values"),
-        ("sample.kappa>=0.5", "kappa is measured over all rows together; leave sample out"),
-        ("kappa>=1.5", "kappa lies in -1..1"),
-        ("balanced-accuracy>=-0.1", "balanced-accuracy lies in 0..1"),
-        ("kapa>=0.5", "the coefficients are"),
-    ],
-)
-def test_what_does_not_fit_is_said_in_one_line(cli: Any, tmp_path: Path, gate: str, said: str) -> None:
-    done = cli("evaluate", categories(tmp_path)[0], "--human", "rating", "--fail-under", gate)
-    assert done.code == 2
-    assert said in done.err and "Traceback" not in done.err
+def test_a_measure_that_does_not_fit_is_said_in_one_line(cli: Any, tmp_path: Path) -> None:
+    done = cli("evaluate", categories(tmp_path)[0], "--human", "rating", "--fail-under", "auc>=0.8")
+    said = "auc does not fit the human 'rating': it is for pass and fail, and they have 3 different values"
+    assert done.code == 2 and said in done.err and "Traceback" not in done.err
 
 
 def test_gates_are_read() -> None:

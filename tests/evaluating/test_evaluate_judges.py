@@ -276,14 +276,6 @@ def test_explanations_stand_in_the_report(
     assert worst.index("About r000 &lt;b&gt;I erred") < worst.index("About r", worst.index("About r000") + 5)
 
 
-def test_the_gate_takes_the_saved_judge(evaluate: Any, people: Any, rows_file: Rows, judge_file: Path) -> None:
-    records = [row | {"bad": -row["score"]} for row in lines(rows_file(40))]
-    rows = write(rows_file(40), records)
-    gate = ("--judge", judge_file, "--judge", "bad", "--fail-under", "pearson>=0.9")
-    assert evaluate(rows, *gate).code == 0
-    assert evaluate(rows, "--judge", "bad", *gate[:2], *gate[4:]).code == 1
-
-
 # -- wrong input ------------------------------------------------------------------------------------------------------
 
 

@@ -7,6 +7,7 @@ import html.parser
 import json
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from judgesmith.figures import OF_PAGE, Dot, Dots, plot
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)> {{ 7 * 7 }} $\\frac{1}{2}$ \x1b[31m \u202e [/red]'
 
 
 def rows(n: int = 60) -> list[dict[str, Any]]:
@@ -49,7 +52,7 @@ class Page(html.parser.HTMLParser):
         super().__init__()
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.tables: list[list[list[tuple[str, dict[str, str | None], str]]]] = []
-        self.headings: list[str] = []
+        self.text = ""
         self._open: str | None = None
         self.feed(text)
 
@@ -62,29 +65,30 @@ class Page(html.parser.HTMLParser):
             self.tables[-1].append([])
         elif tag in ("td", "th"):
             self.tables[-1][-1].append((tag, dict(attrs), ""))
-        elif tag in ("h1", "h2", "h3"):
-            self.headings.append("")
 
     def handle_endtag(self, tag: str) -> None:
         self._open = None
 
     def handle_data(self, data: str) -> None:
+        self.text += data
         if self._open in ("td", "th"):
             tag, attributes, text = self.tables[-1][-1][-1]
             self.tables[-1][-1][-1] = (tag, attributes, text + data)
-        elif self._open in ("h1", "h2", "h3"):
-            self.headings[-1] += data
+
+
+def written(folder: Path, records: list[dict[str, Any]], *options: str) -> str:
+    """The page of some rows."""
+    path, report = folder / "mine.jsonl", folder / "r.html"
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    result = CliRunner().invoke(app, ["evaluate", str(path), "--rounds", "60", *options, "-o", str(report)])
+    assert result.exit_code == 0 and "\x1b[31m" not in result.stdout, result.output
+    return report.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    folder = tmp_path_factory.mktemp("report")
-    path, report = folder / "mine.jsonl", folder / "r.html"
-    path.write_text("".join(json.dumps(r) + "\n" for r in rows()), encoding="utf-8")
-    options = ["--judge", "mine=verdict.score", "--judge", "far", "--rounds", "60", "--threshold", "3"]
-    result = CliRunner().invoke(app, ["evaluate", str(path), *options, "-o", str(report)])
-    assert result.exit_code == 0, result.output
-    return report.read_text(encoding="utf-8")
+    options = ["--judge", "mine=verdict.score", "--judge", "far", "--threshold", "3"]
+    return written(tmp_path_factory.mktemp("report"), rows(), *options)
 
 
 @pytest.fixture(scope="module")
@@ -193,3 +197,41 @@ def test_texts_in_a_figure_are_escaped() -> None:
 def test_calls_from_ten_to_a_million_are_read_on_powers_of_ten() -> None:
     drawn = str(plot([Dots([Dot(10, 0), Dot(1_000_000, 1)])], "calls", "Q", logarithmic=True))
     assert {"10", "100", "1000", "10k", "100k", "1000k"} <= set(re.findall(r"<text[^>]*>([^<]*)</text>", drawn))
+
+
+def test_every_text_is_escaped(tmp_path: Path) -> None:
+    records = [
+        row
+        | {"id": f"{HOSTILE} {k}", "system": f"{HOSTILE} {k % 4}", "output": f"{HOSTILE} {k}", HOSTILE: row["score"]}
+        | {"verdict": row["verdict"] | {"explanation": HOSTILE}}
+        for k, row in enumerate(rows())
+    ]
+    for record in records:
+        del record["score"]
+    judge = f"{HOSTILE[:8]}=verdict.score"
+    page = Page(written(tmp_path, records, "--human", HOSTILE, "--judge", judge, "--threshold", "3"))
+    tags, attributes = [tag for tag, _ in page.tags], [pair for _, given in page.tags for pair in given.items()]
+    assert "script" not in tags and "img" not in tags
+    assert not [name for name, _ in attributes if name.startswith("on")]
+    assert all(
+        value is None or not re.match(r"(?i)\s*(https?:|//|javascript:)", value)
+        for name, value in attributes
+        if name in ("href", "src", "xlink:href")
+    )
+    assert '<script>alert("x")</script>' in page.text and "{{ 7 * 7 }}" in page.text  # shown as they are
+    assert "\u202e" not in page.text and "\x1b" not in page.text
+    assert tags.count("svg") == 4  # intervals, scatter, calibration, systems
+    ids = [value for name, value in attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_worst_disagreement_stands_first_with_its_explanation(tmp_path: Path) -> None:
+    records = rows()
+    worst = next(row for row in records if row["score"] == 5)
+    worst["verdict"] = {"score": 0.5, "explanation": "I overlooked the point"}
+    told = written(tmp_path, records).partition("Worst disagreements")[2]
+    assert told.index("I overlooked the point") < told.index("because ")
+
+
+def test_the_same_input_gives_the_same_page(text: str, tmp_path: Path) -> None:
+    assert written(tmp_path, rows(), "--judge", "mine=verdict.score", "--judge", "far", "--threshold", "3") == text
