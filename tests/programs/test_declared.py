@@ -143,24 +143,21 @@ def test_an_aspect_comes_from_the_labels_the_library_or_the_users_words(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "said"),
+    ("method", "words", "problem"),
     [
-        ("direct", {"labels_aspect": None}, "which aspect is judged"),
+        ("direct", {}, "which aspect is judged"),
         ("direct", {"labels_aspect": "flunecy"}, "did you mean"),
-        ("direct", {"labels_aspect": None, "criteria": [CLARITY, TRUTH]}, "one aspect is judged at a time"),
-        ("pairs", {"labels_aspect": None, "criteria": [CLARITY], "library_aspect": "fluency"}, "give one"),
+        ("direct", {"criteria": [CLARITY, TRUTH]}, "one aspect is judged at a time"),
+        ("pairs", {"criteria": [CLARITY], "library_aspect": "fluency"}, "give one"),
         ("active-critic", {"labels_aspect": "fluency", "library_aspect": "fluency"}, "--as and --aspect-file"),
-        ("active-critic", {"labels_aspect": None}, "say what is judged"),
-        ("active-critic", {"labels_aspect": None, "task": "T.", "variant": "fine"}, "give --criteria FILE"),
+        ("active-critic", {}, "say what is judged"),
+        ("active-critic fine", {"task": "T."}, "give --criteria FILE"),
     ],
 )
-def test_what_a_method_cannot_be_told_is_said(method: str, given: dict[str, Any], said: str) -> None:
-    with pytest.raises(OptionError, match=said):
-        judges.get(method).from_options({k: v for k, v in given.items() if k == "variant"}, **wording(given))
-
-
-def wording(given: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if name != "variant"}
+def test_what_a_method_cannot_be_told_is_said(method: str, words: dict[str, Any], problem: str) -> None:
+    kind, _, variant = method.partition(" ")
+    with pytest.raises(OptionError, match=problem):
+        judges.get(kind).from_options({"variant": variant} if variant else {}, **({"labels_aspect": None} | words))
 
 
 # What compiling asks -------------------------------------------------------------------------------------------------
