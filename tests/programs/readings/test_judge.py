@@ -15,6 +15,7 @@ from judgesmith.compiling.run import Setup
 from judgesmith.errors import ArtifactError, ModelError, OptionError
 from judgesmith.programs import artifact
 from judgesmith.programs.judge import Judge
+from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.readings import opening
 from judgesmith.programs.readings.head import LinearHead
@@ -44,6 +45,11 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> PlantedReader:
     return reader
 
 
+@pytest.fixture
+def lm(scripted: MakeScripted) -> LanguageModel:
+    return scripted(lambda _: "Score: 60")[0]
+
+
 def fitted(head: LinearHead = HEAD, model: str = MODEL, **given: Any) -> ReadingsJudge:
     judge = ReadingsJudge("fluency", **given)
     judge.take(head, model)
@@ -71,8 +77,7 @@ def test_until_it_is_fitted_it_is_the_direct_score(scripted: MakeScripted, plant
         (LinearHead(50.0, {"assistant.mean": (-3.0, 100.0)}), [100.0, 0.0, 0.0]),  # 250, 0 and -250, held to the scale
     ],
 )
-def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[float], scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda _: "Score: 60")
+def test_a_score_is_the_heads_on_its_scale(head: LinearHead, percents: list[float], lm: LanguageModel) -> None:
     assert [v.percent for v in fitted(head, lm=lm).score_many(ROWS)] == pytest.approx(percents)
 
 
@@ -104,8 +109,7 @@ def test_without_a_weight_for_the_direct_score_nothing_is_asked(scripted: MakeSc
     assert (transport.requests, found.usage.calls) == ([], 0)
 
 
-def test_contributions_add_up_in_points_of_the_users_scale(scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda _: "Score: 60")
+def test_contributions_add_up_in_points_of_the_users_scale(lm: LanguageModel) -> None:
     (found,) = fitted(lm=lm, scale=Scale(1, 5)).score_many(ROWS[1:2])
     details = found.details
     assert isinstance(details, Contributions)
@@ -160,9 +164,8 @@ def vowels(monkeypatch: pytest.MonkeyPatch) -> None:
     ("kinds", "count"), [((), 3.0), (["vowels"], 3.0), (["likelihood", "vowels:letters=bc,times=2"], 4.0)]
 )
 def test_a_reading_of_another_package_is_read_and_weighed(
-    scripted: MakeScripted, vowels: None, kinds: Any, count: float
+    lm: LanguageModel, vowels: None, kinds: Any, count: float
 ) -> None:
-    lm, _ = scripted(lambda _: "Score: 60")
     judge = fitted(LinearHead(50.0, {"vowels.count": (0.0, 10.0)}), lm=lm, kinds=kinds)
     (found,) = judge.score_many([{"source": "s", "output": "a bee cab"[:7]}])
     assert found.percent == pytest.approx(50 + 10 * count)
@@ -171,9 +174,8 @@ def test_a_reading_of_another_package_is_read_and_weighed(
 
 
 def test_compiling_learns_the_weight_of_a_reading_of_another_package_and_writes_its_kind_down(
-    scripted: MakeScripted, vowels: None, monkeypatch: pytest.MonkeyPatch
+    lm: LanguageModel, vowels: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lm, _ = scripted(lambda _: "Score: 60")
     judge = js.compile(ReadingsJudge("fluency"), planted_labels(), lm=lm, heldout=0.4)
     assert judge.options()["kinds"] == list(readings.names()) and "vowels" in readings.names()
     assert "vowels.count" in judge.head.weights and "assistant.mean" in judge.head.weights
@@ -182,15 +184,14 @@ def test_compiling_learns_the_weight_of_a_reading_of_another_package_and_writes_
         judge.score("s", "o")
 
 
-def test_a_kind_that_does_not_exist_is_refused(scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda _: "Score: 60")
+def test_a_kind_that_does_not_exist_is_refused(lm: LanguageModel) -> None:
     for kinds, problem in (["vibes"], "reading 'vibes' is unknown"), (["states:depth=x"], "reading states.*depth"):
         with pytest.raises(OptionError, match=problem):
             fitted(lm=lm, kinds=kinds).score("s", "o")
 
 
 def test_a_row_that_cannot_be_read_is_a_failed_verdict(
-    scripted: MakeScripted, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
+    lm: LanguageModel, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = planted.read
 
@@ -200,14 +201,13 @@ def test_a_row_that_cannot_be_read_is_a_failed_verdict(
         return read(passage, **given)
 
     monkeypatch.setattr(planted, "read", refusing)
-    lm, _ = scripted(lambda _: "Score: 60")
     good, *bad = fitted(lm=lm).score_many(ROWS)
     assert good.failure is None
     assert all(v.score != v.score and "longer than the model's window" in (v.failure or "") for v in bad)
 
 
 def test_a_model_of_ollama_is_read_from_its_store(
-    scripted: MakeScripted, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    lm: LanguageModel, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     weights = tmp_path / "blob"
     weights.write_bytes(b"GGUF")
@@ -224,7 +224,6 @@ def test_a_model_of_ollama_is_read_from_its_store(
     monkeypatch.setattr(opening, "ollama_weights", known)
     monkeypatch.setattr(opening, "EmbeddedReader", reader)
     monkeypatch.setattr(opening, "_opened", {})
-    lm, _ = scripted(lambda _: "Score: 60")
     judge = fitted(lm=lm, reader="ollama/qwen2.5:0.5b", model=opening.file_sha256(weights))
     assert [v.percent for v in judge.score_many(ROWS)] == pytest.approx([71.0, 46.0, 21.0])
     assert names == ["ollama/qwen2.5:0.5b"]
@@ -234,7 +233,7 @@ def test_a_model_of_ollama_is_read_from_its_store(
 
 
 def test_checks_are_asked_after_the_reply_and_weighed(
-    scripted: MakeScripted, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
+    lm: LanguageModel, planted: PlantedReader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -243,7 +242,6 @@ def test_checks_are_asked_after_the_reply_and_weighed(
         return np.array([-0.5, -2.5], dtype=np.float32)
 
     monkeypatch.setattr(planted, "answer", answer)
-    lm, _ = scripted(lambda _: "Score: 60")
     head = LinearHead(50.0, {"check.2": (0.0, 10.0)})
     (found,) = fitted(head, lm=lm, checks=["It is short.", "It is polite."]).score_many(ROWS[:1])
     assert found.percent == pytest.approx(70.0)  # 50 + 10 x (2.5 - .5)
