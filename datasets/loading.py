@@ -13,7 +13,6 @@ import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TextIO, TypeAlias, cast
@@ -27,7 +26,7 @@ from .exports import recognised
 from .marks import KINDS, Kind, Marks
 from .meanings import named_scale, reversed_scale
 from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, by_reason, infer_scale
-from .sheet import Sheet
+from .sheet import Sheet, names_of
 from .spreadsheets import SHEETS, detected, sheet_records, unguarded, unique
 
 if TYPE_CHECKING:
@@ -85,13 +84,16 @@ def read_labels(
         raise OptionError(
             f"--aspect {aspect} is a mean of scores, so it cannot be combined with --kind {kind}; leave one out"
         )
-    if parts and isinstance(source, Iterator):
-        source = list(source)  # it is read several times
-    read = partial(
-        _read, source, scale=scale, columns=columns or {}, min_rows=min_rows, limit=limit, kind=kind,
-        categories=categories,
-    )  # fmt: skip
-    labels = _mean_of([read(part) for part in parts], min_rows) if parts else read(aspect)
+    table = open_table(source)
+    records = list(itertools.islice(table.records, limit))
+    if not records:
+        raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
+    read = [
+        _labels(table, Sheet.of(table.origin, records, columns or {}, kind), part, scale, columns or {}, min_rows, kind,
+                categories)
+        for part in parts or (aspect,)
+    ]  # fmt: skip
+    labels = _mean_of(read, min_rows) if parts else read[0]
     if len(set(labels.scores.tolist())) == 1:
         where = labels.account.columns["score"] if labels.account else labels.aspect
         raise LabelsError(
@@ -101,23 +103,17 @@ def read_labels(
     return labels
 
 
-def _read(
-    source: Source,
+def _labels(
+    table: _Table,
+    sheet: Sheet,
     aspect: str | None,
-    *,
     scale: tuple[float, float] | None,
     columns: Mapping[str, str],
     min_rows: int,
-    limit: int | None,
     kind: Kind | None,
     categories: Sequence[str],
 ) -> Labels:
     """The labels of one aspect, perhaps all the same."""
-    table = open_table(source)
-    records = list(itertools.islice(table.records, limit))
-    if not records:
-        raise LabelsError(f"{table.origin}: there are no rows in it, at least {min_rows} are needed")
-    sheet = Sheet.of(table.origin, records, columns, kind)
     rows, roles, aspect = _rows_of(sheet, table, aspect, columns, categories)
     marks = roles.marks.get(aspect, Marks())
     given, where = (
@@ -190,17 +186,14 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
     left = f"; {len(first) - len(rows)} rows that lack one were left out" if len(rows) < len(first) else ""
     note = f"{first.origin}: the overall score is the mean of {names}{left}"
     columns = ", ".join(dict.fromkeys(one.account.columns["score"] for one in read if one.account))
-    account = first.account
-    if account is not None:
-        kept = {row.line for row in rows}
-        lacking = [(row.line, f"it lacks one of {names}") for row in first.rows if row.line not in kept]
-        skipped = tuple(sorted([*account.skipped, *lacking]))
-        account = replace(
-            account,
-            labelled=account.rows - len(skipped),
-            skipped=skipped,
-            columns={**account.columns, "score": columns},
-        )
+    kept = {row.line for row in rows}
+    lacking = [(row.line, f"it lacks one of {names}") for row in first.rows if row.line not in kept]
+    account = first.account and replace(
+        first.account,
+        labelled=first.account.labelled - len(lacking),
+        skipped=tuple(sorted([*first.account.skipped, *lacking])),
+        columns={**first.account.columns, "score": columns},
+    )
     return replace(
         first, rows=rows, aspect=OVERALL, warnings=(note, *warnings), kind="score", categories=(), levels=(),
         scale_given=all(one.scale_given for one in read), account=account,
@@ -308,8 +301,7 @@ def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> It
     Scores are optional here and kept where they can be read. An empty output is a row with output "". Groups are
     those of the file: rows are not compared with each other. Raises LabelsError, with the line of malformed text.
     """
-    table = open_table(source)
-    return _iter_rows(table, columns)
+    return _iter_rows(open_table(source), columns)
 
 
 def count_rows(source: Source) -> int | None:
@@ -352,9 +344,13 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
         raise LabelsError(f"{table.origin}: there are no rows in it")
     export = recognised(head)
     plain = head if export is None else [export.record(record) for record in head]
-    names = list(dict.fromkeys(name for record in plain for name in record))
     roles = Columns.find(
-        names, table.origin, chosen=columns, scores_needed=False, decimal_comma=table.decimal_comma, records=plain
+        names_of(plain),
+        table.origin,
+        chosen=columns,
+        scores_needed=False,
+        decimal_comma=table.decimal_comma,
+        records=plain,
     ).reading(plain)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
         yield roles.row(record if export is None else export.record(record), line)[0], record
@@ -420,20 +416,21 @@ def _warnings(rows: Sequence[Row], roles: Columns, records: Sequence[Record], or
             f" (first: row {empty[0]})"
         )
     seen: dict[tuple[str, str], int] = {}
-    pairs = [(seen.setdefault((row.source, row.output), row.line), row.line) for row in rows]
-    repeats = [(first, line) for first, line in pairs if first != line]
+    repeats = [
+        (row.line, one) for row in rows if (one := seen.setdefault((row.source, row.output), row.line)) != row.line
+    ]
     if repeats:
         warnings.append(
-            f"{origin}: rows that repeat another row's source and output: {len(repeats)} (first: row {repeats[0][1]}"
-            f" repeats row {repeats[0][0]}); they are kept and stay on one side of every split"
+            f"{origin}: rows that repeat another row's source and output: {len(repeats)} (first: row {repeats[0][0]}"
+            f" repeats row {repeats[0][1]}); they are kept and stay on one side of every split"
         )
-    for column in sorted({column for column, _ in roles.aspects.values() if column is not None}):
-        if any(isinstance(record.get(column), Mapping) for record in records):
-            warnings.append(
-                f"{origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
-                " if they are aspects, pass --columns scores=" + column
-            )
-    return warnings
+    columns = sorted({column for column, _ in roles.aspects.values() if column is not None})
+    return warnings + [
+        f"{origin}, column {column!r}: the keys of its objects were taken as raters and averaged;"
+        f" if they are aspects, pass --columns scores={column}"
+        for column in columns
+        if any(isinstance(record.get(column), Mapping) for record in records)
+    ]
 
 
 def _fail(problems: Sequence[str], has_header: bool) -> None:

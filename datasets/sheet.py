@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -45,12 +45,12 @@ class Sheet:
         plain = list(records) if export is None else [export.record(record) for record in records]
         sheet = cls(origin, [], [], len(plain), export)
         if kind in (None, "preference") and "output" not in chosen:
-            sheet.pairs = Pairs.find(_names(plain), chosen)
+            sheet.pairs = Pairs.find(names_of(plain), chosen)
         if kind == "preference" and sheet.pairs is None:
             raise LabelsError(
                 f"{origin}: preferences need two outputs and a winner in each row (output_a, output_b, winner); name "
                 "them with --columns output_a=NAME --columns output_b=NAME --columns winner=NAME; the columns are: "
-                + ", ".join(_names(plain))
+                + ", ".join(names_of(plain))
             )
         for line, record in enumerate(plain, 1):
             if all(unrated(value) for value in record.values()):
@@ -87,8 +87,7 @@ class Sheet:
 
     @property
     def names(self) -> list[str]:
-        """The columns of the records."""
-        return _names(self.records)
+        return names_of(self.records)
 
     def rows(self, parsed: Sequence[tuple[Row, Mapping[str, str]]], roles: Columns, aspect: str) -> list[Row]:
         """The labelled rows, those of several raters of one output as one; the others are counted as skipped, and what
@@ -159,7 +158,8 @@ class Sheet:
         )  # fmt: skip
 
 
-def _names(records: Sequence[Mapping[str, Any]]) -> list[str]:
+def names_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The columns of all the records, in the order of their first appearance."""
     return list(dict.fromkeys(name for record in records for name in record))
 
 

@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, zip_longest
 from os import PathLike
 from pathlib import Path
 from types import MappingProxyType
@@ -87,7 +88,10 @@ def read_spans(source: str | PathLike[str], outputs: Mapping[str, str] | None = 
             if identity in people.get(person, ()):
                 who = f" by {person!r}" if person else ""
                 raise LabelsError(f'{where}: {identity!r} is marked{who} twice; give each person an "annotator"')
-            text = _text(record, outputs.get(identity), identity, where)
+            own, text = record.get("output"), outputs.get(identity)
+            if isinstance(own, str):
+                _same(own, own if text is None else text, identity, where)
+                text = own
             if text is None and isinstance(record.get("tokenized"), str):
                 unplaced[identity] = None
                 continue
@@ -115,22 +119,10 @@ def _annotations(record: Mapping[str, Any], where: str) -> Iterator[tuple[str, l
         yield str(person), errors
 
 
-def _text(record: Mapping[str, Any], judged: str | None, identity: str, where: str) -> str | None:
-    """The marked text: the judged one, checked against the record's own, or the record's own."""
-    own = record.get("output")
-    if not isinstance(own, str):
-        return judged
-    if judged is not None:
-        _same(own, judged, identity, where)
-    return own
-
-
 def _same(marked: str, judged: str, identity: str, where: str) -> None:
     if marked == judged:
         return
-    place = next(
-        (i for i, (a, b) in enumerate(zip(marked, judged, strict=False)) if a != b), min(len(marked), len(judged))
-    )
+    place = next(i for i, (one, other) in enumerate(zip_longest(marked, judged)) if one != other)
     raise LabelsError(
         f"{where}: {identity!r} is marked in another text than the one that was judged; they differ from character"
         f" {place} on ({_short(marked[place:])} and {_short(judged[place:])}); judge the text that people marked"
@@ -180,12 +172,9 @@ def _spans(
 def _severity(value: Any, where: str) -> float:
     if value is None or value == "":
         return math.nan
-    if isinstance(value, str):
-        name = value.strip().casefold()
-        if name in SEVERITIES:
-            return SEVERITIES[name]
+    name = value.strip().casefold() if isinstance(value, str) else value
     try:
-        number = math.nan if isinstance(value, bool) else float(value)
+        number = math.nan if isinstance(value, bool) else SEVERITIES.get(name) or float(name)
     except (TypeError, ValueError):
         number = math.nan
     if not 1.0 <= number <= 5.0:
@@ -195,16 +184,13 @@ def _severity(value: Any, where: str) -> float:
     return number
 
 
-def _marked(target: str, text: str | None, identity: str, where: str) -> list[tuple[int | None, int | None, str]]:
+def _marked(target: str, text: str | None, identity: str, where: str) -> Sequence[tuple[int | None, int | None, str]]:
     """The places of <v>…</v> once the marks are taken out; (None, None, "") where there are none."""
-    found: list[tuple[int | None, int | None, str]] = []
-    plain, at = "", 0
-    for match in _MARK.finditer(target):
-        plain += target[at : match.start()]
-        found.append((len(plain), len(plain) + len(match[1]), match[1]))
-        plain += match[1]
-        at = match.end()
-    plain += target[at:]
+    pieces = _MARK.split(target)  # what stands before a mark, what is marked, what stands behind it
+    plain, ends = "".join(pieces), list(accumulate(map(len, pieces)))
+    found: list[tuple[int | None, int | None, str]] = [
+        (end - len(words), end, words) for end, words in zip(ends[1::2], pieces[1::2], strict=True)
+    ]
     if text is not None:
         _same(plain, text, identity, where)
     return found or [(None, None, "")]

@@ -18,6 +18,7 @@ from ..datasets.loading import iter_rows, open_table, read_labels
 from ..datasets.marks import Marks, folded
 from ..datasets.preferences import Pairs
 from ..datasets.records import OVERALL, Columns, Row, infer_scale, parts_of, read_ratings
+from ..datasets.sheet import names_of
 from ..errors import LabelsError, OptionError
 from ..running.opening import rows_file
 
@@ -99,7 +100,7 @@ class File:
     compared: bool = False
 
     def names(self) -> list[str]:
-        return list(dict.fromkeys(name for record in self.records for name in record))
+        return names_of(self.records)
 
 
 # Files ---------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets.marks import Marks
+from ..datasets.sheet import names_of
 from ..datasets.spreadsheets import guarded
 from ..errors import OptionError
 from ..programs.atomic import write_whole
@@ -103,7 +104,7 @@ def _jsonl(records: list[dict[str, Any]]) -> bytes:
 def _csv(records: list[dict[str, Any]]) -> str:
     made = io.StringIO(newline="")
     writer = csv.writer(made)
-    names = list(dict.fromkeys(name for record in records for name in record))
+    names = names_of(records)
     writer.writerow(map(guarded, names))
     writer.writerows([guarded(record.get(name, "")) for name in names] for record in records)
     return made.getvalue()

@@ -14,6 +14,7 @@ from typing import Any
 from ..datasets.loading import iter_rows, open_table
 from ..datasets.preferences import Pairs
 from ..datasets.records import Row
+from ..datasets.sheet import names_of
 from ..errors import LabelsError
 from ..evaluating.sources import places, read_file
 from ..reports.rows import Shown, read_scored
@@ -82,8 +83,7 @@ def _row(row: Row) -> dict[str, Any]:
 def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
     """Two outputs in a row, or neighbouring outputs of one document."""
     records = list(open_table(path).records)
-    names = dict.fromkeys(column for record in records for column in record)
-    found = Pairs.find([*names, _NO_WINNER], {"winner": _NO_WINNER, **columns})
+    found = Pairs.find([*names_of(records), _NO_WINNER], {"winner": _NO_WINNER, **columns})
     if found is None:
         pairs = [
             (one, other, f"{one.id} | {other.id}") for one, other in _neighbours(read_file(name, columns, None).rows)
