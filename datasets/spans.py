@@ -18,19 +18,14 @@ from dataclasses import dataclass
 from itertools import accumulate, zip_longest
 from os import PathLike
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from ..errors import LabelsError
 from .loading import open_table
 
-__all__ = ["SEVERITIES", "Span", "SpanSet", "read_spans"]
-
 #: What files call severities, on the scale 1..5 that judges use. The five names are those that OpeNLGauge's ablations
 #: give the five numbers; MQM has all of them but "moderate", so that its Minor and Major lie two steps apart.
-SEVERITIES: Mapping[str, float] = MappingProxyType(
-    {"neutral": 1.0, "minor": 2.0, "moderate": 3.0, "major": 4.0, "critical": 5.0}
-)
+SEVERITIES: Mapping[str, float] = {"neutral": 1.0, "minor": 2.0, "moderate": 3.0, "major": 4.0, "critical": 5.0}
 #: MQM's row for a text without errors; it marks nothing.
 _NO_ERROR = re.compile(r"no[-_ ]?error", re.IGNORECASE)
 _MARK = re.compile(r"<v>(.*?)</v>", re.DOTALL)

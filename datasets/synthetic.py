@@ -18,8 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from ..errors import LabelsError
 from .records import Row
 
-__all__ = ["LONGEST_LINE", "SyntheticError", "SyntheticRow", "read_synthetic"]
-
 #: Bytes of a line at most: far more than any text that a small model reads.
 LONGEST_LINE = 1 << 20
 _PROBLEMS_SHOWN = 20

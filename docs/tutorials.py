@@ -102,13 +102,14 @@ def person(words: list[str]) -> list[str]:
     """Somebody answers every row of `judgesmith label …`, whose page needs a browser. Returns the command that exports
     the answers."""
     from judgesmith.labelling.app import Desk, Event
-    from judgesmith.labelling.run import Wanted, open_store
+    from judgesmith.labelling.command import Label
+    from judgesmith.labelling.run import open_store
 
     rows, *options = words[2:]
     given = dict(zip(options[::2], options[1::2], strict=True))
     guidelines = Path(given["--guidelines"]) if "--guidelines" in given else None
-    wanted = Wanted(rows, n=int(given["--n"]), repeats=float(given.get("--repeats", 0)) or None,
-                    guidelines=guidelines, order=given.get("--order", "file"))  # fmt: skip
+    wanted = Label(rows=rows, n=int(given["--n"]), repeats=float(given.get("--repeats", 0)) or None,
+                   guidelines=guidelines, order=given.get("--order", "file"))  # fmt: skip
     opened = open_store(wanted)
     desk = Desk(opened.store, opened.task)
     for i in range(100):

@@ -19,8 +19,6 @@ from typing import Any, TypeAlias
 
 from ...errors import LabelsError
 
-__all__ = ["CONVERTERS", "convert"]
-
 Raw: TypeAlias = Sequence[Mapping[str, Any]]
 Rows: TypeAlias = list[dict[str, Any]]
 

@@ -8,11 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from .base import Degree, Origin, Perturbation
-
-__all__ = ["TASKS", "PaperTask", "origin_of", "task_of"]
 
 _BOTH: tuple[Degree, ...] = ("minor", "major")
 _ONE: tuple[Degree, ...] = ("minor",)
@@ -35,7 +32,7 @@ _SUMMARIES = PaperTask(
 )  # fmt: skip
 
 #: By the names that `Amounts` has for them. Texts of any other task are treated as summaries.
-TASKS: Mapping[str, PaperTask] = MappingProxyType({
+TASKS: Mapping[str, PaperTask] = {
     "summarization": _SUMMARIES,
     "scientific": _SUMMARIES,
     # "k" has one value there, one entity is replaced and one error is made: the minor degree of each.
@@ -52,7 +49,7 @@ TASKS: Mapping[str, PaperTask] = MappingProxyType({
         ("translation/accuracy", "translation/fluency"),
         {"deletions": _BOTH, "typos": _BOTH, "word-deletion": _BOTH, "entities-lm": _BOTH, "grammar-lm": _BOTH},
     ),
-})  # fmt: skip
+}  # fmt: skip
 
 _KNOWN_AS = {
     "translation": "translation",

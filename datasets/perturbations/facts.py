@@ -21,6 +21,7 @@ from .base import (
     letters,
     like,
     replace_by_degree,
+    replace_spots,
     sentences,
     several_sentences,
     split_space,
@@ -220,9 +221,7 @@ def speakers(text: str, degree: Degree, rng: random.Random, material: Material) 
     if degree == "minor":
         first = rng.choice([s for s in spots if s.new == other])
         spots = [first, rng.choice([s for s in spots if s.new == one])]
-    for spot in sorted(spots, key=lambda s: -s.start):
-        text = text[: spot.start] + spot.new + text[spot.end :]
-    return text
+    return replace_spots(text, spots, rng)
 
 
 # Sentences that are missing or too many ------------------------------------------------------------------------------

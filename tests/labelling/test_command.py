@@ -11,7 +11,8 @@ from labelling import HOSTILE, rows_to_label
 from judgesmith import read_labels
 from judgesmith.datasets.spans import read_spans
 from judgesmith.labelling.app import Desk, Event
-from judgesmith.labelling.run import Wanted, open_store
+from judgesmith.labelling.command import Label
+from judgesmith.labelling.run import open_store
 from judgesmith.labelling.store import Store
 
 SUGGESTED = 10
@@ -21,7 +22,7 @@ def label(
     path: Path, rows: Path | None, answer: Callable[[dict[str, Any], int], Any], *raters: str, **options: Any
 ) -> Path:
     """Every row answered by every rater as the page does it; answer(unit, number of the rater), a text to skip."""
-    opened = open_store(Wanted(None if rows is None else str(rows), path, **options))
+    opened = open_store(Label(rows=None if rows is None else str(rows), store=path, **options))
     desk = Desk(opened.store, opened.task)
     for who, rater in enumerate(raters or ("Ada", "Bo")):
         while (unit := desk.next(rater)["unit"]) is not None:
@@ -67,8 +68,8 @@ def test_scores_of_two_raters_are_compiled_from_without_an_option(
     ("options", "words", "kind", "names"),
     [
         ({"kind": "binary"}, ("fail", "pass"), "binary", ("fail", "pass")),
-        ({"categories": ("bad", "ok", "good")}, ("bad", "ok", "good"), "category", ("bad", "ok", "good")),
-        ({"categories": ("mauve", "teal", "puce")}, ("mauve", "teal", "puce"), "category",
+        ({"categories": "bad,ok,good"}, ("bad", "ok", "good"), "category", ("bad", "ok", "good")),
+        ({"categories": "mauve,teal,puce"}, ("mauve", "teal", "puce"), "category",
          ("1 mauve", "2 teal", "3 puce")),
         ({"aspect": "coherence", "scale": (0.0, 10.0)}, None, "score", ()),
     ],
@@ -157,14 +158,14 @@ def test_a_larger_n_adds_rows_that_are_suggested(rows: Path, tmp_path: Path) -> 
     label(at, rows, lambda unit, who: {"score": 1 + number(unit) % 5}, n=20)
     before = Store(at).queue()
     for _ in range(2):  # the same command again adds nothing
-        store = open_store(Wanted(str(rows), at, n=20 + SUGGESTED, order="suggest")).store
+        store = open_store(Label(rows=str(rows), store=at, n=20 + SUGGESTED, order="suggest")).store
         after = store.queue()
         assert after[:20] == before and len(after) == 20 + SUGGESTED
     documents = {store.units()[key].row["doc_id"] for key in after[20:]}
     assert len(documents) == SUGGESTED  # each of a document without labels, as `suggest` chooses
     rows_to_label(rows, 40, scores={"a": 1, "b": 2})  # of something else
-    assert open_store(Wanted(str(rows), tmp_path / "o.sqlite", aspect="c", n=5, order="suggest")).rows == 5
-    others = open_store(Wanted(str(rows), tmp_path / "r.sqlite", n=5, order="random", seed=1)).store
+    assert open_store(Label(rows=str(rows), store=tmp_path / "o.sqlite", aspect="c", n=5, order="suggest")).rows == 5
+    others = open_store(Label(rows=str(rows), store=tmp_path / "r.sqlite", n=5, order="random", seed=1)).store
     assert others.queue() != list(others.units())[:5]
 
 
@@ -172,7 +173,7 @@ def test_rows_may_be_added_or_change_places(rows: Path, tmp_path: Path) -> None:
     at = label(tmp_path / "s.sqlite", rows, lambda unit, who: {"score": 3}, "Ada")
     lines = rows.read_text().splitlines()
     rows.write_text("\n".join(['{"id": "new", "source": "s", "output": "o"}', *reversed(lines)]))
-    opened = open_store(Wanted(str(rows), at))
+    opened = open_store(Label(rows=str(rows), store=at))
     assert opened.rows == 41 and Desk(opened.store, opened.task).next("Ada")["done"] == 40
 
 

@@ -51,22 +51,29 @@ class Label(Command, Rows, Json):
     port: int = flag(0, "0: that of the last run, or any free one.", ge=0, le=65535)
     no_browser: bool = flag(False, "Only print the address.")
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The categories, worst first."""
+        return tuple(word.strip() for word in self.categories.split(",")) if self.categories else ()
+
+    @property
+    def path(self) -> Path:
+        """The store: beside ROWS where no name is given."""
+        if self.store is None and self.rows is None:
+            raise OptionError("give ROWS, or --store FILE of rows that were labelled before")
+        return self.store or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite")
+
     def run(self) -> None:
         from ..running.console import err, out, print_json
         from ..running.plain import one_line
         from .export import check_export
-        from .run import Wanted, open_store
+        from .run import open_store
 
         if self.rows is None and not self.export_only:
             raise OptionError("give ROWS to label, or --export-only --store FILE for labels that are there")
-        words = tuple(word.strip() for word in self.categories.split(",")) if self.categories else ()
-        wanted = Wanted(
-            self.rows, self.store, self.kind, self.scale, words, self.aspect, self.guidelines,  # type: ignore[arg-type]
-            self.n, self.order, self.repeats, self.seed, self.roles(),
-        )  # fmt: skip
         if not self.export_only:
             _require_server()
-        opened = open_store(wanted)
+        opened = open_store(self)
         for note in opened.notes:
             err.print(one_line(f"note: {note}"), style="yellow", markup=False)
         if self.export is not None:

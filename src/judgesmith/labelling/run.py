@@ -5,47 +5,25 @@ from __future__ import annotations
 import json
 import signal
 import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import LabelsError, OptionError
 from .agreement import Said, summary
 from .export import export
-from .order import Order, next_units
+from .order import next_units
 from .store import Store
 from .studies import tables
-from .task import Kind, Task
+from .task import Task
 from .units import read_units
+
+if TYPE_CHECKING:
+    from .command import Label
 
 HOST = "127.0.0.1"
 LONGEST_GUIDELINES = 200_000
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The options of the command; None for what is not given, which an earlier run on the store has decided."""
-
-    rows: str | None
-    store: Path | None = None
-    kind: Kind | None = None
-    scale: tuple[float, float] | None = None
-    categories: tuple[str, ...] = ()
-    aspect: str | None = None
-    guidelines: Path | None = None
-    n: int | None = None
-    order: Order = "file"
-    repeats: float | None = None
-    seed: int = 0
-    columns: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def path(self) -> Path:
-        """The store: beside ROWS where no name is given."""
-        if self.store is None and self.rows is None:
-            raise OptionError("give ROWS, or --store FILE of rows that were labelled before")
-        return self.store or Path(Path(str(self.rows)).name).with_suffix(".labels.sqlite")
 
 
 @dataclass
@@ -69,20 +47,21 @@ class Opened:
         return found
 
 
-def open_store(wanted: Wanted) -> Opened:
+def open_store(wanted: Label) -> Opened:
     """The store with its task, and the rows of ROWS in its queue. Raises LabelsError, OptionError."""
     guidelines = None if wanted.guidelines is None else _guidelines(wanted.guidelines)
-    known = wanted.path.is_file()
+    path, columns = wanted.path, wanted.roles()
+    known = path.is_file()
     # Wrong options and rows are refused before a file is made.
     task = _task(wanted, None) if not known else None
-    found = read_units(wanted.rows, task.kind, wanted.columns) if task is not None and wanted.rows else None
-    store = Store(wanted.path, create=wanted.rows is not None)
+    found = read_units(wanted.rows, task.kind, columns) if task is not None and wanted.rows else None
+    store = Store(path, create=wanted.rows is not None)
     task = _task(wanted, store.task)
     if wanted.rows is not None and found is None:
-        found = read_units(wanted.rows, task.kind, wanted.columns)
+        found = read_units(wanted.rows, task.kind, columns)
     if found is not None:
         more = next_units(
-            found, store, task, str(wanted.rows), wanted.n, wanted.order, wanted.seed, wanted.columns
+            found, store, task, str(wanted.rows), wanted.n, wanted.order, wanted.seed, columns
         )  # fmt: skip
         store.add(found.units)
         store.enqueue(more)
@@ -91,13 +70,13 @@ def open_store(wanted: Wanted) -> Opened:
     return Opened(store, task, len(store.queue()), found.notes if found is not None else ())
 
 
-def _task(wanted: Wanted, before: Task | None) -> Task:
+def _task(wanted: Label, before: Task | None) -> Task:
     """What is asked: as before, or by the options. Raises OptionError where they contradict each other."""
-    old = before or Task(kind="category" if wanted.categories and wanted.kind is None else wanted.kind or "score",
-                         categories=wanted.categories)  # fmt: skip
+    words = wanted.words
+    kind: Any = wanted.kind or ("category" if words else "score")
+    old = before or Task(kind=kind, categories=words)
     asked: dict[str, Any] = {
-        "kind": wanted.kind, "scale": wanted.scale and (float(wanted.scale[0]), float(wanted.scale[1])),
-        "categories": wanted.categories or None, "aspect": wanted.aspect,
+        "kind": wanted.kind, "scale": wanted.scale, "categories": words or None, "aspect": wanted.aspect,
     }  # fmt: skip
     given = {name: value for name, value in asked.items() if value is not None}
     for name, value in given.items() if before is not None else ():
