@@ -12,7 +12,7 @@ import html as _html
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -175,21 +175,15 @@ class Row(NamedTuple):
     kind: str = ""
 
 
-@dataclass(slots=True)
 class Table:
     """See the module. columns: a plain text is a column of words. kind: its class in a page."""
-
-    columns: Sequence[Column]
-    title: str = ""
-    header: bool = True
-    kind: str = ""
-    rows: list[Row] = field(default_factory=list)
 
     def __init__(
         self, columns: Iterable[Column | str], title: str = "", *, header: bool = True, kind: str = ""
     ) -> None:
         self.columns = [Column(one) if isinstance(one, str) else one for one in columns]
-        self.title, self.header, self.kind, self.rows = title, header, kind, []
+        self.title, self.header, self.kind = title, header, kind
+        self.rows: list[Row] = []
 
     def add(self, *values: Any, kind: str = "") -> None:
         """A row; cells that are missing at its end stay empty."""

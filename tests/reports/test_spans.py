@@ -502,7 +502,7 @@ def test_outputs_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
         run(path, "-o", tmp_path / "x.pdf")
     same = tmp_path / "x.html"
     same.symlink_to(path)
-    with pytest.raises(OptionError, match="is the input"):
+    with pytest.raises(OptionError, match="is another file of this command"):
         run(path, "-o", same)
     (tmp_path / "file").write_text("")
     with pytest.raises(OptionError, match="cannot be written"):

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import ClassVar
 
 from ..cli.commands import Command, Json, Rows, argument, flag
-from ..errors import OptionError
 
 __all__ = ["Report"]
 
@@ -30,20 +29,17 @@ class Report(Command, Rows, Json):
     title: str = flag("", "The page's title.")
 
     def run(self) -> None:
+        from ..pages import check_page, write_page
         from ..running.console import err, out, print_json
-        from ..running.opening import write_output
         from ..running.plain import clean
         from .rows import read_scored, summarise
         from .spans import render
 
         target = self.output or self.scored.with_suffix(".html")
-        if target.suffix.lower() not in (".html", ".htm"):
-            raise OptionError(f"-o {target}: the report is HTML; name it .html")
-        if target.exists() and self.scored.exists() and target.samefile(self.scored):
-            raise OptionError(f"{target} is the input; give another -o")
+        check_page(target, "-o", self.scored)
         started = time.monotonic()
         data = read_scored(self.scored, human=self.human, columns=self.roles())
-        size = write_output(target, render(data, self.title))
+        size = write_page(target, render(data, self.title), "-o")
         found = summarise(data)
         if self.as_json:
             seconds = round(time.monotonic() - started, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Mapping
@@ -17,8 +16,7 @@ from ..pages import Figures, Fold, Section, moment
 from ..pages import render as render_page
 from ..tables import Cell, Column, Table
 from .folder import Browsed, StudyFolder
-
-_LONG = 300  # characters of a value that changed
+from .judges import shown
 
 
 def render(found: Browsed, target: Path) -> str:
@@ -154,5 +152,4 @@ def _count(value: Any) -> str:
 
 
 def _told(value: Any) -> str:
-    text = value if isinstance(value, str) else "–" if value is None else json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONG else text[: _LONG - 1] + "…"
+    return shown(value, 300)

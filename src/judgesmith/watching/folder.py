@@ -1,12 +1,10 @@
-"""What `judgesmith browse` finds in a folder: saved judges, watch histories, scored files, studies, and files
-that
+"""What `judgesmith browse` finds in a folder: saved judges, watch histories, scored files, studies, and files that
 cannot be read."""
 
 from __future__ import annotations
 
 import csv
 import itertools
-import json
 import math
 import os
 import re
@@ -19,6 +17,7 @@ import numpy as np
 import scipy
 
 from ..errors import JudgesmithError, OptionError
+from ..evaluating.sources import json_lines
 from ..programs import artifact
 from ..programs.versions import Version
 from ..reports.rows import Scored, read_scored, summarise
@@ -205,18 +204,13 @@ def _scored(data: Scored, path: Path, name: str) -> ScoredFile:
 def _study(path: Path, name: str) -> StudyFolder:
     arms: dict[str, list[tuple[float, float]]] = {}
     failed = 0
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                raise OptionError(f"line {number} is not JSON") from None
-            if not isinstance(record, Mapping) or record.get("status") != "done":
-                failed += 1
-                continue
-            q, calls = (float(v) if isinstance(v, int | float) else math.nan for v in map(record.get, ("q", "calls")))
-            title = " · ".join(str(record[key]) for key in ("arm", "model", "train") if key in record)
-            arms.setdefault(title, []).append((q, calls))
+    for _, record in json_lines(path):
+        if record.get("status") != "done":
+            failed += 1
+            continue
+        q, calls = (float(v) if isinstance(v, int | float) else math.nan for v in map(record.get, ("q", "calls")))
+        title = " · ".join(str(record[key]) for key in ("arm", "model", "train") if key in record)
+        arms.setdefault(title, []).append((q, calls))
     page = path.parent / "study.html"
     means = {title: tuple(np.mean(of, axis=0).tolist()) for title, of in arms.items()}
     return StudyFolder(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -130,9 +130,4 @@ def epoch(runs: Sequence[Run], judge: str, rows: str) -> list[Run]:
     return found[::-1]
 
 
-def plain(value: float) -> Any:
-    """A number as the history has it: None for NaN."""
-    return None if value != value else float(value)
-
-
-__all__ = ["Agreement", "Found", "Run", "Traffic", "append", "epoch", "plain", "read"]
+__all__ = ["Agreement", "Found", "Run", "Traffic", "append", "epoch", "read"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..evaluating.sources import inside
 from ..programs.artifact import Artifact, identity_of
 from ..programs.versions import Comparable, Version, comparable, members, weights
+from ..tables import shortened
 
 #: What of the provenance is compared: how a judge came to be, which changes no verdict.
 HISTORY = (
@@ -32,9 +33,6 @@ class Change:
     before: Any
     after: Any
 
-    def to_dict(self) -> dict[str, Any]:
-        return {"part": self.part, "name": self.name, "a": self.before, "b": self.after}
-
 
 @dataclass(frozen=True, slots=True)
 class JudgeDiff:
@@ -53,14 +51,10 @@ class JudgeDiff:
     def to_dict(self) -> dict[str, Any]:
         return {
             "same": self.same,
-            "comparable": {
-                "scores": self.comparable.scores,
-                "order": self.comparable.order,
-                "why": self.comparable.why,
-            },
+            "comparable": asdict(self.comparable),
             "a": self.a.to_dict(),
             "b": self.b.to_dict(),
-            "changes": [change.to_dict() for change in self.changes],
+            "changes": [{"part": one.part, "name": one.name, "a": one.before, "b": one.after} for one in self.changes],
         }
 
 
@@ -145,17 +139,12 @@ def shown(value: Any, most: int = 110) -> str:
     if value is None:
         return "–"
     if isinstance(value, Mapping) and "output" in value and "score" in value:
-        return _cut(f"{value['score']:g} of 100: {value['output']}", most)
+        return shortened(f"{value['score']} of 100: {value['output']}", most)
     if isinstance(value, list) and len(value) > _FEW:
         return f"{len(value)} values"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return _cut(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), most)
-
-
-def _cut(text: str, most: int) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1] + "…"
+    return shortened(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), most)
 
 
 __all__ = ["Change", "JudgeDiff", "compare_judges", "shown"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -91,74 +92,55 @@ def _moved(look: Look) -> Table:
 # Figures -------------------------------------------------------------------------------------------------------------
 
 Draw = Callable[[Any], None]
+#: A run by its number from 1, with the low end, the value and the high end that are drawn; NaN where there is none.
+Point = tuple[int, float, float, float]
 
 
 def _charts(runs: Sequence[Run]) -> Iterator[tuple[str, Draw | None]]:
     scores = [run.values() for run in runs]
-    missing = [(i, float(np.isnan(one).mean())) for i, one in enumerate(scores, 1)]
+    missing = [(i, math.nan, float(np.isnan(one).mean()), math.nan) for i, one in enumerate(scores, 1)]
     words = ((i, np.array(run.words)) for i, run in enumerate(runs, 1) if any(run.words))
     traffic = [(i, run.traffic) for i, run in enumerate(runs, 1) if run.traffic is not None]
-    failed = [(i, t.failed / t.documents) for i, t in traffic if t.documents]
-    yield "Sentinel rows: scores, median with quartiles", _spread(runs, enumerate(scores, 1))
-    yield "Sentinel rows: share without a score", _shares(runs, missing)
-    yield "Sentinel rows: words of explanations, median with quartiles", _spread(runs, words)
-    yield "Agreement with people (Spearman, 95 %)", _agreement(runs)
-    yield "New rows: scores, median with quartiles", _spread(runs, ((i, np.array(t.scores)) for i, t in traffic))
-    lengths = ((i, np.array(t.lengths)) for i, t in traffic)
-    yield "New rows: lengths of outputs in words, median with quartiles", _spread(runs, lengths)
-    yield "New rows: share of documents without a score", _shares(runs, failed)
+    failed = [(i, math.nan, t.failed / t.documents, math.nan) for i, t in traffic if t.documents]
+    agreed = [(i, run.agreement) for i, run in enumerate(runs, 1) if run.agreement and run.agreement.value is not None]
+    ends = [(i, *(math.nan if x is None else x for x in (a.low, a.value, a.high))) for i, a in agreed]
+    yield "Sentinel rows: scores, median with quartiles", _chart(runs, _quartiles(enumerate(scores, 1)))
+    yield "Sentinel rows: share without a score", _chart(runs, missing, share=True)
+    yield "Sentinel rows: words of explanations, median with quartiles", _chart(runs, _quartiles(words))
+    yield "Agreement with people (Spearman, 95 %)", _chart(runs, ends, zero=True)  # type: ignore[arg-type]
+    new = _quartiles((i, np.array(t.scores)) for i, t in traffic)
+    yield "New rows: scores, median with quartiles", _chart(runs, new)
+    lengths = _quartiles((i, np.array(t.lengths)) for i, t in traffic)
+    yield "New rows: lengths of outputs in words, median with quartiles", _chart(runs, lengths)
+    yield "New rows: share of documents without a score", _chart(runs, failed, share=True)
 
 
-def _frame(axis: Any, runs: Sequence[Run]) -> None:
-    """Alarms as lines from top to bottom, and dashed ones where a baseline begins."""
-    for place, run in enumerate(runs, 1):
-        if run.alarms:
-            axis.axvline(place, color=PEOPLE, linewidth=1.2)
-        if run.restart and place > 1:
-            axis.axvline(place - 0.5, color=DIM, linewidth=0.8, linestyle="--")
-    axis.set_xlim(0.5, len(runs) + 0.5)
-    axis.set_xlabel("run")
-    axis.xaxis.get_major_locator().set_params(integer=True)
+def _quartiles(values: Iterable[tuple[int, Vector]]) -> list[Point]:
+    known = ((place, one[~np.isnan(one)]) for place, one in values)
+    return [(place, *np.quantile(one, (0.25, 0.5, 0.75)).tolist()) for place, one in known if len(one)]
 
 
-def _spread(runs: Sequence[Run], values: Iterable[tuple[int, Vector]]) -> Draw | None:
-    known = [(place, one[~np.isnan(one)]) for place, one in values]
-    known = [(place, one) for place, one in known if len(one)]
-    if not known:
-        return None
-    places = [place for place, _ in known]
-    low, middle, high = np.array([np.quantile(one, (0.25, 0.5, 0.75)) for _, one in known]).T
-
-    def draw(axis: Any) -> None:
-        bars(axis, list(zip(places, low, high, strict=True)), JUDGE)
-        axis.plot(places, middle, color=JUDGE, marker="o", markersize=3, linewidth=1)
-        _frame(axis, runs)
-
-    return draw
-
-
-def _shares(runs: Sequence[Run], points: Sequence[tuple[int, float]]) -> Draw | None:
+def _chart(runs: Sequence[Run], points: Sequence[Point], *, share: bool = False, zero: bool = False) -> Draw | None:
+    """A line through the runs with their intervals; alarms are lines from top to bottom, dashed where a baseline
+    begins. share: the axis begins at 0. zero: with a line there."""
     if not points:
         return None
 
     def draw(axis: Any) -> None:
-        axis.plot(*zip(*points, strict=True), color=JUDGE, marker="o", markersize=3, linewidth=1)
-        axis.set_ylim(0, max(0.05, 1.1 * max(value for _, value in points)))
-        _frame(axis, runs)
-
-    return draw
-
-
-def _agreement(runs: Sequence[Run]) -> Draw | None:
-    known = [(i, run.agreement) for i, run in enumerate(runs, 1) if run.agreement and run.agreement.value is not None]
-    if not known:
-        return None
-
-    def draw(axis: Any) -> None:
-        whole = [(i, a.low, a.high) for i, a in known if a.low is not None and a.high is not None]
-        bars(axis, whole, JUDGE)
-        axis.plot([i for i, _ in known], [one.value for _, one in known], color=JUDGE, marker="o", markersize=3)
-        axis.axhline(0, color=INK, linewidth=0.5)
-        _frame(axis, runs)
+        bars(axis, [(place, low, high) for place, low, _, high in points], JUDGE)
+        places, values = [point[0] for point in points], [point[2] for point in points]
+        axis.plot(places, values, color=JUDGE, marker="o", markersize=3, linewidth=1)
+        if share:
+            axis.set_ylim(0, max(0.05, 1.1 * max(values)))
+        if zero:
+            axis.axhline(0, color=INK, linewidth=0.5)
+        for place, run in enumerate(runs, 1):
+            if run.alarms:
+                axis.axvline(place, color=PEOPLE, linewidth=1.2)
+            if run.restart and place > 1:
+                axis.axvline(place - 0.5, color=DIM, linewidth=0.8, linestyle="--")
+        axis.set_xlim(0.5, len(runs) + 0.5)
+        axis.set_xlabel("run")
+        axis.xaxis.get_major_locator().set_params(integer=True)
 
     return draw

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,10 +25,11 @@ from ..programs.judge import Judge
 from ..reports.rows import read_scored
 from ..running.console import Watch
 from ..running.journal import alone
+from ..running.plain import finite
 from ..scoring.scoring import item_of
 from ..signatures.values import Verdict
 from ..tables import Column, Table
-from .history import Agreement, Found, Run, Traffic, append, epoch, plain, read
+from .history import Agreement, Found, Run, Traffic, append, epoch, read
 
 #: Last runs that are taken together, too, to find what changes slowly or by little.
 WINDOW = 5
@@ -157,7 +158,7 @@ def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -
     scores = np.array([verdict.score for verdict in verdicts])
     return Run(
         time=datetime.now(UTC).isoformat(timespec="seconds"), judge=mark, model=judge.lm.name[:400],
-        rows=sentinels.mark, ids=[row.id[:400] for row in sentinels.rows], scores=[plain(score) for score in scores],
+        rows=sentinels.mark, ids=[row.id[:400] for row in sentinels.rows], scores=finite(scores.tolist()),
         words=[_words(verdict) for verdict in verdicts],
         failures={identity[:400]: reason[:2000] for identity, reason in failed[:MOST_REASONS]},
         agreement=_agreement(sentinels, scores),
@@ -178,8 +179,8 @@ def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
     documents = [row.doc_id for row, there in zip(sentinels.rows, both, strict=True) if there]
     measure = Measure(sentinels.human[both], documents=documents, coefficient="spearman")
     found = bootstrap_q(scores[both], measure, rounds=1000)
-    ends = [plain(value) for value in (found.value, found.low, found.high)]
-    return Agreement(aspect=sentinels.aspect, value=ends[0], low=ends[1], high=ends[2], n=int(both.sum()))
+    value, low, high = finite([found.value, found.low, found.high])
+    return Agreement(aspect=sentinels.aspect, value=value, low=low, high=high, n=int(both.sum()))
 
 
 def findings_table(findings: Sequence[Found]) -> Table:
@@ -217,10 +218,7 @@ def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
     recent = [*(one for one in here if not one.baseline), run][-WINDOW:]
     tests = [*_sentinels(base, recent), *_new_rows(run, here)]
     most = drift.threshold(tests, options.alpha, options.looks)
-    found = [
-        Found(name=t.name, p=plain(t.p), n=t.n, before=plain(t.before), now=plain(t.now), alarm=bool(t.p <= most))
-        for t in tests
-    ]
+    found = [Found(**finite(asdict(test)), alarm=bool(test.p <= most)) for test in tests]
     return run.model_copy(update={"found": found, "threshold": most})
 
 
