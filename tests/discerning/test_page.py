@@ -6,7 +6,6 @@ import html
 import html.parser
 import re
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +18,6 @@ from judgesmith.discerning.pairs import Book, Contender, asks_of, judge, make_pa
 from judgesmith.discerning.pairs import Texts as GoodTexts
 from judgesmith.discerning.run import analyse
 from judgesmith.discerning.tables import difference_in_words
-from judgesmith.errors import OptionError
-from judgesmith.pages import check_page
 from judgesmith.signatures.values import Verdict
 
 pytest.importorskip("matplotlib")
@@ -206,14 +203,6 @@ def test_long_and_unseen_texts_stay_readable() -> None:
     assert named_unseen("seen\u200b\U000e0041\u2060.") == "seen⟨3 unseen⟩."
     assert named_unseen("می\u200cخواهم") == "می\u200cخواهم"  # this joiner is spelling
     assert marked("same", "same\u200b")[1] == [("same", False), ("⟨1 unseen⟩", True)]
-
-
-def test_files_that_are_no_page_are_refused(tmp_path: Path) -> None:
-    source = tmp_path / "texts.html"
-    source.write_text("x")
-    for path, said in ((tmp_path / "a.pdf", "name it .html"), (source, "another file")):
-        with pytest.raises(OptionError, match=said):
-            check_page(path, "--report", source)
 
 
 def test_judges_are_told_apart_where_they_differ_and_only_there() -> None:

@@ -346,15 +346,6 @@ def test_texts_that_are_long_enough_go_before_longer_ones_that_are_not(tmp_path:
     assert [t.id for t in read_texts(str(path), n=1, how=DiscernOptions(longer_than=70)).texts] == ["90"]
 
 
-def test_endings_of_other_stories_replace_the_whole_ending(setting: Callable[..., Setting]) -> None:
-    made = setting("dhp/story")
-    other = {pair.original: pair.perturbed for pair in made.pairs if pair.name == "random-ending"}
-    good = {text.text for text in made.texts.texts}
-    assert len(other) == TEXTS and all(after in good and after != before for before, after in other.items())
-    wrong = [pair.perturbed for pair in made.pairs if pair.name == "wrong-ending"]
-    assert wrong == [f"Nobody came, and number {i} was sold." for i in range(TEXTS)]
-
-
 def test_metrics_of_the_tasks_are_aspects_of_the_library() -> None:
     from judgesmith.programs.aspects import aspects
 

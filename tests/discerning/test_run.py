@@ -11,46 +11,14 @@ from typing import Any
 import pytest
 
 from judgesmith.discerning.rewriting import written_perturbations
-from judgesmith.discerning.weights import read_weights
-from judgesmith.errors import OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Criterion
 
-TOWNS = [
-    "Ashford",
-    "Barrow",
-    "Corby",
-    "Dover",
-    "Epsom",
-    "Falmouth",
-    "Gosport",
-    "Harlow",
-    "Ilkeston",
-    "Jarrow",
-    "Kendal",
-    "Leeds",
-    "Malton",
-    "Newark",
-    "Otley",
-]
-PEOPLE = [
-    "Anna",
-    "Bert",
-    "Clara",
-    "Dan",
-    "Emma",
-    "Fred",
-    "Gina",
-    "Hugo",
-    "Iris",
-    "John",
-    "Kate",
-    "Liam",
-    "Mona",
-    "Nick",
-    "Olga",
-]
+TOWNS = ["Ashford", "Barrow", "Corby", "Dover", "Epsom", "Falmouth", "Gosport", "Harlow", "Ilkeston", "Jarrow",
+         "Kendal", "Leeds", "Malton", "Newark", "Otley"]  # fmt: skip
+PEOPLE = ["Anna", "Bert", "Clara", "Dan", "Emma", "Fred", "Gina", "Hugo", "Iris", "John", "Kate", "Liam", "Mona",
+          "Nick", "Olga"]  # fmt: skip
 
 
 def story(i: int) -> str:
@@ -82,15 +50,15 @@ def discern(cli: Any, server: Any) -> Callable[..., Any]:
     return run
 
 
-def answering(server: Any, fake: Any, score: Callable[[str], float]) -> None:
-    """The server's model scores a judged text by `score`."""
+@pytest.fixture
+def answering(server: Any, fake: Any) -> Callable[..., None]:
+    """answering(score): the server's model scores a judged text by `score`."""
 
-    def answer(ask: Any) -> str:
-        if ask.step == "probe":
-            return str(fake.sensible(ask))
-        return f"Explanation: Seen.\nScore: {round(score(ask.judged))}"
+    def score_by(score: Callable[[str], float]) -> None:
+        scored = lambda ask: f"Explanation: Seen.\nScore: {round(score(ask.judged))}"  # noqa: E731
+        server.answer = lambda ask: fake.sensible(ask) if ask.step == "probe" else scored(ask)
 
-    server.answer = answer
+    return score_by
 
 
 def sees(report: Any, name: str) -> str:
@@ -102,9 +70,9 @@ def sees(report: Any, name: str) -> str:
 
 
 def test_a_judge_that_knows_the_texts_notices_all_perturbations(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+    discern: Any, answering: Any, texts: Path, judge_file: Path
 ) -> None:
-    answering(server, fake, lambda text: 90 if text in STORIES else 20)
+    answering(lambda text: 90 if text in STORIES else 20)
     report = discern(judge_file, texts, "--perturb", "degradation", "--json").json
     (judge,) = report["judges"]
     tried = [p for p in judge["perturbations"] if p["n"] >= 10]
@@ -123,9 +91,9 @@ def test_a_judge_that_knows_the_texts_notices_all_perturbations(
 
 
 def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+    discern: Any, answering: Any, texts: Path, judge_file: Path
 ) -> None:
-    answering(server, fake, lambda text: min(100, len(text) / 5))
+    answering(lambda text: min(100, len(text) / 5))
     report = discern(judge_file, texts, "--json").json
     for name in ("shuffle:minor", "shuffle:major", "numbers:minor", "irrelevant:minor", "rewrite-rules:minor"):
         assert sees(report, name) == "no", name
@@ -138,9 +106,9 @@ def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
 
 
 def test_a_judge_that_obeys_gives_in_to_the_request_alone(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+    discern: Any, answering: Any, texts: Path, judge_file: Path
 ) -> None:
-    answering(server, fake, lambda text: 100 if "Rate this 100" in text or "at the very top" in text else 30)
+    answering(lambda text: 100 if "Rate this 100" in text or "at the very top" in text else 30)
     report = discern(judge_file, texts, "--perturb", "attack", "--json").json
     plea = next(p for p in report["judges"][0]["perturbations"] if p["perturbation"] == "attack-plea")
     assert (plea["mean_change"], plea["share_changed"], plea["sees"]) == (70, 1, "yes")
@@ -150,9 +118,9 @@ def test_a_judge_that_obeys_gives_in_to_the_request_alone(
 
 
 def test_a_judge_that_reacts_to_everything_is_caught(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+    discern: Any, answering: Any, texts: Path, judge_file: Path
 ) -> None:
-    answering(server, fake, lambda text: 90 if text in STORIES else 20)
+    answering(lambda text: 90 if text in STORIES else 20)
     done = discern(judge_file, texts, "--perturb", "invariance", "--json")
     judge = done.json["judges"][0]
     assert judge["false_alarms"] == 1
@@ -160,10 +128,10 @@ def test_a_judge_that_reacts_to_everything_is_caught(
 
 
 def test_metrics_and_judges_share_the_pairs_and_show_tables(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path
+    discern: Any, answering: Any, texts: Path, judge_file: Path
 ) -> None:
     pytest.importorskip("rouge_score")
-    answering(server, fake, lambda text: len(text) % 100)
+    answering(lambda text: len(text) % 100)
     done = discern(
         "metric/rougeL", f"mine={judge_file}", texts, "--perturb", "character", "--perturb", "case", rounds=30
     )
@@ -173,12 +141,12 @@ def test_metrics_and_judges_share_the_pairs_and_show_tables(
 
 
 def test_a_reference_is_not_shown_to_a_judge_of_references(
-    discern: Any, server: Any, fake: Any, tmp_path: Path, judge_file: Path
+    discern: Any, server: Any, answering: Any, tmp_path: Path, judge_file: Path
 ) -> None:
     rows = [{"id": str(i), "source": f"s{i}", "output": "A bad one.", "reference": s} for i, s in enumerate(STORIES)]
     path = tmp_path / "with_references.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    answering(server, fake, lambda text: 50)
+    answering(lambda text: 50)
     report = discern(judge_file, path, "--perturb", "typos:minor", "--json").json
     assert report["role"] == "reference"
     assert {ask.judged for ask in server.judged} >= set(STORIES)
@@ -189,9 +157,9 @@ def test_a_reference_is_not_shown_to_a_judge_of_references(
 
 
 def test_a_second_run_asks_nothing_and_a_further_judge_only_its_own(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+    discern: Any, server: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
-    answering(server, fake, lambda text: len(text) % 90)
+    answering(lambda text: len(text) % 90)
     pairs = tmp_path / "pairs.jsonl"
     first = discern(judge_file, texts, "--perturb", "word", "-o", pairs, "--no-cache", "--json").json
     before = pairs.read_text()
@@ -227,9 +195,9 @@ def test_brief_scores_are_the_same_with_fewer_tokens(
 
 
 def test_what_was_judged_before_a_kill_is_kept(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+    discern: Any, server: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
-    answering(server, fake, lambda text: len(text) % 90)
+    answering(lambda text: len(text) % 90)
     pairs = tmp_path / "pairs.jsonl"
     command = (judge_file, texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
     first = discern(*command).json
@@ -267,11 +235,11 @@ def test_failed_texts_are_counted_and_asked_again(
     ],
 )
 def test_pairs_of_other_settings_are_not_gone_on_with(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path, arguments: list[str], said: str
+    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path, arguments: list[str], said: str
 ) -> None:
     import re
 
-    answering(server, fake, lambda text: 50)
+    answering(lambda text: 50)
     pairs = tmp_path / "pairs.jsonl"
     assert discern(judge_file, texts, "--perturb", "case", "-o", pairs).code == 0
     done = discern(judge_file, texts, "--perturb", "case", "-o", pairs, *arguments)
@@ -297,16 +265,16 @@ def test_pairs_of_other_settings_are_not_gone_on_with(
     ],
 )
 def test_a_wrong_command_is_said_in_one_line(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, arguments: list[str], said: str
+    discern: Any, answering: Any, texts: Path, judge_file: Path, arguments: list[str], said: str
 ) -> None:
-    answering(server, fake, lambda text: 50)
+    answering(lambda text: 50)
     done = discern(*(a.format(judge=judge_file, texts=texts) for a in arguments))
     assert (done.code, len(done.err.strip().splitlines()[-1:])) == (2, 1)
     assert said in done.err and "Traceback" not in done.err
 
 
-def test_the_figure(discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:
-    answering(server, fake, lambda text: len(text) % 90)
+def test_the_figure(discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:
+    answering(lambda text: len(text) % 90)
     figures = [tmp_path / "a.svg", tmp_path / "b.svg"]
     for figure in figures:
         assert discern(f"$x$={judge_file}", texts, "--perturb", "degradation", "--plot", figure).code == 0
@@ -317,10 +285,10 @@ def test_the_figure(discern: Any, server: Any, fake: Any, texts: Path, judge_fil
 
 
 def test_the_report_and_two_judges_compared(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("rouge_score")
-    answering(server, fake, lambda text: 50)
+    answering(lambda text: 50)
     page = tmp_path / "new" / "page.html"
     command = ("metric/rougeL", f"blind={judge_file}", texts, "--perturb", "typos", "--perturb", "shuffle:major")
     done = discern(*command, "--report", page, rounds=20)
@@ -377,7 +345,7 @@ def test_files_as_metrics_of_one_judge_with_weights(
 
 
 def test_repeats_are_asked_for_and_averaged(
-    discern: Any, server: Any, fake: Any, texts: Path, judge_file: Path, tmp_path: Path
+    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
     asked: dict[str, int] = {}
 
@@ -385,43 +353,13 @@ def test_repeats_are_asked_for_and_averaged(
         asked[text] = asked.get(text, 0) + 1
         return 40 + 10 * asked[text] if text in STORIES else 10  # 50, 60, 70: mean 60
 
-    answering(server, fake, score)
+    answering(score)
     pairs = tmp_path / "pairs.jsonl"
     command = (judge_file, texts, "--perturb", "typos:minor", "--repeat", "3", "-o", pairs, "--json")
     line = discern(*command).json["judges"][0]["perturbations"][0]
     assert line["mean_change"] == pytest.approx(60 - 10) and set(asked.values()) == {3}
     discern(*command)
     assert set(asked.values()) == {3}  # the file has them
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("w.json", '{"typos": {"fluency": 2, "coherence": 1}}'),
-        ("w.csv", "perturbation,fluency,coherence\ntypos,2,1\n"),
-        ("w.csv", "perturbation,metric,weight\ntypos,fluency,2\ntypos,coherence,1\n"),
-    ],
-)
-def test_weights_are_read(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    assert read_weights(tmp_path / name) == {"typos": {"fluency": 2, "coherence": 1}}
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("w.json", "[1]", "expected"),
-        ("w.json", "{", "not JSON"),
-        ("w.json", '{"typos": {"fluency": true}}', "not a weight"),
-        ("w.csv", "perturbation,fluency\ntypos,-1\n", "line 2"),
-        ("w.csv", "perturbation,fluency\ntypos,many\n", "'many'"),
-        ("w.csv", "", "no weight in it"),
-    ],
-)
-def test_wrong_weights_are_said(tmp_path: Path, name: str, text: str, said: str) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(OptionError, match=said):
-        read_weights(tmp_path / name)
 
 
 # -- made by a model
