@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from judgesmith.programs.openlgauge.grounding import GAP, Grounded, fold, ground, ground_errors
-from judgesmith.programs.openlgauge.reading import FoundError, read_annotation
+from judgesmith.programs.openlgauge.reading import FoundError
 
 FARM = (
     "The goats sleep in the barn. At 5 – 6 o'clock the farmer opens the “old” barn.\n\n"
@@ -43,6 +43,7 @@ def shown(found: list[Grounded], text: str) -> str | None:
         ("“No way,”", "“No way,”", "exact"),
         ("built in 1889 (last sentence)", "built in 1889", "exact"),
         ("The phrase “a naïve one”", "a naïve one", "exact"),
+        ("Line 2: the farmer", "the farmer", "exact"),
         ('He answers "No way" to her', "No way", "exact"),
         ("The gaots sleep in teh barn", "The goats sleep in the barn", "fuzzy"),
         ("The goats in the barn", "The goats sleep in the barn", "fuzzy"),
@@ -109,20 +110,11 @@ SHIPS = "The boat left. Then the boat sank.\nA third boat came.\n\nThe last boat
 BOATS = [4, 24, 43, 64, 80]  # where "boat" stands
 
 
-def test_the_places_are_counted_right() -> None:
-    assert [i for i in range(len(SHIPS)) if SHIPS.startswith("boat", i)] == BOATS
-
-
 @pytest.mark.parametrize(("near", "index"), [(None, 0), (0, 0), (8, 1), (44, 3), (95, 4)])  # none follows 95
 def test_one_of_several_occurrences_is_chosen_in_reading_order(near: int | None, index: int) -> None:
     found = ground("boat", SHIPS, near=near)
     assert found[0].start == BOATS[index]
     assert [g.start for g in found[1:]] == [b for b in BOATS if b != BOATS[index]]
-
-
-def test_words_are_found_without_what_is_said_beside_them() -> None:
-    assert sorted(g.start for g in ground("boat (second sentence)", SHIPS)) == BOATS
-    assert sorted(g.start for g in ground("Line 2: boat", SHIPS)) == BOATS
 
 
 def test_an_ellipsis_takes_the_closest_head_and_stays_within_reach() -> None:
@@ -184,12 +176,6 @@ def test_the_same_words_again_are_the_next_occurrence() -> None:
     assert [s.start for s in spans] == BOATS[:3]
 
 
-def test_an_answer_is_read_and_grounded() -> None:
-    answer = 'Error 1\nLocation: "the boat" and "third Boat"\nExplanation: Names.\nSeverity: 2\n\nOverall: Good'
-    spans = ground_errors(read_annotation(answer, output=SHIPS).errors, SHIPS)
-    assert [(s.text, s.how, s.severity) for s in spans] == [("the boat", "exact", 2), ("third boat", "normalised", 2)]
-
-
 # --- properties -------------------------------------------------------------------------------------------------------
 
 #: Texts with what makes offsets hard: marks, ligatures, surrogates, joiners, both directions.
@@ -235,16 +221,6 @@ def test_errors_are_all_kept_and_show_the_output(errors: list[tuple[str | None, 
 
 
 @settings(deadline=None, max_examples=100)
-@given(TEXTS)
-def test_folding_keeps_its_places_in_order(text: str) -> None:
-    folded = fold(text)
-    assert len(folded.text) == len(folded.starts) == len(folded.ends)
-    assert all(a < b for a, b in zip(folded.starts, folded.ends, strict=True))
-    assert list(folded.starts) == sorted(folded.starts)
-    assert all(a >= 0 and b <= len(text) for a, b in zip(folded.starts, folded.ends, strict=True))
-
-
-@settings(deadline=None, max_examples=100)
 @given(st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40))
 def test_the_decomposed_form_of_a_text_is_the_same_text(text: str) -> None:
     decomposed = unicodedata.normalize("NFD", text)
@@ -262,21 +238,3 @@ def test_long_texts_and_long_locations(length: int) -> None:
     assert found.how == "fuzzy"
     assert abs(found.start - 600) <= 20
     assert abs(found.end - min(600 + length, len(text))) <= 20
-
-
-@pytest.mark.parametrize(
-    ("location", "text"),
-    [
-        ("ba c" * 1000, "ab " * 6600),
-        ("ab … " * 4000, "ab " * 6600),
-        ('"ab" and ' * 2000, "ab " * 6600),
-        ("(" * 20_000, "a" * 20_000),
-        ("a" * 20_000, "a" * 19_999 + "b"),
-        ("\u0301" * 20_000, "e\u0301" * 10_000),
-        ("a. " * 6000 + "(second sentence)", "a. " * 6000),
-    ],
-    ids=["periodic", "ellipses", "quotes", "brackets", "one letter", "marks", "sentences"],
-)
-def test_nasty_texts_come_to_an_end(location: str, text: str) -> None:
-    for g in ground(location, text)[:3]:
-        assert 0 <= g.start < g.end <= len(text)

@@ -17,11 +17,6 @@ CASES: list[dict[str, Any]] = tomllib.loads(
 )["case"]
 
 
-def test_there_are_enough_hard_answers() -> None:
-    assert len(CASES) >= 60
-    assert len({case["name"] for case in CASES}) == len(CASES)
-
-
 def as_written(error: FoundError) -> list[Any]:
     """An error as the file of cases gives it."""
     place = "omission" if error.location is None else error.location
@@ -54,23 +49,6 @@ def test_a_hard_answer_is_read(case: dict[str, Any]) -> None:
     for said, part in zip(found.problems, wanted_problems, strict=True):
         assert part in said
     assert found.repaired == case.get("repaired", True)
-
-
-def test_the_asked_form_is_read_back() -> None:
-    made = Annotation(
-        errors=(
-            FoundError("the old barn", "It is new.", 4.0),
-            FoundError(None, "The year is left out.", 2.5),
-            FoundError("twelve goats", "Eleven.", 1.0),
-        ),
-        label="Fair",
-        explanation="Three slips.",
-    )
-    found = read_annotation(annotation_form(made))
-    assert [as_written(e) for e in found.errors] == [as_written(e) for e in made.errors]
-    assert (found.label, found.explanation, found.repaired, found.problems) == ("Fair", "Three slips.", False, ())
-    empty = read_annotation(annotation_form(Annotation(label="Excellent", explanation="Fine.", no_error=True)))
-    assert (empty.errors, empty.no_error, empty.label, empty.repaired) == ((), True, "Excellent", False)
 
 
 def test_other_labels_are_a_callers() -> None:
@@ -145,52 +123,6 @@ def test_the_places_of_a_line(line: str, output: str, places: list[tuple[str | N
     assert read_places(line, output) == places
 
 
-def test_thousands_of_errors_are_read_in_one_go_and_counted() -> None:
-    blocks = [
-        f"Error {i}\nLocation: word {i}\nExplanation: wrong {i}\nSeverity: {5 if i % 1000 == 7 else i % 4 + 1}"
-        for i in range(5000)
-    ]
-    found = read_annotation("\n\n".join([*blocks, "Overall: Poor"]), output="word 7 " * 3000)
-    # 7, 1007, 2007, 3007, 4007 have severity 5; the first three of severity 4 (i % 4 = 3) in order are 3, 11, 15.
-    assert [e.location for e in found.errors] == [
-        "word 3", "word 7", "word 11", "word 15", "word 1007", "word 2007", "word 3007", "word 4007"
-    ]  # fmt: skip
-    assert found.problems == ("5000 errors, the 8 most severe are kept",)
-    assert found.label == "Poor"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Error 1\nLocation: a\nExplanation: b\n" * 5000,
-        "Error 1\n" * 10_000,
-        "Overall: Good or " * 10_000,
-        " Overall" * 10_000,
-        "overall good rating " * 10_000,
-        "Location: " + '"a" and ' * 10_000,
-        '{"location":' * 10_000,
-        '{"errors": [' + '{"location": "a", "severity": 3}, ' * 5000,
-        "[" * 50_000,
-        "(" * 50_000,
-        '"' * 50_000,
-        "*" * 50_000,
-        "| Location | Severity |\n" + "| a | 3 |\n" * 5000,
-        "|" * 50_000,
-        "<think>" * 10_000,
-        "</think>" * 10_000,
-        "-" * 50_000,
-        "- " * 30_000,
-        '- "a": b (severity 3)\n' * 5000,
-        "Severity: " + "9" * 50_000,
-        "\n" * 50_000 + "x",
-    ],
-    ids=range(21),
-)
-def test_nasty_answers_come_to_an_end(answer: str) -> None:
-    found = read_annotation(answer, output="a b c " * 3000)
-    assert len(found.errors) <= 8
-
-
 #: Answers to be mutated: the cases themselves.
 ANSWERS = st.sampled_from([case["answer"] for case in CASES])
 PIECES = st.one_of(
@@ -247,22 +179,19 @@ def test_whatever_the_answer_is_what_is_read_holds(answer: str, output: str) -> 
     assert read_annotation(answer, output=output) == found or any(math.isnan(e.severity) for e in found.errors)
 
 
+WORDS = st.text("abc de", min_size=1, max_size=20).map(lambda text: f"x{' '.join(text.split())}")
+
+
 @settings(deadline=None, max_examples=100)
 @given(
     st.lists(
-        st.tuples(
-            st.text("abc de", min_size=1, max_size=20), st.text("fghi jk", min_size=1, max_size=20), st.integers(1, 5)
-        ),
+        st.builds(FoundError, st.none() | WORDS, WORDS, st.sampled_from([1.0, 2.5, 4.0, 5.0])),
         max_size=8,
-        unique_by=lambda e: e[0].strip(),
+        unique_by=lambda error: error.location,
     ),
     st.sampled_from(LABELS),
 )
-def test_any_annotation_in_the_asked_form_is_read_as_it_was(errors: list[tuple[str, str, int]], label: str) -> None:
-    given_errors = tuple(
-        FoundError("x" + " ".join(place.split()), "y" + " ".join(why.split()), float(severity))
-        for place, why, severity in errors
-    )
-    found = read_annotation(annotation_form(Annotation(errors=given_errors, label=label, explanation="Because.")))
-    assert [as_written(e) for e in found.errors] == [as_written(e) for e in given_errors]
-    assert (found.label, found.explanation, found.repaired) == (label, "Because.", False)
+def test_any_annotation_in_the_asked_form_is_read_as_it_was(errors: list[FoundError], label: str) -> None:
+    found = read_annotation(annotation_form(Annotation(tuple(errors), label, explanation="Because.")))
+    assert [as_written(e) for e in found.errors] == [as_written(e) for e in errors]
+    assert (found.label, found.explanation, found.no_error, found.repaired) == (label, "Because.", not errors, False)
