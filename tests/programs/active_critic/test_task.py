@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from judgesmith.programs.active_critic.task import FEWEST, MOST, Inference, Labelled, TaskInference, TaskKnowledge
+from judgesmith.programs.active_critic.task import FEWEST, MOST, Inference, Labelled, TaskInference
 from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.prompting.predict import AGAIN
 from judgesmith.signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
-from judgesmith.signatures.values import Criterion
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 STEPS = {
@@ -263,10 +262,3 @@ def test_no_examples_ask_nothing(scripted: MakeScripted) -> None:
     assert infer(lm, []).criteria == ()
     assert transport.requests == []
     assert TaskInference().calls(0) == 0
-
-
-def test_knowledge_survives_its_own_state() -> None:
-    known = TaskKnowledge("A task.", [Criterion("Fluency", "It reads well.")])
-    known.reset()
-    again = TaskKnowledge().load_state(json.loads(json.dumps(known.dump_state())))
-    assert (again.description, again.criteria) == ("A task.", (Criterion("Fluency", "It reads well."),))

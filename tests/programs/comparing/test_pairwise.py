@@ -1,19 +1,15 @@
 """Direct scoring by comparisons: the formula, one document's cost, what a verdict says, demonstrations, compiling."""
 
-import json
 import math
 import random
 from pathlib import Path
 from typing import Any
 
-import dspy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgesmith.errors import ArtifactError, BudgetError, OptionError
-from judgesmith.optimizers.search.random import CorrelationRandomSearch
-from judgesmith.programs import artifact
+from judgesmith.errors import BudgetError, OptionError
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.comparing.pairwise import (
     PairwiseDirectScorer,
@@ -38,13 +34,6 @@ def test_the_formula_by_hand() -> None:
     # without level 2: .9 − 2.1
     assert pairwise_score([0.9, 0.1], [0.0, 0.8], levels=[1, 3]) == pytest.approx(-1.2, abs=1e-12)
     assert math.isnan(pairwise_score([math.nan], [0.1]))
-
-
-@pytest.mark.parametrize("n", range(2, 10))
-def test_the_range_for_n_levels(n: int) -> None:
-    top = n * (n + 1) / 2
-    assert pairwise_score([1.0] * n, [0.0] * n) == top
-    assert pairwise_score([0.0] * n, [1.0] * n) == -top
 
 
 @settings(deadline=None, max_examples=50)
@@ -138,15 +127,6 @@ def test_scores_are_the_formula(scripted: MakeScripted, tmp_path: Path, n: int, 
     assert verdict.percent == pytest.approx(50 * (1 + s / (n * (n + 1) / 2)), abs=1e-9)
     assert verdict.score == pytest.approx(verdict.percent)  # on 0..100
     assert len(transport.requests) == n + judge.calls_per_row() == verdict.usage.calls
-
-
-@pytest.mark.parametrize("source", ["Мост закрыт на неделю.", "पुल एक सप्ताह के लिए बंद है।", "大桥关闭一周，渡轮照常。"])
-def test_documents_in_other_scripts(scripted: MakeScripted, tmp_path: Path, source: str) -> None:
-    lm, _ = scripted(Model(steps), logprobs=True)
-    # the references begin with an English word but end in the document's own text
-    judge = scorer(tmp_path, lm, family="translation")
-    # .9 + 2·.6 + 0 − 4·.5 − 5·.85 = −4.15; 50·(1 − 4.15/15)
-    assert judge.score(source, source).percent == pytest.approx(50 * (1 - 4.15 / 15), abs=1e-9)
 
 
 def test_many_outputs_of_one_document_write_its_references_once(scripted: MakeScripted, tmp_path: Path) -> None:
@@ -312,14 +292,6 @@ def test_a_used_up_budget_ends_the_run(scripted: MakeScripted, tmp_path: Path) -
     assert len(transport.requests) == asked + 3 + 10
 
 
-def test_no_references_are_no_score(scripted: MakeScripted, tmp_path: Path) -> None:
-    lm, _ = scripted(lambda _: "...", logprobs=True)
-    verdict = scorer(tmp_path, lm).score("D", "One.")
-    assert math.isnan(verdict.score)
-    assert "could not write reference 1 of 5" in (verdict.failure or "")
-    assert verdict.usage.calls == 3
-
-
 def test_a_level_left_out_is_noted(scripted: MakeScripted, tmp_path: Path) -> None:
     model = Model(steps, levels=3)
 
@@ -370,22 +342,6 @@ def test_an_aspect_of_the_library_brings_its_words() -> None:
     assert any("reply whose wit" in m[-1]["content"] for m in shown.values())
 
 
-def test_it_is_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
-    lm, _ = scripted(Model(steps, levels=3), logprobs=True)
-    judge = scorer(tmp_path, lm, levels=3, form="better-worse", order="both", words=20, scale=Scale(1, 5))
-    before = judge.score("D", "One.")
-    judge.save(tmp_path / "judge.json")
-    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
-    assert loaded.options() == judge.options()
-    after = loaded.score("D", "One.")
-    assert (after.score, after.explanation) == (before.score, before.explanation)
-    text = (tmp_path / "judge.json").read_text()
-    (tmp_path / "evil.json").write_text(text.replace('"writer": ""', '"writer": "openai/https://evil.example"'))
-    with pytest.raises(ArtifactError, match="address"):
-        artifact.load(tmp_path / "evil.json", lm=lm)
-
-
 # Demonstrations
 
 
@@ -406,46 +362,6 @@ def test_a_labelled_row_becomes_a_comparison(scripted: MakeScripted, tmp_path: P
     messages = judge.previews(Item("Two.", "E"))["comparer (once a level)"]
     assert messages[2] == {"role": "assistant", "content": "Better"}
     assert len(judge.previews(Item("Two.", "D", group="g"))["comparer (once a level)"]) == 2
-
-
-def test_compiling_by_random_search(scripted: MakeScripted, tmp_path: Path) -> None:
-    quality = {f"Output {i} of {d}.": (i * 3 + d * 2) % 8 / 8 for d in range(4) for i in range(4)}
-
-    def odds(level: int, output: str) -> dict[str, float]:
-        ahead = quality[output] - (level - 1) / 2
-        better = 1 / (1 + math.exp(-4 * ahead))
-        return {"Better": 0.9 * better, "Worse": 0.9 * (1 - better), "Similar": 0.1}
-
-    model = Model(odds, levels=3)
-    seen: list[Request] = []
-
-    def answer(request: Request) -> Any:
-        seen.append(request)
-        return model(request)
-
-    lm, _ = scripted(answer, logprobs=True)
-    judge = scorer(tmp_path, lm, levels=3)
-    rows = [
-        dspy.Example(source=f"Document {d}.", output=f"Output {i} of {d}.", context=None, reference=None,
-                     score=100 * quality[f"Output {i} of {d}."], group=str(d), document=str(d), system=None)
-        .with_inputs("source", "output", "context", "reference")
-        for d in range(4) for i in range(4)
-    ]  # fmt: skip
-    search = CorrelationRandomSearch(candidates=2, max_demos=2, seed=1)
-    compiled = search.compile(judge, trainset=rows)
-    assert isinstance(compiled, PairwiseDirectScorer)
-    assert search.record is not None
-    assert len(search.record.candidates) == 5
-    assert {c.demos for c in search.record.candidates} > {0}
-    assert search.record.zero_shot.failed == 0
-    assert search.record.selected.agreement.q > 2.0  # the model knows the order of quality
-    taught = [r for r in seen if len(r.messages) > 2]
-    assert taught
-    for request in taught:  # no row saw its own document in a demonstration
-        own = request.messages[-1]["content"].split("<source>\n")[1].split("\n")[0]
-        assert all(own not in m["content"] for m in request.messages[:-1])
-        assert {m["content"] for m in request.messages if m["role"] == "assistant"} <= {"Better", "Worse", "Similar"}
-    assert sum(model.written.values()) == 4 * 3
 
 
 # Weights of the levels
@@ -503,33 +419,7 @@ def test_a_missing_level_takes_its_weight_along(scripted: MakeScripted, tmp_path
         "1 2 3 4 five", "1 2 3 4 nan", "1 " * 5000, [1, 2, 3, 4, 1e7],
     ],
 )  # fmt: skip
-def test_weights_that_are_none_are_refused(wrong: Any, tmp_path: Path, scripted: MakeScripted) -> None:
-    with pytest.raises(OptionError, match="weights"):
-        PairwiseDirectScorer("fluency", level_weights=wrong)
-    lm, _ = scripted([], logprobs=True)
-    scorer(tmp_path, lm).save(tmp_path / "judge.json")
-    text = (tmp_path / "judge.json").read_text()
-    assert '"level_weights": null' in text
-    as_text = json.dumps(wrong if isinstance(wrong, str) else " ".join(map(str, wrong)))  # as the first files had them
-    for shown, said in ((as_text, "weights"), (json.dumps(wrong), "weights|is not a judge")):
-        (tmp_path / "evil.json").write_text(text.replace('"level_weights": null', f'"level_weights": {shown}'))
-        with pytest.raises(ArtifactError, match=said):
-            artifact.load(tmp_path / "evil.json", lm=lm)
-
-
-def test_weights_are_saved_and_loaded(scripted: MakeScripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
-    lm, _ = scripted(Model(steps), logprobs=True)
-    judge = scorer(tmp_path, lm)
-    judge.save(tmp_path / "before.json")
-    judge.level_weights = (0.123457, 0.0, 0.4, 0.4, 0.076543)
-    judge.save(tmp_path / "judge.json")
-    loaded = artifact.load(tmp_path / "judge.json", lm=lm)
-    assert loaded.level_weights == judge.level_weights
-    assert loaded.score("D", "One.").percent == judge.score("D", "One.").percent
-    text = (tmp_path / "before.json").read_text()
-    assert artifact.load(tmp_path / "before.json", lm=lm).level_weights is None
-    old = text.replace(',\n      "level_weights": null', "")  # a file from before there were weights
-    assert old != text
-    (tmp_path / "old.json").write_text(old)
-    assert artifact.load(tmp_path / "old.json", lm=lm).level_weights is None
+def test_weights_that_are_none_are_refused(wrong: Any) -> None:
+    for value in (wrong, wrong if isinstance(wrong, str) else " ".join(map(str, wrong))):  # as the first files had them
+        with pytest.raises(OptionError, match="weights"):
+            PairwiseDirectScorer("fluency", level_weights=value)

@@ -50,14 +50,6 @@ def test_extremes_come_first_then_halves(levels: int, order: list[int]) -> None:
     assert writing_order(levels) == order
 
 
-@pytest.mark.parametrize("levels", range(2, 10))
-def test_every_level_between_lies_between_two_that_exist(levels: int) -> None:
-    order = writing_order(levels)
-    assert sorted(order) == list(range(1, levels + 1))
-    for place, level in enumerate(order[2:], start=2):
-        assert min(order[:place]) < level < max(order[:place])
-
-
 @pytest.mark.parametrize("levels", [2, 5, 9])
 def test_each_level_is_one_call_and_sees_its_nearest_neighbours(scripted: MakeScripted, levels: int) -> None:
     made = iter(writing_order(levels))

@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from judgesmith.errors import OptionError
 from judgesmith.programs import artifact
@@ -100,17 +98,12 @@ def test_without_steps_it_still_scores_and_says_so(scripted: MakeScripted, with_
         (STEPS, STEPS),
         ("Steps:\n**Step 1:** Read.\n  2) **Weigh** it.\nGood luck!", "1. Read.\n2. Weigh it."),
         ("Read it.\nThen weigh it.", "Read it. Then weigh it."),
+        ("Read it. " * 1000, ("Read it. " * 1000)[:LONGEST_STEPS]),
         ("<think>1. no\n2. no</think>\n1. Yes.\n2. Well.", "1. Yes.\n2. Well."),
     ],
 )
 def test_steps_are_read_out_of_what_models_write(text: str, steps: str) -> None:
     assert numbered(text) == steps
-
-
-@settings(deadline=None, max_examples=50)
-@given(st.text(max_size=200))
-def test_no_text_is_an_exception(text: str) -> None:
-    assert len(numbered(text * 40)) <= LONGEST_STEPS
 
 
 @pytest.mark.parametrize(
