@@ -77,7 +77,7 @@ def interpreter(peer: Peer, folder: Path, say: Callable[[str], None] = lambda te
         return Path(sys.executable)
     home = folder.absolute() / peer.environment  # the peer runs in another working directory
     marker, wanted = home / "judgesmith-peer.json", json.dumps([*peer.requirements, "alone", *peer.alone])
-    python = home / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
+    python = home / "bin/python"
     try:
         if python.exists() and marker.exists() and marker.read_text(encoding="utf-8") == wanted:
             return python

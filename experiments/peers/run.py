@@ -24,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -132,11 +132,8 @@ def work(python: Path, job: dict[str, Any], timeout: float) -> dict[str, Any]:
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """End the worker and every process that it started."""
-    if hasattr(os, "killpg"):
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-    elif process.poll() is None:
-        process.kill()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
@@ -180,8 +177,8 @@ def run_once(
         **outcome,
         "calls": search.calls + judging.calls,
         "tokens": sum(c.prompt_tokens + c.completion_tokens for c in (search, judging)),
-        "search": search.to_dict(),
-        "judging": judging.to_dict(),
+        "search": asdict(search),
+        "judging": asdict(judging),
         "seconds": round(time.monotonic() - started, 1),
         "search_seconds": result.get("search_seconds"),
         "versions": result.get("versions", {}),

@@ -8,12 +8,13 @@ the rows are described in `run.py`. A peer that raises for a row leaves that row
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import platform
+import runpy
 import sys
 import time
+import traceback
 import urllib.request
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
@@ -22,17 +23,6 @@ from typing import Any
 
 Job = dict[str, Any]
 Score = Callable[[dict[str, Any]], float]
-
-
-def load(path: str) -> Any:
-    """The peer's module from its file."""
-    spec = importlib.util.spec_from_file_location("peer", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{path} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["peer"] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def versions(packages: list[str]) -> dict[str, str]:
@@ -84,15 +74,12 @@ def main(job_path: str, result_path: str) -> None:
     result: dict[str, Any] = {"versions": versions(job["packages"]), "settings": {}}
     started = time.monotonic()
     try:
-        peer = load(job["peer_file"])
-        score = peer.compile_judge(job)
+        score = runpy.run_path(job["peer_file"])["compile_judge"](job)
         result["settings"] = job.get("settings", {})
         result["search_seconds"] = round(time.monotonic() - started, 1)
         tell(job)
         result["scores"], result["reasons"] = judge_rows(score, job["heldout"])
     except Exception as error:
-        import traceback
-
         traceback.print_exc()
         result["error"] = reason(error)
     Path(result_path).write_text(json.dumps(result), encoding="utf-8")
