@@ -44,12 +44,6 @@ def test_what_was_understood_is_said_in_one_block(cli: Any) -> None:
     assert "texts without a role, which the judge is not shown: 'Timestamp', 'Comments'" in said
 
 
-def test_an_aspect_by_its_name(cli: Any) -> None:
-    rows = FOLDER / "two_scores.csv"
-    done = cli("compile", rows, "--aspect", "safety", "--dry-run", "--json")
-    assert done.code == 0 and done.json["columns"]["score"] == "Safety (1-5)"
-
-
 def test_a_benchmark_set_by_its_name(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [
         {"id": str(n), "source": f"s{n // 2}", "output": f"o{n}", "system": "a", "doc_id": f"d{n // 2}",

@@ -150,12 +150,6 @@ def test_a_card_as_json():
     assert shown["unfetchable"]
 
 
-def test_list_data_of_an_unknown_set():
-    result = run("list", "data", "bench/wikida")
-    assert isinstance(result.exception, LabelsError)
-    assert "did you mean bench/wiki_da?" in str(result.exception)
-
-
 def test_get_shows_the_licence_first_and_takes_no_for_an_answer(mirror: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(get_command, "_asks", lambda: True)
     result = run("get", "sfres", "--base-url", mirror, answer="n\n")
@@ -207,12 +201,6 @@ def test_get_checks_all_names_before_it_fetches_any(mirror: str):
         assert isinstance(result.exception, LabelsError)
         assert why in str(result.exception)
     assert benchmarks.locate("sfres").kind == "fetchable"
-
-
-def test_a_failed_fetch_is_an_error(mirror: str):
-    result = run("get", "hanna", "--yes", "--base-url", mirror)
-    assert isinstance(result.exception, LabelsError)
-    assert "the server answered 404" in str(result.exception)
 
 
 # -- aspects --

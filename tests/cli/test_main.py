@@ -99,7 +99,7 @@ def test_compile_where_no_row_gets_a_score_is_no_success(
     assert "no held-out row got a score" in done.err
 
 
-def test_a_dry_run_asks_nothing(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
+def test_a_dry_run_asks_nothing(server: Any, cli: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
     done = compile_(rows_file(48), "--dry-run", "--json")
     assert done.code == 0
     assert done.json["dry_run"] is True
@@ -107,15 +107,11 @@ def test_a_dry_run_asks_nothing(server: Any, compile_: Any, rows_file: Rows, tmp
     assert done.json["cost"] is None  # nobody knows the price of openai/fake
     with_teacher = compile_(rows_file(48), "--dry-run", "--json", "--teacher", "openai/other")
     assert with_teacher.json["calls"] == done.json["calls"]  # its pass of whole answers stands for the judge's own
+    assert cli("compile", rows_file(48), "--dry-run", "--json").json["rows"] == 48  # no model has to be named
     words = compile_(rows_file(48), "--dry-run")
     assert "price unknown" in words.out
     assert server.asks == []
     assert not (tmp_path / "made.json").exists()
-
-
-def test_a_dry_run_needs_no_model(cli: Any, rows_file: Rows) -> None:
-    done = cli("compile", rows_file(48), "--dry-run", "--json")
-    assert (done.code, done.json["rows"]) == (0, 48)
 
 
 def test_budgets(server: Any, compile_: Any, rows_file: Rows, tmp_path: Path) -> None:
