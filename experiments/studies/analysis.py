@@ -66,7 +66,6 @@ class Line:
     high: float = math.nan
     baseline: Gap | None = None
     best: Gap | None = None
-    leads: bool = False
 
     def mean(self, *names: str) -> float:
         """The mean over seeds of a number of the records, or of the sum of several; NaN where there is none."""
@@ -160,7 +159,9 @@ def analyse(config: StudyConfig, journal: Journal, cells: Sequence[Cell], rounds
     lines: dict[tuple[str, str, Size], Line] = {}
     for cell in cells:
         key = (cell.model, cell.arm, cell.train)
-        line = lines.setdefault(key, Line(_title(cell, config), *key, {}, len(config.seeds)))
+        both = cell.arm if len(config.lm) < 2 else f"{cell.arm}, {cell.model}"
+        name = cell.model if len(config.lm) > 1 and len(config.arms) == 1 else both
+        line = lines.setdefault(key, Line(name, *key, {}, len(config.seeds)))
         if journal.done(cell):
             line.records[cell.seed] = journal.results[cell]
     for size in config.train:
@@ -171,15 +172,9 @@ def analyse(config: StudyConfig, journal: Journal, cells: Sequence[Cell], rounds
     return found
 
 
-def _title(cell: Cell, config: StudyConfig) -> str:
-    if len(config.lm) < 2:
-        return cell.arm
-    return cell.model if len(config.arms) == 1 else f"{cell.arm}, {cell.model}"
-
-
 def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, rounds: int) -> None:
     """Intervals, and differences to the baseline and to the best, of lines with the same number of labels."""
-    cells = {Cell(line.model, line.arm, line.train, seed): line for line in lines for seed in line.records}
+    cells = [Cell(line.model, line.arm, line.train, seed) for line in lines for seed in line.records]
     drawn, units = resample({cell: journal.predictions[cell] for cell in cells}, config, rounds)
     own = {
         (line.model, line.arm): {seed: drawn[Cell(line.model, line.arm, line.train, seed)] for seed in line.records}
@@ -195,8 +190,6 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
             line.low, line.high = interval.low, interval.high
     usable = [line for line in lines if line.records]
     best = max([line for line in usable if line.whole] or usable, key=lambda line: line.q, default=None)
-    if best is not None:
-        best.leads = True
 
     def gap(line: Line, other: Line) -> Gap | None:
         mine, its = own[line.model, line.arm], own[other.model, other.arm]
@@ -231,15 +224,14 @@ def resample(
     wherever it is held out. Undefined correlations count 0, as in Q.
     """
     unit = "doc_id" if config.level == "sample" else "group"
-    names = {name: None for rows in predictions.values() for name in _column(rows, unit)}
+    names = dict.fromkeys(row[unit] for rows in predictions.values() for row in rows)
     places = {name: place for place, name in enumerate(names)}
     if len(places) < 2:
         return {cell: np.zeros(0) for cell in predictions}, len(places)
     counts = np.random.default_rng(seed).multinomial(len(places), np.full(len(places), 1 / len(places)), size=rounds)
     found = {}
     for cell, rows in predictions.items():
-        ids = list(_column(rows, unit))
-        systems = list(_column(rows, "system"))
+        ids, systems = [row[unit] for row in rows], [row["system"] for row in rows]
         people = [row["human"] for row in rows]
         measure = Measure(people, documents=ids, systems=systems if all(systems) else None, level=config.level)
         whole = Agreement.of([[_number(row["percent"]) for row in rows]], measure)
@@ -248,10 +240,6 @@ def resample(
         parts = [whole.statistics[0](of_cell[start : start + step]) for start in range(0, rounds, step)]
         found[cell] = np.nansum(np.concatenate(parts), axis=1)
     return found, len(places)
-
-
-def _column(rows: Iterable[Mapping[str, Any]], name: str) -> Iterable[Any]:
-    return (row[name] for row in rows)
 
 
 def _notes(found: Analysis) -> list[str]:

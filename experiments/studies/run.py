@@ -7,6 +7,7 @@ first, then an order of the others, of which a cell learns from the first ones: 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,9 +46,6 @@ FILES = (
     "config.yaml", "results.jsonl", "predictions.jsonl", "study.html", "tables.md", "tables.tex", "figure.png",
     "figure.svg",
 )  # fmt: skip
-DEFAULT_SIZES = (10, 2)  # of `study labels`: the first, then twice as many
-
-
 #: How the arms begin that are another project's judge.
 PEER = "peer "
 
@@ -218,12 +216,9 @@ def _heldout(config: StudyConfig, labels: Labels) -> float | Labels:
 
 
 def _doubling(pool: int) -> tuple[Size, ...]:
-    size, factor = DEFAULT_SIZES
-    found: list[Size] = []
-    while size < pool:
-        found.append(size)
-        size *= factor
-    return (*found, "all")
+    """10, then twice as many, below the whole pool; then all of it."""
+    sizes = itertools.takewhile(lambda size: size < pool, (10 * 2**step for step in itertools.count()))
+    return (*sizes, "all")
 
 
 # The journal ---------------------------------------------------------------------------------------------------------

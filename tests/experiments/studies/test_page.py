@@ -37,7 +37,7 @@ def analysis(*lines: Line, sizes: tuple[int, ...] = (10, 40)) -> Analysis:
 LINES = (
     line("none", 0.5, 10, 20), line("none", 0.6, 40, 80),
     line("search", 0.4, 10, 400, baseline=gap(-0.1, 0.4)),
-    line("search", 1.1, 40, 1600, baseline=gap(0.5, 0.004), leads=True),
+    line("search", 1.1, 40, 1600, baseline=gap(0.5, 0.004)),
 )  # fmt: skip
 
 
