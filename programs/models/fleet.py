@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from .transport import Reply, Request, Transport, Unanswered
 
@@ -11,14 +12,14 @@ from .transport import Reply, Request, Transport, Unanswered
 LEFT_OUT, LONGEST = 1.0, 30.0
 
 
+@dataclass
 class Endpoint:
     """One server: calls that it has now, failures in a row, and until when it is left out (monotonic seconds)."""
 
-    def __init__(self, transport: Transport) -> None:
-        self.transport = transport
-        self.under_way = 0
-        self.failures = 0
-        self.until = 0.0
+    transport: Transport
+    under_way: int = 0
+    failures: int = 0
+    until: float = 0.0
 
     async def send(self, request: Request) -> Reply:
         self.under_way += 1
@@ -31,8 +32,7 @@ class Endpoint:
             raise
         finally:
             self.under_way -= 1
-        self.failures = 0
-        self.until = 0.0
+        self.failures, self.until = 0, 0.0
         return reply
 
 

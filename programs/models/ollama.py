@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     import ollama
 
 
-DEFAULT_HOST = "http://127.0.0.1:11434"
-"""Where Ollama listens by default."""
-
 _WEIGHTS = "application/vnd.ollama.image.model"
 _STORES = ("~/.ollama/models", "/usr/share/ollama/.ollama/models", "/var/lib/ollama/models")
 _NAME_PART = re.compile(r"[A-Za-z0-9_][\w.-]*")
@@ -35,7 +32,7 @@ def ollama_host(host: str | None = None) -> str:
     `0.0.0.0`, which tells a server to listen everywhere, means this machine to a client, and the `/v1` of an
     OpenAI-style address is left out.
     """
-    text = (host or os.environ.get("OLLAMA_HOST") or DEFAULT_HOST).strip().rstrip("/").removesuffix("/v1")
+    text = (host or os.environ.get("OLLAMA_HOST") or "127.0.0.1").strip().rstrip("/").removesuffix("/v1")
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "http", text
