@@ -632,7 +632,7 @@ def language_model(
 
         host = ollama_host(connection.api_base)
         check_ollama(model, host)
-        base, key = host.rstrip("/").removesuffix("/v1") + "/v1", None
+        base, key = f"{host}/v1", None
     elif provider in OPENAI_STYLE and (base := _address(provider, connection)):
         key = connection.api_key or os.environ.get(f"{provider.upper()}_API_KEY")
         if key is None and "openai" in provider:  # other servers have no business with OpenAI's key

@@ -1,4 +1,8 @@
-"""A model that says the same to everything."""
+"""Models that say the same to everything."""
+
+from typing import Any
+
+import dspy
 
 from judgesmith.programs.models.lm import Connection, LanguageModel
 from judgesmith.programs.models.transport import Reply, Request
@@ -11,3 +15,18 @@ class Parrot:
 
 def parrot(name: str = "openai/parrot") -> LanguageModel:
     return LanguageModel(name, Parrot(), identity="parrot", connection=Connection(cache=False, attempts=1))
+
+
+class Foreign(dspy.BaseLM):  # type: ignore[misc]
+    """A caller's own LM object; an exception is raised."""
+
+    def __init__(self, output: Any = "Score: 4") -> None:
+        super().__init__("mine/m")
+        self.output = output
+        self.asked: list[dict[str, Any]] = []
+
+    async def acall(self, prompt: Any = None, messages: Any = None, **options: Any) -> list[Any]:
+        self.asked.append({"messages": messages, **options})
+        if isinstance(self.output, Exception):
+            raise self.output
+        return [self.output]

@@ -140,6 +140,7 @@ def ask(endpoint: EmbeddedEndpoint, user: str, **options: Any) -> dict[str, Any]
 @pytest.mark.model
 def test_the_id_names_the_file_by_its_hash_and_shows_no_path(endpoint: EmbeddedEndpoint, model: Path) -> None:
     assert endpoint.model_id == f"local/{NAME}@{CATALOG[NAME].sha256[:12]}"
+    assert embedded(f"local/{NAME}", options=SMALL) == endpoint
     answer = ask(endpoint, "Is this good?")
     assert answer["model"] == endpoint.model_id
     assert str(model.parent) not in json.dumps(answer)
@@ -193,11 +194,6 @@ def test_a_whole_context_fits_into_each_slot_at_once(endpoint: EmbeddedEndpoint)
 
 
 @pytest.mark.model
-def test_one_server_for_one_file_and_options(endpoint: EmbeddedEndpoint) -> None:
-    assert embedded(f"local/{NAME}", options=SMALL) == endpoint
-
-
-@pytest.mark.model
 def test_a_file_by_its_path_is_another_label_of_the_same_hash(model: Path, endpoint: EmbeddedEndpoint) -> None:
     with closing(EmbeddedServer(model, "gguf:x@1", EmbeddedOptions(slots=1, context=10**5, threads=1))) as server:
         # More was asked for than the 8192 tokens that the model was trained for.
@@ -235,15 +231,10 @@ def run(script: str, model: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.model
 @pytest.mark.parametrize("end", ["", "close_all()", "close_all(); close_all()", "sys.exit(0)"])
-def test_a_process_ends_in_order_and_in_silence(model: Path, end: str) -> None:
-    done = run(end, model)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-
-@pytest.mark.model
-def test_an_id_of_a_path_shows_the_files_name_only(model: Path) -> None:
-    done = run("print(endpoint.model_id)", model)
-    assert done.stdout.strip() == f"gguf:{model.name}@{CATALOG[NAME].sha256[:12]}"
+def test_a_process_ends_in_order_and_in_silence_and_an_id_shows_the_files_name_only(model: Path, end: str) -> None:
+    done = run(f"print(endpoint.model_id); {end}", model)
+    said = f"gguf:{model.name}@{CATALOG[NAME].sha256[:12]}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
 
 
 @pytest.mark.model

@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 
-import dspy
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from misbehaving_server import COMPLETION, MakeServer, Say
+from parrot import Foreign
 
 from judgesmith.errors import ModelError
 from judgesmith.programs.models import engine
@@ -423,21 +423,6 @@ def test_litellm_gives_the_same_replies_and_failures(serve: MakeServer) -> None:
     for head in heads().values():
         with pytest.raises(Unanswered):
             through_litellm(serve(lambda *_, head=head: Say(raw=[head])).base, timeout=2.0)
-
-
-class Foreign(dspy.BaseLM):  # type: ignore[misc]
-    """A caller's own LM object."""
-
-    def __init__(self, output: Any) -> None:
-        super().__init__("mine/m")
-        self.output = output
-        self.asked: list[dict[str, Any]] = []
-
-    async def acall(self, prompt: Any = None, messages: Any = None, **options: Any) -> list[Any]:
-        self.asked.append({"messages": messages, **options})
-        if isinstance(self.output, Exception):
-            raise self.output
-        return [self.output]
 
 
 def test_a_dspy_object_answers_as_text_or_with_log_probabilities() -> None:
