@@ -92,12 +92,6 @@ def test_pairs_from_labels_to_ranks(model: Any, cli: Any, compile_: Any, rows_fi
         assert [row["verdict"]["percent"] for row in best_first] == pytest.approx([100, 200 / 3, 100 / 3, 0])
 
 
-def test_pairs_compiles_at_the_pooled_level_too(model: Any, compile_: Any, rows_file: Rows) -> None:
-    done = compile_(rows_file(32), "--method", "pairs", "--as", "fluency", "--level", "pooled", "--json")
-    assert done.code == 0, done.err
-    assert done.json["heldout"]["failed"] == 0
-
-
 def test_pairwise_is_pairwise_direct(compile_: Any, rows_file: Rows, server: Any) -> None:
     done = compile_(rows_file(40), "--method", "pairwise", "--as", "fluency", "--levels", 12)
     assert done.code == 2 and "9" in done.err  # its own option is looked at

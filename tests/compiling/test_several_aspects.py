@@ -11,6 +11,7 @@ from packed import rows_of
 import judgesmith as js
 from judgesmith.programs import artifact
 from judgesmith.programs.models.lm import Connection, language_model
+from judgesmith.reports.rows import read_scored
 from judgesmith.signatures.values import Criterion
 
 FOLDER = Path(__file__).parents[1] / "datasets" / "awkward"
@@ -184,17 +185,7 @@ def test_a_row_says_which_aspect_was_judged(cli: Any, server: Any, rows: Path, t
         "evaluate", tmp_path / "scored.jsonl", "--human", "clear", "--level", "pooled", "--rounds", 50, "--json"
     ).json
     assert any("judged 'kind'; its score is compared with human clear" in note for note in other["notes"])
-
-
-def test_report_shows_what_was_judged(cli: Any, server: Any, rows: Path, tmp_path: Path) -> None:
-    from judgesmith.reports.rows import read_scored
-
-    one = js.DirectScorer("kind", criteria=[Criterion("kind", "How kind it is.")], reading="said")
-    one.set_lm(language_model("openai/fake", connection=Connection(server.base)))
-    one.save(tmp_path / "one.json")
-    scored = tmp_path / "scored.jsonl"
-    cli("score", rows, "--judge", tmp_path / "one.json", "--api-base", server.base, "-o", scored)
     for human in ("kind", None):
-        data = read_scored(scored, human=human)
+        data = read_scored(tmp_path / "scored.jsonl", human=human)
         assert [side.name for side in data.sides] == [""]
         assert data.sides[0].human[4] == 4 * STEPS["kind"] % 101

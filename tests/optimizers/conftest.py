@@ -1,5 +1,22 @@
-"""Fixtures of the optimizers' tests."""
+"""What tests of several optimizers share."""
 
-from loopback import fake, labels_of, own_cache, server
+import random
+from typing import Any
 
-__all__ = ["fake", "labels_of", "own_cache", "server"]
+import pytest
+
+from judgesmith.datasets.records import Labels
+from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.testing.server import make_labels
+
+
+@pytest.fixture
+def labels() -> Labels:
+    """40 rows of 10 documents, random scores."""
+    draw = random.Random(1)
+    return make_labels(10, 4, lambda n: draw.randint(0, 100))
+
+
+@pytest.fixture
+def model(server: Any) -> LanguageModel:
+    return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))

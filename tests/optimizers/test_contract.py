@@ -15,7 +15,7 @@ from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection
 from judgesmith.testing import OptimizerContract
-from judgesmith.testing.server import FakeModel, judging, make_labels
+from judgesmith.testing.server import FakeModel, judging
 
 NAMES = sorted(optimizers.names())
 #: Settings that make a run short; those that race, too.
@@ -35,13 +35,6 @@ class TestEveryOptimizer(OptimizerContract):
     def chosen(self, search: str) -> None:
         name, settings = SEARCHES[search]
         self.part, self.settings, self.shows = optimizers.get(name), settings, SHOWS.get(name, 2)  # type: ignore
-
-
-@pytest.fixture
-def labels() -> Labels:
-    """40 rows of 10 documents."""
-    draw = random.Random(1)
-    return make_labels(10, 4, lambda n: draw.randint(0, 100))
 
 
 @pytest.mark.parametrize(

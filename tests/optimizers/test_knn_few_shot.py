@@ -16,11 +16,6 @@ from judgesmith.programs.prompting.neighbours import Neighbours
 from judgesmith.programs.prompting.predict import JudgePredict
 
 
-@pytest.fixture
-def model(server: Any) -> LanguageModel:
-    return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))
-
-
 def document_levels(labels_of: Any, documents: int, per_document: int, seed: int = 2) -> Any:
     """Labels whose documents have a level of their own: a row of the same document tells a row's label."""
     draw = random.Random(seed)

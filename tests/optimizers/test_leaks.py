@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 import judgesmith as js
+from judgesmith.agreement.correlation import PARTS, rowwise
 from judgesmith.datasets import duplicates
 from judgesmith.datasets.records import Labels, Row
 from judgesmith.datasets.splits import holdout_split
@@ -187,24 +187,11 @@ def small(name: str) -> DemonstrationSearch:
 # What chance gives ---------------------------------------------------------------------------------------------------
 
 
-def unit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    centred = values - values.mean(axis=-1, keepdims=True)
-    length = np.linalg.norm(centred, axis=-1, keepdims=True)
-    return np.divide(centred, length, out=np.zeros_like(centred), where=length > 0)
-
-
-def signs(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.sign(values[:, :, None] - values[:, None, :]).reshape(len(values), -1)
-
-
 def q_of(scores: NDArray[np.float64], human: NDArray[np.float64]) -> NDArray[np.float64]:
     """Pearson + Spearman + Kendall tau-b of every row of scores with every row of human, shape (scores, human)."""
-    parts = [(unit(scores), unit(human)), *((unit(f(scores)), unit(f(human))) for f in (_ranks, signs))]
-    return sum((one @ other.T for one, other in parts), np.zeros((len(scores), len(human))))
-
-
-def _ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.apply_along_axis(rankdata, 1, values)
+    one, other = np.repeat(scores, len(human), axis=0), np.tile(human, (len(scores), 1))
+    q = sum(np.nan_to_num(rowwise(one, other, name)) for name in PARTS)
+    return np.asarray(q).reshape(len(scores), len(human))
 
 
 def beyond_chance(scores: NDArray[np.float64], human: NDArray[np.float64]) -> float:

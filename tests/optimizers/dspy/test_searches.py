@@ -25,6 +25,7 @@ from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.geval import GEval
 from judgesmith.programs.progress import Silent
 from judgesmith.signatures.values import Criterion
+from judgesmith.testing.optimizers import guess, truth
 
 SEARCHES = {"mipro": MIPROSearch, "gepa": GEPASearch, "simba": SIMBASearch}
 #: With this in its instructions the scripted model judges as people do.
@@ -36,18 +37,6 @@ def search(request: pytest.FixtureRequest) -> type[DSPySearch]:
     return SEARCHES[request.param]
 
 
-@pytest.fixture
-def model(server: Any) -> LanguageModel:
-    return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))
-
-
-@pytest.fixture
-def labels(labels_of: Any) -> Labels:
-    """40 rows of 10 documents."""
-    draw = random.Random(1)
-    return labels_of(10, 4, lambda n: draw.randint(0, 100))  # type: ignore[no-any-return]
-
-
 def critic(lm: LanguageModel, variant: Any = "vanilla", **given: Any) -> ActiveCritic:
     return ActiveCritic(variant, explain="before", reading="said", lm=lm, **given)
 
@@ -57,14 +46,6 @@ def run(search: DSPySearch, student: Judge, labels: Labels, **given: Any) -> tup
     assert search.record is not None
     assert "could not go on" not in (search.record.reason or "")
     return judge, search.record
-
-
-def truth(labels: Labels) -> dict[str, float]:
-    return {row.id: row.scores["overall"] for row in labels.rows}
-
-
-def guess(ask: Any) -> int:
-    return int(ask.mark[1:]) * 37 % 101
 
 
 def scripted(fake: Any, number: Any, text: str = MARKER) -> Any:

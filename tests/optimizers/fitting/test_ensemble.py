@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from rated import rated
 
 import judgesmith as js
 from judgesmith.agreement.correlation import CorrelationSum
@@ -27,18 +28,9 @@ from judgesmith.optimizers.search.base import Candidate, SearchRecord, Trial, un
 from judgesmith.programs.ensemble import Ensemble
 from judgesmith.programs.progress import Silent
 from judgesmith.programs.refining import Refinement
+from judgesmith.testing.optimizers import truth
 
 Table = NDArray[np.float64]
-
-
-def rows(human: Any, per_group: int = 2) -> list[dspy.Example]:
-    return [
-        dspy.Example(
-            source="", output=f"o{i}", score=float(h), group=f"g{i // per_group}", document=f"g{i // per_group}",
-            system=f"s{i % per_group}",
-        )
-        for i, h in enumerate(human)
-    ]  # fmt: skip
 
 
 def record_of(table: Table, examples: Sequence[dspy.Example], **changes: dict[str, Any]) -> SearchRecord:
@@ -72,7 +64,7 @@ def test_two_that_err_in_opposite_ways_by_hand() -> None:
     human = np.arange(20.0) * 4
     error = 30.0 * np.tile([1, -1, -1, 1], 5)
     table = np.stack([np.full(20, 50.0), 50 + (human - 38 + error) / 2, 30 + (human - 38 - error) / 4])
-    examples = rows(human)
+    examples = rated(human)
     judge, found = formed(record_of(table, examples), examples, 2)
     assert isinstance(judge, Ensemble)
     first, second = judge.norms
@@ -93,7 +85,7 @@ def test_two_that_err_in_opposite_ways_by_hand() -> None:
 def test_candidates_that_err_independently_are_averaged() -> None:
     rng = np.random.default_rng(0)
     human = rng.uniform(0, 100, 60)
-    examples = rows(human)
+    examples = rated(human)
     record = record_of(noisy(human, 6, 40, rng), examples)
     judge, found = formed(record, examples, 4)
     assert isinstance(judge, Ensemble)
@@ -109,7 +101,7 @@ def test_one_that_is_clearly_best_stays_alone() -> None:
     human = rng.uniform(0, 100, 60)
     table = noisy(human, 6, 300, rng)
     table[3] = np.clip(human + rng.normal(0, 5, 60), 0, 100)
-    examples = rows(human)
+    examples = rated(human)
     record = record_of(table, examples)
     judge, found = formed(record, examples, 4)
     assert judge is None
@@ -130,7 +122,7 @@ def test_what_is_measured_is_what_was_not_chosen_by() -> None:
     for seed in range(12):
         rng = np.random.default_rng(seed)
         human, table = rng.uniform(0, 100, 40), rng.uniform(0, 100, (16, 40))
-        examples = rows(human)
+        examples = rated(human)
         record = record_of(table, examples)
         found: Refinement
         _, found = formed(record, examples, 3, seed=seed)
@@ -149,7 +141,7 @@ def test_who_cannot_be_chosen_is_no_member() -> None:
     table[1] = 50.0 + 1e-5 * human  # hardly a difference between rows
     table[2, :20] = math.nan  # a third failed
     table[3, 4] = math.nan
-    examples = rows(human)
+    examples = rated(human)
     record = record_of(table, examples, c4={"dropped": "it fell behind", "rows": 20})
     whole = {t.candidate.name for t in record.tried}
     judge, found = formed(record, examples, 8, sure=0.0)
@@ -161,11 +153,11 @@ def test_who_cannot_be_chosen_is_no_member() -> None:
 def test_too_little_to_tell() -> None:
     human = np.arange(20.0)
     table = np.stack([human, human[::-1], human * 2])
-    examples = rows(human, 5)
+    examples = rated(human, 5)
     judge, found = formed(record_of(table, examples), examples, 2)
     assert judge is None
     assert "training rows of 4 documents are too few" in found.reason
-    examples = rows(human)
+    examples = rated(human)
     judge, found = formed(record_of(table[:1], examples), examples, 2)
     assert judge is None
     assert "there are not 2 candidates" in found.reason
@@ -180,7 +172,7 @@ def test_nothing_is_too_odd_for_it(seed: int, level: Any, top: int, spoilt: bool
     if spoilt:
         table[rng.random(table.shape) < 0.08] = math.nan
         table[rng.integers(5)] = 50.0
-    examples = rows(human, 3)
+    examples = rated(human, 3)
     judge, found = formed(record_of(table, examples), examples, top, objective=Q(level), seed=seed)
     assert (judge is None) == (found.changed is None) == (found.reason is not None)
     assert len(found.percents) == 24
@@ -209,10 +201,6 @@ def compiled(server: Any) -> Callable[..., js.Judge]:
         return js.compile(student, labels, lm="openai/fake", connection=connection, **options)
 
     return run
-
-
-def truth(labels: Labels) -> dict[str, float]:
-    return {row.id: row.scores["overall"] for row in labels.rows}
 
 
 def noise_of(ask: Any) -> float:

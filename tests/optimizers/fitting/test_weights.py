@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import dspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rated import rated
 
 import judgesmith as js
 from judgesmith.agreement.objectives import Q
@@ -45,13 +45,7 @@ PAPER = (1, 2, 3, 4, 5)
 
 
 def training(human: Any, verdicts: Sequence[Verdict] = (), per_group: int = 2, **given_: Any) -> Training:
-    examples = [
-        dspy.Example(
-            source="", output=f"o{i}", score=float(h), group=f"g{i // per_group}", document=f"g{i // per_group}",
-            system=f"s{i % per_group}", context=None, reference=None,
-        )
-        for i, h in enumerate(human)
-    ]  # fmt: skip
+    examples = rated(human, per_group)
     percents = percents_of(verdicts) if verdicts else np.full(len(examples), math.nan)
     return Training(examples, verdicts, given_.pop("percents", percents), given_.pop("objective", Q()), **given_)
 

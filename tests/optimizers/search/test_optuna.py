@@ -19,20 +19,9 @@ from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
 from judgesmith.signatures.values import Criterion, Verdict
+from judgesmith.testing.optimizers import guess, truth
 
 NAMES = ("Accuracy", "Fluency", "Coverage", "Brevity")
-
-
-@pytest.fixture
-def model(server: Any) -> LanguageModel:
-    return language_model("openai/fake", connection=Connection(api_base=server.base, attempts=2))
-
-
-@pytest.fixture
-def labels(labels_of: Any) -> Labels:
-    """40 rows of 10 documents."""
-    draw = random.Random(1)
-    return labels_of(10, 4, lambda n: draw.randint(0, 100))  # type: ignore[no-any-return]
 
 
 def critic(variant: Any, lm: LanguageModel, **given: Any) -> ActiveCritic:
@@ -46,14 +35,6 @@ def run(search: OptunaSearch, student: Judge, labels: Labels) -> tuple[Judge, Se
     judge = search.compile(student, trainset=examples_of(labels))
     assert search.record is not None
     return judge, search.record
-
-
-def truth(labels: Labels) -> dict[str, float]:
-    return {row.id: row.scores["overall"] for row in labels.rows}
-
-
-def guess(ask: Any) -> int:
-    return int(ask.mark[1:]) * 37 % 101
 
 
 def test_number_kind_and_order_of_demonstrations_vary(server: Any, model: LanguageModel, labels: Labels) -> None:

@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import dspy
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rated import rated
 
 from judgesmith.agreement.objectives import Q
 from judgesmith.errors import BudgetError, OptionError
@@ -18,13 +18,6 @@ from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
 from judgesmith.signatures.values import Verdict
-
-
-def rows(human: Sequence[float], per_document: int = 2) -> list[dspy.Example]:
-    return [
-        dspy.Example(score=float(h), group=f"d{i // per_document}", document=f"d{i // per_document}", system=None)
-        for i, h in enumerate(human)
-    ]
 
 
 def judging(table: np.ndarray[Any, Any], calls: list[tuple[int, int]]) -> Callable[[int, Any], Scored]:
@@ -57,7 +50,7 @@ HUMAN = np.random.default_rng(3).uniform(0, 100, 60)
     seed=st.integers(0, 5),
 )
 def test_blocks_hold_every_row_once(scores: list[int], per_document: int, level: Any, seed: int) -> None:
-    examples = rows(scores, per_document)
+    examples = rated(scores, per_document)
     found = blocks(examples, objective=Q(level), seed=seed)
     assert sorted(i for block in found for i in block.tolist()) == list(range(len(scores)))
     assert all(len(block) for block in found)
@@ -68,24 +61,24 @@ def test_blocks_hold_every_row_once(scores: list[int], per_document: int, level:
 
 
 def test_blocks_grow_and_have_the_whole_range_of_scores() -> None:
-    found = blocks(rows(HUMAN))
+    found = blocks(rated(HUMAN))
     assert [len(b) for b in found] == [15, 15, 15, 15]  # 60 rows after 25, 50 and 75 %
     for block in found:
         quartiles = np.searchsorted(np.quantile(HUMAN, [0.25, 0.5, 0.75]), HUMAN[block])
         assert np.bincount(quartiles, minlength=4).min() >= 2, block
-    assert [len(b) for b in blocks(rows(HUMAN[:12]))] == [10, 2]  # at least 10 first: 3, 6 and 9 are too few
-    assert [len(b) for b in blocks(rows(HUMAN[:8]))] == [8]
+    assert [len(b) for b in blocks(rated(HUMAN[:12]))] == [10, 2]  # at least 10 first: 3, 6 and 9 are too few
+    assert [len(b) for b in blocks(rated(HUMAN[:8]))] == [8]
 
 
 def test_the_chance_counts_only_what_the_rows_to_come_can_change() -> None:
     good, bad = noisy(HUMAN, [0.5, 0.35], seed=1)
-    seen = rows(HUMAN[:30])
+    seen = rated(HUMAN[:30])
     found = [chances([bad[:30], good[:30]], 1, seen, total)[0] for total in (30, 40, 60, 6000)]
     assert found[0] == 0.0  # nothing is to come: what is behind stays behind
     assert found == sorted(found)
     assert found[-1] > 0
     assert chances([good[:30], good[:30]], 0, seen, 60).tolist() == [1.0, 0.5]  # neither ahead nor behind
-    assert chances([bad[:8], good[:8]], 1, rows(HUMAN[:8]), 60).tolist() == [1.0, 1.0]  # four documents tell nothing
+    assert chances([bad[:8], good[:8]], 1, rated(HUMAN[:8]), 60).tolist() == [1.0, 1.0]  # four documents tell nothing
     nothing = np.full(30, np.nan)
     assert chances([nothing, good[:30]], 1, seen, 60).tolist() == [0.0, 1.0]
 
@@ -93,7 +86,7 @@ def test_the_chance_counts_only_what_the_rows_to_come_can_change() -> None:
 def test_those_that_fall_behind_are_dropped_and_the_best_is_judged_on_all_rows() -> None:
     weights = [0.1, 0.9, 0.1, 0.15, 0.05]
     calls: list[tuple[int, int]] = []
-    runners, ran_out = race(list("abcde"), judging(noisy(HUMAN, weights), calls), rows(HUMAN))
+    runners, ran_out = race(list("abcde"), judging(noisy(HUMAN, weights), calls), rated(HUMAN))
     assert not ran_out
     assert runners[1].dropped is None
     assert len(runners[1].verdicts) == 60
@@ -110,26 +103,26 @@ def test_those_that_fall_behind_are_dropped_and_the_best_is_judged_on_all_rows()
 def test_a_favourite_is_not_judged_again_and_drops_others() -> None:
     calls: list[tuple[int, int]] = []
     table = noisy(HUMAN, [0.1, 0.1])
-    runners, _ = race(list("ab"), judging(table, calls), rows(HUMAN), favourite=("zero-shot", HUMAN.copy()))
+    runners, _ = race(list("ab"), judging(table, calls), rated(HUMAN), favourite=("zero-shot", HUMAN.copy()))
     assert [r.dropped and r.dropped.split("reaching ")[1] for r in runners] == ["zero-shot", "zero-shot"]
     assert calls == [(0, 15), (1, 15)]
 
 
 def test_nobody_is_dropped_where_chance_is_0_and_constant_scores_never_lead() -> None:
     table = np.vstack([noisy(HUMAN, [0.5, 0.3]), np.full((1, 60), 50.0), 100 - HUMAN])
-    runners, _ = race(list("abcd"), judging(table, []), rows(HUMAN), rules=Racing(chance=0.0))
+    runners, _ = race(list("abcd"), judging(table, []), rated(HUMAN), rules=Racing(chance=0.0))
     assert [r.dropped for r in runners] == [None] * 4
     table = np.vstack([np.full((1, 60), 50.0), 60 - HUMAN / 10 + noisy(HUMAN, [0.0])[0] / 50])
-    runners, _ = race(list("ab"), judging(table, []), rows(HUMAN))
+    runners, _ = race(list("ab"), judging(table, []), rated(HUMAN))
     assert runners[1].dropped is None  # Q near -3, but a Q: the constant one's 0 is a convention
-    runners, _ = race(["a"], judging(np.full((1, 60), np.nan), []), rows(HUMAN), max_failed=0.99)
+    runners, _ = race(["a"], judging(np.full((1, 60), np.nan), []), rated(HUMAN), max_failed=0.99)
     assert runners[0].scored().failed == 60
 
 
 def test_one_that_fails_too_often_is_dropped_as_soon_as_that_is_certain() -> None:
     table = noisy(HUMAN, [0.6, 0.6])
     table[0, ::3] = np.nan
-    runners, _ = race(list("ab"), judging(table, []), rows(HUMAN), max_failed=0.1)
+    runners, _ = race(list("ab"), judging(table, []), rated(HUMAN), max_failed=0.1)
     failed = runners[0].scored().failed
     assert failed > 6  # a tenth of all 60 rows
     assert runners[0].dropped == f"after {len(runners[0].verdicts)} of 60 rows: {failed} rows failed already"
@@ -147,7 +140,7 @@ def test_a_race_that_the_budget_ends_says_who_got_how_far(after: int) -> None:
         left[0] -= 1
         return inner(number, block)
 
-    runners, ran_out = race(list("abc"), score, rows(HUMAN), rules=Racing(chance=0.0))
+    runners, ran_out = race(list("abc"), score, rated(HUMAN), rules=Racing(chance=0.0))
     assert ran_out
     for runner in runners:
         assert runner.dropped == f"the budget ran out after {len(runner.verdicts)} of 60 rows"

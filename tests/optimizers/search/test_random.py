@@ -1,7 +1,6 @@
 """What every search has from its base, shown on random search: choice, objective, imputation, budget."""
 
 import math
-import random
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +15,8 @@ from judgesmith.optimizers.search.base import Candidate, SearchRecord, better, u
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
-from judgesmith.testing.server import FakeModel, judging, make_labels
+from judgesmith.testing.optimizers import truth
+from judgesmith.testing.server import FakeModel, judging
 
 Search = Callable[..., tuple[Judge, SearchRecord]]
 
@@ -41,19 +41,8 @@ def search(server: FakeModel) -> Search:
     return run
 
 
-def truth(labels: Labels) -> dict[str, float]:
-    return {row.id: row.scores["overall"] for row in labels.rows}
-
-
 def demos_of(judge: Judge) -> list[dict[str, Any]]:
     return list(judge.predictors()[0].demos)
-
-
-@pytest.fixture
-def labels() -> Labels:
-    """40 rows of 10 documents."""
-    draw = random.Random(1)
-    return make_labels(10, 4, lambda n: draw.randint(0, 100))
 
 
 # -- no leak ----------------------------------------------------------------------------------------------------------

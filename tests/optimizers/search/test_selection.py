@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from rated import rated
 
 from judgesmith.agreement.objectives import Q as Sum
 from judgesmith.optimizers.examples import Scored, agreement
@@ -19,13 +20,6 @@ from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
 from judgesmith.signatures.values import Verdict
 
 Table = np.ndarray[Any, Any]
-
-
-def rows(human: Sequence[float], per_group: int = 1) -> list[dspy.Example]:
-    return [
-        dspy.Example(score=float(h), group=f"d{i // per_group}", document=f"d{i // per_group}", system=f"s{i % 4}")
-        for i, h in enumerate(human)
-    ]
 
 
 def values(table: Sequence[Table], examples: list[dspy.Example], level: Any = "pooled") -> list[float]:
@@ -106,7 +100,7 @@ def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spo
     if spoilt:
         table[rng.integers(5)] = 50.0  # says nothing
         table[rng.integers(5), :9] = math.nan
-    examples, search = rows(human, 4), CorrelationRandomSearch(level=level, seed=3, sure=0.7)
+    examples, search = rated(human, 4), CorrelationRandomSearch(level=level, seed=3, sure=0.7)
     candidates = tried(table, examples, level)
     chosen, _ = search.choose(candidates, examples)
     free = CorrelationRandomSearch(level=level, seed=3, sure=0.0)
@@ -131,7 +125,7 @@ def test_what_is_corrected_is_what_the_search_chooses(seed: int, level: Any, spo
 
 
 def test_where_nothing_is_chosen_nothing_is_corrected() -> None:
-    examples = rows(HUMAN)
+    examples = rated(HUMAN, 1)
     alone = noisy(HUMAN, 1, 0.6, 0)
     for table in (alone, np.repeat(alone, 5, axis=0)):  # one candidate, or five that say the same
         found = correction_of(table, contest(len(table)), examples)
@@ -144,7 +138,7 @@ def test_where_nothing_is_chosen_nothing_is_corrected() -> None:
 def test_a_clear_winner_keeps_its_agreement() -> None:
     table = noisy(HUMAN, 6, 0.0, 1)
     table[4] = 50 + 15 * HUMAN + np.random.default_rng(2).normal(size=40)
-    examples = rows(HUMAN)
+    examples = rated(HUMAN, 1)
     found = correction_of(table, contest(6), examples)
     assert found is not None
     assert found[0] == 4
@@ -156,7 +150,7 @@ def test_a_clear_winner_keeps_its_agreement() -> None:
 def test_neither_the_scale_of_scores_nor_the_order_of_candidates_matters(
     seed: int, candidates: int, per_group: int
 ) -> None:
-    examples = rows(HUMAN, per_group)
+    examples = rated(HUMAN, per_group)
     table = noisy(HUMAN, candidates, 0.5, seed)
     alike = Contest([(0, 0)] * candidates, [True] * candidates)
     one, scaled, turned = (
@@ -178,7 +172,7 @@ def test_of_equal_judges_the_chosen_one_is_reported_about_as_it_is(sure: float) 
     naive, after = [], []
     for seed in range(30):
         human = np.random.default_rng([seed, 1]).normal(size=40)
-        examples = rows(human)
+        examples = rated(human, 1)
         found = correction_of(noisy(human, 16, 0.45, seed), contest(16), examples, sure=sure, seed=seed, rounds=300)
         assert found is not None
         naive.append(found[1].naive - true)
@@ -188,22 +182,22 @@ def test_of_equal_judges_the_chosen_one_is_reported_about_as_it_is(sure: float) 
 
 
 def test_the_same_seed_gives_the_same_correction() -> None:
-    examples, table = rows(HUMAN, 2), noisy(HUMAN, 4, 0.5, 5)
+    examples, table = rated(HUMAN, 2), noisy(HUMAN, 4, 0.5, 5)
     one, again, other = (correction_of(table, contest(4), examples, seed=seed, rounds=300) for seed in (1, 1, 2))
     assert one == again
     assert one != other
 
 
 def test_no_correction_without_evidence() -> None:
-    few = rows(HUMAN, 10)
+    few = rated(HUMAN, 10)
     assert correction_of(noisy(HUMAN, 3, 0.5, 0), contest(3), few) is None  # four documents
-    examples = rows(HUMAN)
+    examples = rated(HUMAN, 1)
     silent = np.stack([np.full(40, 50.0), np.full(40, math.nan)])
     assert correction_of(silent, Contest([(0, 0), (1, 0)], [False, False]), examples) is None
 
 
 def test_one_that_was_dropped_on_the_way_is_never_chosen_but_counts() -> None:
-    examples = rows(HUMAN, 2)
+    examples = rated(HUMAN, 2)
     table = noisy(HUMAN, 4, 0.5, 3)
     q = values(table, examples)
     order = np.argsort(q)
