@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
+from ...agreement.correlation import CorrelationSum
 from ...programs.readings.head import LinearHead, Readings, Vector
 from .heads import Fitted, Recipe, folds, mean_of
 
@@ -16,11 +16,8 @@ LEAST_SHARE = 0.001
 
 
 def agreement(predicted: Vector, human: Vector) -> float:
-    """Q = r + rho + tau-b, in [-3, 3]; 0 where either side is constant. Source: Active-Critic, eq. 3."""
-    if np.ptp(predicted) <= 1e-12 * max(1.0, float(np.abs(predicted).max(initial=0))) or np.ptp(human) == 0:
-        return 0.0
-    parts = (f(predicted, human)[0] for f in (scipy.stats.pearsonr, scipy.stats.spearmanr, scipy.stats.kendalltau))
-    return float(sum(parts))
+    """Q = r + rho + tau-b, in [-3, 3]; 0 where either side is constant."""
+    return CorrelationSum()(predicted, human).q
 
 
 @dataclass(frozen=True)
