@@ -229,10 +229,8 @@ def discernment(
     p_values = [test.p for test in tests]
     normalised, paper = combine(p_values), combine(p_values, form="paper")
     expert = math.nan if weights is None else combine(p_values, weights)
-    if form not in get_args(Form):
-        raise OptionError(f"form {form!r} is not one of {', '.join(get_args(Form))}")
-    p = expert if weights is not None else paper if form == "paper" else normalised
-    effect = _effect(tests, weights)
+    p = combine(p_values, weights, form)
+    effect = _weighted([test.effect for test in tests], weights)
     limits = [math.nan] * 4
     if rounds and one.shape[1] > 1 and not math.isnan(p):
         drawn = _resampled(one, other, weights, form, rounds, seed)
@@ -266,10 +264,6 @@ def _quick(differences: Vector) -> tuple[float, float]:
     if not len(there):
         return math.nan, math.nan
     return _test(some, _is_exact(len(there), len(some))) if len(some) else (1.0, 0.0)
-
-
-def _effect(tests: Sequence[SignedRank], weights: npt.ArrayLike | None) -> float:
-    return _weighted([test.effect for test in tests], weights)
 
 
 def _weighted(values: Sequence[float], weights: npt.ArrayLike | None) -> float:

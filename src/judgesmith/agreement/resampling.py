@@ -39,7 +39,8 @@ Statistic = Callable[[Vector], Vector]  # counts (rounds, documents) -> coeffici
 
 PAIRS_AT_ONCE = 3000  # rows up to which Kendall keeps a sign matrix (4 bytes a cell); beyond, one scipy call a resample
 _CELLS = 1_000_000  # weights at a time: about ten arrays of this size are alive, 80 MB
-_PERFECT = float(np.arctanh(1 - 2e-9))  # on the scale of atanh, which is cut at 1 - 1e-9
+_WITHIN = -1 + 1e-9, 1 - 1e-9  # where the scale of atanh is cut
+_PERFECT = float(np.arctanh(1 - 2e-9))
 _BLOCKS = 500  # documents are left out one by one for the acceleration of BCa, or in this many blocks
 
 
@@ -354,25 +355,22 @@ def _collapse(parts: Vector, total: bool) -> Vector:
 def limits(drawn: Vector, agreement: Agreement, confidence: float, method: str) -> tuple[float, float]:
     tails = np.array([(1 - confidence) / 2, (1 + confidence) / 2])
     value = agreement.values[0]
-    if method == "fisher" and agreement.bounds is not None:
-        # Shares, and kappa, often reach their bound in a resample, where atanh is endless: the arc sine is not.
-        middle, bound = agreement.bounds
-        z = np.arcsin(np.clip((np.append(np.quantile(drawn, tails), value) - middle) / bound, -1, 1))
-        half = (z[1] - z[0]) / 2 * _widened(tails, agreement.documents)
-        low, high = np.sin(np.clip([z[2] - half, z[2] + half], -np.pi / 2, np.pi / 2)) * bound + middle
-        return float(low), float(high)
     if method == "fisher":
-        # On the scale of atanh the distribution is nearly symmetric and its width hardly depends on the value. Centred
-        # on the value, since resamples of few documents are biased towards 0; widened as Student's t is.
-        bound = 3.0 if agreement.total else 1.0
-        z = np.arctanh(np.clip(np.append(np.quantile(drawn, tails), value) / bound, -1 + 1e-9, 1 - 1e-9))
+        # On the scale of atanh the distribution is nearly symmetric and its width hardly depends on the value. Shares,
+        # and kappa, often reach their bound in a resample, where atanh is endless: the arc sine is not. Centred on the
+        # value, since resamples of few documents are biased towards 0; widened as Student's t is.
+        middle, bound = agreement.bounds or (0.0, 3.0 if agreement.total else 1.0)
+        shares = (np.append(np.quantile(drawn, tails), value) - middle) / bound
+        z = np.arcsin(np.clip(shares, -1, 1)) if agreement.bounds else np.arctanh(np.clip(shares, *_WITHIN))
         half = (z[1] - z[0]) / 2
-        if abs(z[0]) < _PERFECT <= abs(z[1]):  # a limit of perfect agreement is infinitely far: the other one counts
-            half = abs(z[2] - z[0])
-        elif abs(z[1]) < _PERFECT <= abs(z[0]):
-            half = abs(z[1] - z[2])
+        if agreement.bounds is None and (abs(z[0]) < _PERFECT) != (abs(z[1]) < _PERFECT):
+            # A limit of perfect agreement is infinitely far: the other one counts.
+            half = abs(z[2] - z[0]) if abs(z[0]) < _PERFECT else abs(z[1] - z[2])
         half *= _widened(tails, agreement.documents)
-        return float(np.tanh(z[2] - half) * bound), float(np.tanh(z[2] + half) * bound)
+        ends = np.array([z[2] - half, z[2] + half])
+        ends = np.sin(np.clip(ends, -np.pi / 2, np.pi / 2)) if agreement.bounds else np.tanh(ends)
+        low, high = ends * bound + middle
+        return float(low), float(high)
     if method == "bca":
         below = (np.count_nonzero(drawn < value - 1e-12) + np.count_nonzero(drawn <= value + 1e-12)) / 2 / len(drawn)
         bias = scipy.special.ndtri(np.clip(below, 0.5 / len(drawn), 1 - 0.5 / len(drawn)))

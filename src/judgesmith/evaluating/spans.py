@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..agreement.resampling import Estimate
 from ..agreement.spans import Scores, SpanAgreement, human_span_agreement, span_agreement
@@ -194,32 +194,19 @@ def _errors(errors: Sequence[Any]) -> tuple[list[ErrorSpan], int]:
     spans = []
     for error in errors:
         if isinstance(error, Mapping):
-            start, end, severity = (error.get(key) for key in ("start", "end", "severity"))
-            placed = _is_whole(start) and _is_whole(end)
+            start, end, severity, how = (error.get(key) for key in ("start", "end", "severity", "how"))
+            placed = type(start) is type(end) is int
             spans.append(
                 ErrorSpan(
                     text=str(error.get("text") or ""),
                     explanation=str(error.get("explanation") or ""),
-                    severity=_number(severity),
+                    severity=math.nan if severity is None or type(severity) not in (int, float) else float(severity),
                     start=start if placed else None,
                     end=end if placed else None,
-                    how=_how(error.get("how")),
+                    how=how if how in get_args(How) else None,
                 )
             )
     return spans, len(errors) - len(spans)
-
-
-def _how(how: Any) -> How | None:
-    known: tuple[How, ...] = ("exact", "normalised", "fuzzy", "omission", "ungrounded")
-    return next((one for one in known if one == how), None)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else math.nan
 
 
 def _notes(

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..correlation import Coefficient, Level, Vector, correlate, rowwise, system_means
+from ..correlation import Coefficient, Level, Vector, correlate
 from ..resampling import Measure
 from ..significance import Difference, difference_of, holm, paired_bootstrap, permutation_test, williams_test
 from .inputs import MANY, Aspect, How
@@ -147,12 +147,8 @@ def _williams(aspect: Aspect, x_a: Vector, x_b: Vector, level: Level) -> float:
         return math.nan
     both = ~(np.isnan(x_a) | np.isnan(x_b))
     a, b, y = x_a[both], x_b[both], aspect.y[both]
-    if level == "system":
-        assert aspect.sys is not None
-        sys = aspect.sys[both]
-        count = int(sys.max(initial=-1)) + 1
-        (a, y_means), (b, _) = system_means(a, y, sys, count), system_means(b, y, sys, count)
-        there = ~np.isnan(a)
-        a, b, y = a[there], b[there], y_means[there]
-    r_a, r_b, r_ab = (float(rowwise(u[None], v[None], "pearson")[0]) for u, v in ((a, y), (b, y), (a, b)))
-    return williams_test(r_a, r_b, r_ab, len(y)).p
+    systems = None if aspect.sys is None else aspect.sys[both]
+    r_a, r_b, r_ab = (
+        correlate(u, v, coefficient="pearson", level=level, systems=systems) for u, v in ((a, y), (b, y), (a, b))
+    )
+    return williams_test(r_a.value, r_b.value, r_ab.value, r_a.n).p

@@ -77,29 +77,19 @@ SYSTEM_NOTE = (
 
 @dataclass(frozen=True, repr=False)
 class MetaEvaluation:
-    """Data frames; a frame is empty where there was nothing to compute it from.
+    """Data frames; one is empty where there was nothing to compute it from. What the names of columns do not say:
 
-    agreement: judge, aspect, level, coefficient, value, low, high, n, skipped, failed, rows, interval, reason. n: rows
-        (pooled), documents (sample) or systems (system) that the value rests on; of an average, the fewest of its
-        aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "accuracy" is acc*_eq in [0, 1]
-        (of systems: plain pairwise accuracy), with "accuracy_cross", its epsilon from the other half of the documents;
-        "kappa" (quadratic weights), "auc" and "balanced-accuracy" are pooled, "pairwise" is of level sample.
-    comparisons: a, b, aspect, level, coefficient, difference, low, high, and for each test p_… and p_…_holm, corrected
-        over the pairs of one aspect and level. p_williams is that of Pearson's r, whatever the coefficient.
-    ceiling: aspect, level, coefficient, value (a rater with the mean of the others, averaged), low, high, raters,
-        alpha, reason.
-    scale: judge, aspect, stage, mae, bias, rmse (each with _low, _high), n, failed, reason; stage "uncalibrated" is the
-        same judge before its calibration.
-    calibration: judge, aspect, stage, bin, low, high, n, predicted, human.
-    decisions: judge, aspect, threshold, precision, recall, accuracy, kappa (each with _low, _high), accepted, n,
-        failed, reason.
-    length: judge, aspect, judge_length, human_length, bias, agreement, n, failed.
-    order: judge, aspect, measure, position, n, value, low, high, p, people, p_people, ties, reason. measure
-        "difference": the judge's mean standardised rank at a position less people's, p of all positions together,
-        people: their own mean. "preference": share of pairs in which the judge prefers the first, p against one half,
-        people: their share, p_people: of the pairs decided otherwise than by people.
-    ranks: aspect, system, rows, human, human_rank, judge, predicted, predicted_rank.
-    widths: judge, aspect, level, coefficient, documents, width, extrapolated.
+    agreement: n is what the value rests on, rows (pooled), documents (sample) or systems (system); of an average, the
+        fewest of its aspects. coefficient "q" is r + rho + tau-b in [-3, 3], failed rows imputed; "accuracy" is acc*_eq
+        in [0, 1] (of systems: plain pairwise accuracy), with "accuracy_cross", its epsilon from the other half of the
+        documents; "kappa" (quadratic weights), "auc" and "balanced-accuracy" are pooled, "pairwise" is of level sample.
+    comparisons: p_…_holm is corrected over the pairs of one aspect and level. p_williams is that of Pearson's r,
+        whatever the coefficient.
+    ceiling: value is that of a rater with the mean of the others, averaged.
+    scale: stage "uncalibrated" is the same judge before its calibration.
+    order: measure "difference": the judge's mean standardised rank at a position less people's, p of all positions
+        together, people: their own mean. "preference": share of pairs in which the judge prefers the first, p against
+        one half, people: their share, p_people: of the pairs decided otherwise than by people.
     """
 
     agreement: pd.DataFrame
