@@ -22,13 +22,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..errors import OptionError
-from .correlation import Codes, Vector, id_codes
+from .correlation import Vector, id_codes
 from .fields import json_values
 from .resampling import Estimate, estimates_of, sums_by
 
@@ -53,6 +53,7 @@ class MarkedSpan(Protocol):
 
 
 Spans = Mapping[str, Sequence[MarkedSpan]]  # id of the output -> its errors; empty: read and found without errors
+Pairs = dict[str, list[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]]  # of texts that both sides have read
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ def span_agreement(
     """
     people: list[Spans] = [gold] if isinstance(gold, Mapping) else list(gold)
     read = list(dict.fromkeys(identity for marked in people for identity in marked))
-    pairs = {
+    pairs: Pairs = {
         identity: [(predicted[identity], marked[identity]) for marked in people if identity in marked]
         for identity in read
         if identity in predicted
@@ -149,11 +150,13 @@ def span_agreement(
             f"no text has both predicted and human spans ({len(predicted)} and {len(read)} texts); give both the"
             " same ids"
         )
-    compared = _Compared(pairs, lengths, documents)
+    _check(pairs, lengths, documents)
     judge = _tally((predicted[identity], lengths[identity]) for identity in pairs)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
-    found = compared.agreement(judge, persons, rounds, confidence, seed, ungrounded_against)
-    return replace(found, unpredicted=len(read) - len(pairs))
+    return _agreement(
+        pairs, lengths, documents, judge, persons, people=max(map(len, pairs.values())),
+        unpredicted=len(read) - len(pairs), against=ungrounded_against, rounds=rounds, confidence=confidence, seed=seed,
+    )  # fmt: skip
 
 
 def human_span_agreement(
@@ -168,28 +171,29 @@ def human_span_agreement(
     """People's agreement with each other, what a judge can hope for: every person against every other who read the
     text, so that precision and recall are equal (micro). None where no text was read by two."""
     read = dict.fromkeys(identity for marked in people for identity in marked)
-    pairs: dict[str, list[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]] = {}
+    pairs: Pairs = {}
     for identity in read:
         marks = [marked[identity] for marked in people if identity in marked]
         if len(marks) > 1:
             pairs[identity] = [(a, b) for i, a in enumerate(marks) for j, b in enumerate(marks) if i != j]
     if not pairs:
         return None
-    compared = _Compared(pairs, lengths, documents)
+    _check(pairs, lengths, documents)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
-    found = compared.agreement(persons, persons, rounds, confidence, seed, False)
-    return replace(found, people=max(sum(i in marked for marked in people) for i in pairs))
+    return _agreement(
+        pairs, lengths, documents, persons, persons, people=max(sum(i in marked for marked in people) for i in pairs),
+        unpredicted=0, against=False, rounds=rounds, confidence=confidence, seed=seed,
+    )  # fmt: skip
 
 
 # Counting ------------------------------------------------------------------------------------------------------------
 
-#: What is counted of a text. Shared characters and what they are worth, each side's characters (`rated_*`: without
-#: shared ones that lack a severity), spans and those that touch the other side's; then the text's own scores for the
-#: macro means.
+#: What is counted of a text against one person: shared characters and what they are worth, each side's characters
+#: (`rated_*`: without shared ones that lack a severity, which are `unrated`), spans and those that touch the other
+#: side's.
 _COUNTS = (
-    "shared", "predicted", "gold", "credit", "rated_predicted", "rated_gold",
+    "shared", "predicted", "gold", "credit", "rated_predicted", "rated_gold", "unrated",
     "spans", "touching", "gold_spans", "found",
-    "precision", "recall", "f1", "weighted_precision", "weighted_recall", "weighted_f1", "texts",
 )  # fmt: skip
 _AT = {name: place for place, name in enumerate(_COUNTS)}
 
@@ -217,62 +221,44 @@ def _tally(sides: Iterable[tuple[Sequence[MarkedSpan], int]]) -> _Tally:
     return _Tally(placed, rated, omissions, ungrounded)
 
 
-@dataclass(frozen=True)
-class _Compared:
-    """The texts of which both sides' spans are there: id -> pairs of sides, with the text's length and document."""
+def _check(pairs: Pairs, lengths: Mapping[str, int], documents: Mapping[str, Hashable] | None) -> None:
+    for identity in pairs:
+        for name, given in (("length", lengths), ("document", documents)):
+            if given is not None and identity not in given:
+                raise OptionError(f"text {identity!r} has no {name}; give every compared text one")
 
-    pairs: Mapping[str, Sequence[tuple[Sequence[MarkedSpan], Sequence[MarkedSpan]]]]
-    lengths: Mapping[str, int]
-    documents: Mapping[str, Hashable] | None
 
-    def __post_init__(self) -> None:
-        for identity in self.pairs:
-            for name, given in (("length", self.lengths), ("document", self.documents)):
-                if given is not None and identity not in given:
-                    raise OptionError(f"text {identity!r} has no {name}; give every compared text one")
+def _agreement(
+    pairs: Pairs, lengths: Mapping[str, int], documents: Mapping[str, Hashable] | None, judge: _Tally, persons: _Tally,
+    *, people: int, unpredicted: int, against: bool, rounds: int, confidence: float, seed: int,
+) -> SpanAgreement:  # fmt: skip
+    compared = [(text, i, len(sides), *pair) for text, (i, sides) in enumerate(pairs.items()) for pair in sides]
+    counts = np.array([_compare(a, b, lengths[i], against) for _, i, _, a, b in compared])
+    text = np.array([place for place, *_ in compared])
+    clean = int((np.bincount(text, counts[:, _AT["predicted"]] + counts[:, _AT["gold"]]) == 0).sum())
+    unrated = int(counts[:, _AT["unrated"]].sum())
+    # A text's own scores are for the macro means; several people's comparisons of a text count as one text.
+    columns = np.concatenate([counts, _plain(counts), _weighted(counts), np.ones((len(counts), 1))], axis=1)
+    columns = columns / np.array([sides for _, _, sides, *_ in compared])[:, None]
+    ids = range(len(pairs)) if documents is None else [documents[identity] for identity in pairs]
+    sums = sums_by(id_codes(ids, len(pairs), "documents")[text], *columns.T)
+    # Where one side never says how severe an error is, there is nothing to weigh.
+    sides = (("the judge", judge), ("people", persons))
+    unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
 
-    def agreement(
-        self, judge: _Tally, people: _Tally, rounds: int, confidence: float, seed: int, against: bool
-    ) -> SpanAgreement:
-        rows, clean, unrated = self._counts(against)
-        sums = sums_by(np.unique(self._units(), return_inverse=True)[1], *rows.T)
-        # Where one side never says how severe an error is, there is nothing to weigh.
-        sides = (("the judge", judge), ("people", people))
-        unweighable = [who for who, tally in sides if tally.placed and not tally.rated]
+    def measures(drawn: Vector) -> Vector:
+        return _measures(drawn @ sums, not unweighable)
 
-        def measures(counts: Vector) -> Vector:
-            return _measures(counts @ sums, not unweighable)
-
-        estimates = estimates_of(measures, len(sums), rounds, confidence, seed)
-        micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
-        return SpanAgreement(
-            micro, macro, weighted, weighted_macro,
-            touching=estimates[12], found=estimates[13], texts=len(self.pairs), documents=len(sums),
-            people=max(map(len, self.pairs.values())), clean=clean, unpredicted=0, predicted=judge.placed,
-            gold=people.placed, predicted_omissions=judge.omissions, gold_omissions=people.omissions,
-            ungrounded=judge.ungrounded, ungrounded_against=against, unrated=unrated, rounds=rounds,
-            confidence=confidence, seed=seed,
-            notes=tuple(_notes(judge, people, clean, against, unrated, unweighable)),
-        )  # fmt: skip
-
-    def _units(self) -> Codes:
-        if self.documents is None:
-            return np.arange(len(self.pairs))
-        return id_codes([self.documents[identity] for identity in self.pairs], len(self.pairs), "documents")
-
-    def _counts(self, against: bool) -> tuple[Vector, int, int]:
-        """The counts of every text, the texts without a mark, and characters without a severity."""
-        unrated = clean = 0
-        rows = []
-        for identity, sides in self.pairs.items():
-            counts = np.zeros(len(_COUNTS))
-            for a, b in sides:
-                one, missing = _compare(a, b, self.lengths[identity], against)
-                counts += one / len(sides)
-                unrated += missing
-            clean += not counts[_AT["predicted"]] and not counts[_AT["gold"]]
-            rows.append(counts)
-        return np.stack(rows), clean, unrated
+    estimates = estimates_of(measures, len(sums), rounds, confidence, seed)
+    micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
+    return SpanAgreement(
+        micro, macro, weighted, weighted_macro,
+        touching=estimates[12], found=estimates[13], texts=len(pairs), documents=len(sums), people=people, clean=clean,
+        unpredicted=unpredicted, predicted=judge.placed, gold=persons.placed, predicted_omissions=judge.omissions,
+        gold_omissions=persons.omissions, ungrounded=judge.ungrounded, ungrounded_against=against, unrated=unrated,
+        rounds=rounds, confidence=confidence, seed=seed,
+        notes=tuple(_notes(judge, persons, clean, against, unrated, unweighable)),
+    )  # fmt: skip
 
 
 def _notes(
@@ -297,30 +283,22 @@ def _notes(
         yield f"{unrated} shared characters lack a severity and are left out of the severity-weighted values"
 
 
-def _compare(
-    predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int, against: bool
-) -> tuple[Vector, int]:
-    """The counts of one text against one person, and its shared characters without a severity."""
+def _compare(predicted: Sequence[MarkedSpan], gold: Sequence[MarkedSpan], length: int, against: bool) -> list[float]:
+    """The counts of one text against one person."""
     (ours, a), (theirs, b) = _marks(predicted, length), _marks(gold, length)
     lost = [span for span in predicted if _place(span, length) is None and _is_lost(span)] if against else []
     both = (a > 0) & (b > 0)
     missing = both & ((a == _UNRATED) | (b == _UNRATED))
-    rated = both & ~missing
-    extra = sum(max(1, len(span.text)) for span in lost)
+    rated, left = both & ~missing, int(missing.sum())
+    marked, theirs_marked = (a > 0).sum() + sum(max(1, len(span.text)) for span in lost), (b > 0).sum()
     n = {
-        "shared": both.sum(), "predicted": (a > 0).sum() + extra, "gold": (b > 0).sum(),
+        "shared": both.sum(), "predicted": marked, "gold": theirs_marked,
         "credit": (1.0 - np.abs(a[rated] - b[rated]) / 4.0).sum(),  # severities run from 1 to 5
-        "spans": len(ours) + len(lost),
-        "touching": sum(bool((b[s:e] > 0).any()) for s, e in ours),
-        "gold_spans": len(theirs), "found": sum(bool((a[s:e] > 0).any()) for s, e in theirs), "texts": 1,
+        "rated_predicted": marked - left, "rated_gold": theirs_marked - left, "unrated": left,
+        "spans": len(ours) + len(lost), "touching": sum(bool((b[s:e] > 0).any()) for s, e in ours),
+        "gold_spans": len(theirs), "found": sum(bool((a[s:e] > 0).any()) for s, e in theirs),
     }  # fmt: skip
-    left = int(missing.sum())
-    n["rated_predicted"], n["rated_gold"] = n["predicted"] - left, n["gold"] - left
-    counts = np.array([float(n.get(name, 0)) for name in _COUNTS])
-    counts[_AT["precision"] : _AT["f1"] + 1] = _scores(counts[None, :], "shared", "predicted", "gold")[0]
-    weighted = _scores(counts[None, :], "credit", "rated_predicted", "rated_gold")[0]
-    counts[_AT["weighted_precision"] : _AT["weighted_f1"] + 1] = weighted
-    return counts, left
+    return [float(n[name]) for name in _COUNTS]
 
 
 _UNRATED = 0.5  # the mark of a character whose spans have no severity: below every severity, so that a known one wins
@@ -354,9 +332,16 @@ def _is_lost(span: MarkedSpan) -> bool:
 # Measuring -----------------------------------------------------------------------------------------------------------
 
 
-def _scores(totals: Vector, shared: str, predicted: str, gold: str) -> Vector:
+def _plain(totals: Vector) -> Vector:
     """Precision, recall and F1 of each line of totals: (lines, 3)."""
-    hit, ours, theirs = (totals[:, _AT[name]] for name in (shared, predicted, gold))
+    return _scores(*(totals[:, _AT[name]] for name in ("shared", "predicted", "gold")))
+
+
+def _weighted(totals: Vector) -> Vector:
+    return _scores(*(totals[:, _AT[name]] for name in ("credit", "rated_predicted", "rated_gold")))
+
+
+def _scores(hit: Vector, ours: Vector, theirs: Vector) -> Vector:
     return np.stack([_share(hit, ours), _share(hit, theirs), _share(2 * hit, ours + theirs)], axis=1)
 
 
@@ -366,26 +351,12 @@ def _share(part: Vector, whole: Vector, empty: float = 1.0) -> Vector:
 
 def _measures(totals: Vector, weighable: bool) -> Vector:
     """Micro and macro, plain and weighted scores, then the two shares of spans: (lines, 14)."""
-    texts = totals[:, [_AT["texts"]]]
-    weighted = np.concatenate(
-        [
-            _scores(totals, "credit", "rated_predicted", "rated_gold"),
-            totals[:, _AT["weighted_precision"] : _AT["weighted_f1"] + 1] / texts,
-        ],
-        axis=1,
-    )
-    if not weighable:
-        weighted[:] = np.nan
-    spans = [
+    own = totals[:, len(_COUNTS) : -1] / totals[:, -1:]  # the last column has the texts
+    shares = [
         _share(totals[:, _AT[part]], totals[:, _AT[whole]], np.nan)
         for part, whole in (("touching", "spans"), ("found", "gold_spans"))
     ]
-    return np.concatenate(
-        [
-            _scores(totals, "shared", "predicted", "gold"),
-            totals[:, _AT["precision"] : _AT["f1"] + 1] / texts,
-            weighted,
-            np.stack(spans, axis=1),
-        ],
-        axis=1,
-    )
+    table = np.column_stack([_plain(totals), own[:, :3], _weighted(totals), own[:, 3:], *shares])
+    if not weighable:
+        table[:, 6:12] = np.nan
+    return table
