@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -153,10 +153,9 @@ def span_agreement(
     _check(pairs, lengths, documents)
     judge = _tally((predicted[identity], lengths[identity]) for identity in pairs)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
-    return _agreement(
-        pairs, lengths, documents, judge, persons, people=max(map(len, pairs.values())),
-        unpredicted=len(read) - len(pairs), against=ungrounded_against, rounds=rounds, confidence=confidence, seed=seed,
-    )  # fmt: skip
+    drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
+    found = _agreement(pairs, lengths, documents, judge, persons, ungrounded_against, drawing)
+    return replace(found, unpredicted=len(read) - len(pairs))
 
 
 def human_span_agreement(
@@ -180,10 +179,9 @@ def human_span_agreement(
         return None
     _check(pairs, lengths, documents)
     persons = _tally((marked[i], lengths[i]) for marked in people for i in marked if i in pairs)
-    return _agreement(
-        pairs, lengths, documents, persons, persons, people=max(sum(i in marked for marked in people) for i in pairs),
-        unpredicted=0, against=False, rounds=rounds, confidence=confidence, seed=seed,
-    )  # fmt: skip
+    drawing = {"rounds": rounds, "confidence": confidence, "seed": seed}
+    found = _agreement(pairs, lengths, documents, persons, persons, False, drawing)
+    return replace(found, people=max(sum(i in marked for marked in people) for i in pairs))
 
 
 # Counting ------------------------------------------------------------------------------------------------------------
@@ -229,9 +227,14 @@ def _check(pairs: Pairs, lengths: Mapping[str, int], documents: Mapping[str, Has
 
 
 def _agreement(
-    pairs: Pairs, lengths: Mapping[str, int], documents: Mapping[str, Hashable] | None, judge: _Tally, persons: _Tally,
-    *, people: int, unpredicted: int, against: bool, rounds: int, confidence: float, seed: int,
-) -> SpanAgreement:  # fmt: skip
+    pairs: Pairs,
+    lengths: Mapping[str, int],
+    documents: Mapping[str, Hashable] | None,
+    judge: _Tally,
+    persons: _Tally,
+    against: bool,
+    drawing: Mapping[str, Any],
+) -> SpanAgreement:
     compared = [(text, i, len(sides), *pair) for text, (i, sides) in enumerate(pairs.items()) for pair in sides]
     counts = np.array([_compare(a, b, lengths[i], against) for _, i, _, a, b in compared])
     text = np.array([place for place, *_ in compared])
@@ -249,15 +252,15 @@ def _agreement(
     def measures(drawn: Vector) -> Vector:
         return _measures(drawn @ sums, not unweighable)
 
-    estimates = estimates_of(measures, len(sums), rounds, confidence, seed)
+    estimates = estimates_of(measures, len(sums), **drawing)
     micro, macro, weighted, weighted_macro = (Scores(*estimates[i : i + 3]) for i in range(0, 12, 3))
     return SpanAgreement(
         micro, macro, weighted, weighted_macro,
-        touching=estimates[12], found=estimates[13], texts=len(pairs), documents=len(sums), people=people, clean=clean,
-        unpredicted=unpredicted, predicted=judge.placed, gold=persons.placed, predicted_omissions=judge.omissions,
-        gold_omissions=persons.omissions, ungrounded=judge.ungrounded, ungrounded_against=against, unrated=unrated,
-        rounds=rounds, confidence=confidence, seed=seed,
-        notes=tuple(_notes(judge, persons, clean, against, unrated, unweighable)),
+        touching=estimates[12], found=estimates[13], texts=len(pairs), documents=len(sums),
+        people=max(map(len, pairs.values())), clean=clean, unpredicted=0, predicted=judge.placed, gold=persons.placed,
+        predicted_omissions=judge.omissions, gold_omissions=persons.omissions, ungrounded=judge.ungrounded,
+        ungrounded_against=against, unrated=unrated,
+        notes=tuple(_notes(judge, persons, clean, against, unrated, unweighable)), **drawing,
     )  # fmt: skip
 
 
