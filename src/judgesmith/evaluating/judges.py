@@ -21,11 +21,15 @@ from .sources import (
     File,
     Judged,
     LiveJudge,
+    aspects_of,
     check_systems,
     inside,
     json_lines,
+    matched,
     own_categories,
+    part_of,
     places,
+    plain_name,
     read_cell,
     read_file,
     read_number,
@@ -33,8 +37,8 @@ from .sources import (
     read_raters,
     references_beside,
     some,
+    verdict_of,
 )
-from .verdicts import aspects_of, matched, part_of, plain_name, verdict_of
 
 ASPECT = "{aspect}"  # in a judge's column or file: one for each aspect
 

@@ -20,8 +20,7 @@ from ..running.limits import SAMPLED, Estimate, Limits, estimate
 from ..running.opening import open_judge, quiet
 from ..scoring.scoring import ScoreSummary, item_of
 from ..signatures.values import Scale, Usage, Verdict
-from .sources import Judged, LiveJudge, own_categories, some
-from .verdicts import plain_name
+from .sources import Judged, LiveJudge, own_categories, plain_name, some
 
 
 @dataclass(frozen=True)

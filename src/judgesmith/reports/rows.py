@@ -19,8 +19,7 @@ from ..conversation import parsed
 from ..datasets.loading import iter_rows
 from ..datasets.records import OVERALL, Row
 from ..errors import LabelsError
-from ..evaluating.sources import read_cell
-from ..evaluating.verdicts import plain_name, verdict_of
+from ..evaluating.sources import plain_name, read_cell, verdict_of
 from ..rows import as_text
 from ..signatures.values import CriterionScore, ErrorSpan, Opinion, ReadDetails, ScoreInterval, Verdict
 
