@@ -30,6 +30,7 @@ from ..resampling import (
     Systems,
     WeightedRows,
     defined,
+    drawn_again,
     limits,
     mean_drawn,
     percentiles,
@@ -148,10 +149,10 @@ def draw(units: Units, how: How) -> tuple[Vector, Codes | None]:
     """How often each document is drawn, (rounds, documents), and which systems are, (rounds, systems) or None for
     each once. Source: Deutsch et al. 2021 (boot-inputs, boot-systems, boot-both: drawn independently)."""
     rng = np.random.default_rng(how.seed)
-    times = np.ones((how.rounds, units.documents))
-    if how.over != "systems":
-        share = np.full(units.documents, 1 / units.documents)
-        times = rng.multinomial(units.documents, share, size=how.rounds).astype(np.float64)
+    if how.over == "systems":
+        times = np.ones((how.rounds, units.documents))
+    else:
+        times = drawn_again(np.asarray, units.documents, how.rounds, rng)
     if how.over == "documents":
         return times, None
     return times, rng.integers(units.systems, size=(how.rounds, units.systems))
@@ -212,13 +213,13 @@ def batches(
     place = np.random.default_rng(how.seed).permutation(int(documents.max()) + 1) % BATCHES
     bound = 3.0 if coefficient == "sum" else 1.0
     values = [value(place[documents] == number) for number in range(BATCHES)]
-    defined = np.array([v for v in values if not math.isnan(v)])
-    if len(defined) < BATCHES / 2:
-        cell.reason = f"undefined in {BATCHES - len(defined)} of {BATCHES} batches: scores too often constant"
+    known = np.array([v for v in values if not math.isnan(v)])
+    if len(known) < BATCHES / 2:
+        cell.reason = f"undefined in {BATCHES - len(known)} of {BATCHES} batches: scores too often constant"
         return
-    z = np.arctanh(np.clip(np.append(defined, cell.value) / bound, -1 + 1e-9, 1 - 1e-9))
+    z = np.arctanh(np.clip(np.append(known, cell.value) / bound, -1 + 1e-9, 1 - 1e-9))
     tail = (1 + how.confidence) / 2
-    half = float(z[:-1].std(ddof=1) / np.sqrt(len(defined)) * scipy.stats.t.ppf(tail, len(defined) - 1))
+    half = float(z[:-1].std(ddof=1) / np.sqrt(len(known)) * scipy.stats.t.ppf(tail, len(known) - 1))
     cell.low, cell.high = float(np.tanh(z[-1] - half) * bound), float(np.tanh(z[-1] + half) * bound)
     cell.interval = "batches"
 
