@@ -13,8 +13,9 @@ from rich.markup import escape
 from ..agreement.correlation import Coefficient, Vector, correlate
 from ..agreement.meta.evaluation import MetaEvaluation, meta_evaluate
 from ..agreement.meta.inputs import DECIDED
-from ..agreement.replacement import Replacement
+from ..agreement.replacement import Replacement, alternative_annotator_test
 from ..errors import OptionError
+from ..optimizers.fitting.heads import folds
 from ..parts import read_options
 from ..programs.models.lm import Connection
 from ..running.console import err, out, print_json
@@ -27,13 +28,16 @@ from .judges import Wanted, read_judged
 from .live import LiveRun, judge_live, plan_live
 from .options import PAPER_NAMES, EvaluateOptions
 from .page import render
-from .replacement import as_json, may_replace, told
 from .sources import Judged
 from .spans import evaluate_spans
 from .tables import agreement_csv, agreement_latex, agreement_markdown, show
 
 if TYPE_CHECKING:
     from .command import Evaluate
+
+
+#: By judge and aspect: the alternative annotator test, and whether scores had to be mapped to the raters' scale.
+Replacing = dict[tuple[str, str], tuple[Replacement, bool]]
 
 
 def run(asked: Evaluate) -> int:
@@ -62,7 +66,7 @@ def run(asked: Evaluate) -> int:
     live = _judge_live(data, how, asked.lm, where, limits, quietly=asked.as_json)
     result = _measure(data, how)
     reasons = gate.judge(result, how.min_coverage) if gate is not None else []
-    beside = _Beside(live, on_the_rest(data), may_replace(data, how.epsilon) if how.alt_test else {})
+    beside = _Beside(live, on_the_rest(data), _may_replace(data, how.epsilon) if how.alt_test else {})
     notes = [*data.notes, *result.notes, *_told_of_the_rest(beside.rest)]
     written = _write_all(data, result, notes, how, asked.output, gate, reasons)
     if asked.as_json:
@@ -96,7 +100,7 @@ class _Beside:
 
     live: Sequence[LiveRun]
     rest: list[dict[str, Any]]
-    replacing: dict[tuple[str, str], tuple[Replacement, bool]]
+    replacing: Replacing
 
 
 def _with_gate(how: EvaluateOptions, gate: Gate) -> EvaluateOptions:
@@ -160,7 +164,10 @@ def _print_result(
         | {
             "notes": notes, "origin": data.origin, "rows": len(data.rows),
             "live": [run.to_dict() for run in beside.live], "deferred": beside.rest,
-            "alternative_annotator_test": as_json(beside.replacing),
+            "alternative_annotator_test": [
+                {"judge": judge, "aspect": aspect, "mapped": mapped} | test.to_dict()
+                for (judge, aspect), (test, mapped) in beside.replacing.items()
+            ],
             "gate": None if gate is None else {"gate": gate.text, "passed": not reasons, "reasons": reasons},
             "level_names": dict(PAPER_NAMES[how.names]),
         }
@@ -178,7 +185,7 @@ def _tell_result(
         if run.summary.failed > 5:
             out.print(f"  … and {run.summary.failed - 5} more; --json has their reasons")
     show(result, data.origin, len(data.rows), notes, PAPER_NAMES[how.names])
-    for line in told(beside.replacing):
+    for line in _told_of_replacing(beside.replacing):
         out.print(clean(line), markup=False, soft_wrap=True)
     for path in written:
         out.print(f"Wrote {escape(str(path))}")
@@ -229,4 +236,58 @@ def _told_of_the_rest(found: Sequence[dict[str, Any]]) -> list[str]:
             f"{entry['judge']}, {entry['aspect']}: {entry['left_to_people']} rows are left to people; on the other "
             f"{rest['rows']} {', '.join(parts).replace('mean_error', 'mean error')}"
         )
+    return lines
+
+
+# In a rater's place --------------------------------------------------------------------------------------------------
+
+FOLDS = 5
+
+
+def _may_replace(data: Judged, epsilon: float) -> Replacing:
+    """May a judge take a rater's place? The alternative annotator test on what was read.
+
+    Scores that are known to be on people's scale are taken as they are. Others (metrics, columns) are mapped by a
+    straight line that the other documents' rows teach. Raises OptionError where no aspect has several raters.
+    """
+    if not data.ratings:
+        raise OptionError(
+            f"--alt-test compares a judge with single raters, and {data.origin} has one score a row; give columns "
+            "score_1, score_2, …, or an .annotators.jsonl beside the file"
+        )
+    found: Replacing = {}
+    for judge, by_aspect in data.judges.items():
+        for aspect, scores in by_aspect.items():
+            if aspect in data.ratings:
+                mapped = judge not in data.on_scale
+                said = _mapped(scores, data.human[aspect], data.documents) if mapped else scores
+                table = data.ratings[aspect]
+                test = alternative_annotator_test(said, table, documents=data.documents, epsilon=epsilon)
+                found[judge, aspect] = test, mapped
+    return found
+
+
+def _mapped(scores: Vector, human: Vector, documents: list[str]) -> Vector:
+    made = np.full(len(scores), np.nan)
+    known = ~np.isnan(scores) & ~np.isnan(human)
+    for rows in folds(documents, FOLDS):
+        rest = known.copy()
+        rest[rows] = False
+        if rest.sum() > 2 and np.ptp(scores[rest]) > 0:
+            made[rows] = np.polyval(np.polyfit(scores[rest], human[rest], 1), scores[rows])
+    return made
+
+
+def _told_of_replacing(found: Replacing) -> list[str]:
+    """A sentence for each judge and aspect, and its conditions."""
+    lines = []
+    for (judge, aspect), (test, mapped) in found.items():
+        won = sum(one.won for one in test.raters)
+        may = "may replace a rater" if test.passed else "may not replace a rater"
+        lines.append(
+            f"Alternative annotator test, {judge}, {aspect}: {may} (wins against {won} of {len(test.raters)} raters, "
+            f"ω {test.omega:.2f}, 0.5 is needed; advantage ρ {test.rho:.2f}; ε {test.epsilon:g})"
+            + ("; its scores were mapped to the raters' scale by a line from other documents" if mapped else "")
+        )
+        lines += [f"  condition not met: {condition}" for condition in test.conditions]
     return lines
