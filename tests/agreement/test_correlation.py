@@ -1,7 +1,7 @@
 """Coefficients, levels and the objective: arithmetic by hand, agreement with scipy, invariances, failed rows."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -14,16 +14,21 @@ from judgesmith.agreement.correlation import (
     CorrelationSum,
     correlate,
     impute,
-    kendall,
-    kendall_c,
-    pearson,
-    spearman,
 )
 from judgesmith.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("error")  # no numpy or scipy warning may leak
 
-ALL = (pearson, spearman, kendall, kendall_c)
+
+def pooled(name: str) -> Callable[..., float]:
+    def value(predicted, human):
+        return correlate(predicted, human, coefficient=name, level="pooled").value
+
+    value.__name__ = name
+    return value
+
+
+ALL = pearson, spearman, kendall, kendall_c = tuple(map(pooled, (*PARTS, "kendall_c")))
 
 
 def scipy_value(name: str, x: np.ndarray, y: np.ndarray) -> float:

@@ -104,32 +104,6 @@ def parts_of(coefficient: str) -> tuple[str, ...]:
 # Coefficients --------------------------------------------------------------------------------------------------------
 
 
-def pearson(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
-    """Pearson's r in [-1, 1] over the rows with a prediction; NaN if either side is constant or fewer than 2 rows."""
-    return _single("pearson", predicted, human)
-
-
-def spearman(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
-    """Spearman's rho in [-1, 1] (Pearson's r of the midranks); NaN as in `pearson`."""
-    return _single("spearman", predicted, human)
-
-
-def kendall(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
-    """Kendall's tau-b in [-1, 1], corrected for ties; NaN as in `pearson`. Source: Kendall 1945."""
-    return _single("kendall", predicted, human)
-
-
-def kendall_c(predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
-    """Stuart's tau-c in [-1, 1], for scales of different numbers of steps; NaN as in `pearson`. Source: Stuart 1953."""
-    return _single("kendall_c", predicted, human)
-
-
-def _single(name: str, predicted: npt.ArrayLike, human: npt.ArrayLike) -> float:
-    x, y = pair(predicted, human)
-    usable = ~np.isnan(x)
-    return float(rowwise(x[None, usable], y[None, usable], name)[0])
-
-
 def flat(x: Vector) -> npt.NDArray[np.bool_]:
     """Which rows of x, shape (k, n) with n >= 1, are constant but for rounding noise."""
     low, high = x.min(axis=1), x.max(axis=1)
@@ -238,7 +212,9 @@ def correlate(
 
     level "pooled": one correlation over all rows. "sample": mean over documents of the correlation within the document;
     documents where either side is constant or fewer than 2 rows are usable are skipped and counted. "system":
-    correlation of the systems' mean scores. coefficient "sum" is r + rho + tau-b, in [-3, 3]; others are in [-1, 1].
+    correlation of the systems' mean scores. coefficient "kendall" is tau-b, corrected for ties (Kendall 1945),
+    "kendall_c" Stuart's tau-c, for scales of different numbers of steps (Stuart 1953), "sum" is r + rho + tau-b, in
+    [-3, 3]; others are in [-1, 1].
     Rows without a prediction (NaN, None) are left out and counted.
     Raises OptionError on unequal lengths, infinite scores, missing human scores, or ids that the level needs.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..agreement.correlation import Vector, kendall
+from ..agreement.correlation import Vector, correlate
 from ..agreement.resampling import Interval, Measure, bootstrap_q
 from ..datasets.records import Row
 from ..errors import LabelsError
@@ -194,7 +194,8 @@ def reversed_pairs(x: Vector, y: Vector) -> tuple[int, int]:
     every = n * (n - 1) // 2
     ordered = every - tied[0] - tied[1] + tied[2]
     untied = math.sqrt(every - tied[0]) * math.sqrt(every - tied[1])
-    surplus = kendall(x, y) * untied if untied else 0.0
+    tau = correlate(x, y, coefficient="kendall", level="pooled").value
+    surplus = tau * untied if untied else 0.0
     return round((ordered - surplus) / 2), ordered
 
 
