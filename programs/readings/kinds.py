@@ -24,7 +24,7 @@ from ... import parts
 from ...errors import OptionError
 from ...parts import option
 from ..registry import readings
-from .passages import DIGITS, FORMS, Text, about, after_reply, digit_question, passage
+from .passages import FORMS, Text, about, after_reply, passage
 from .reader import Ability, Floats, Reader, TokenReading
 
 
@@ -36,25 +36,15 @@ def _form(name: str) -> str:
 
 #: The name of one of the `FORMS`.
 Form = Annotated[str, AfterValidator(_form)]
-_ANSWERS = {"digit": DIGITS, "yes": (("Yes", " Yes", "yes"), ("No", " No", "no"))}
+_YES_OR_NO = (("Yes", " Yes", "yes"), ("No", " No", "no"))
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question on a form. kind: a digit from 1 to 5, or yes against no."""
+    """A question on a form, to be answered with yes or no."""
 
     on: str
     text: str
-    kind: Literal["digit", "yes"] = "digit"
-
-    @property
-    def answers(self) -> tuple[tuple[str, ...], ...]:
-        """The answers to choose from, each with its spellings."""
-        return _ANSWERS[self.kind]
-
-    def number(self, logp: Floats) -> float:
-        """The expected digit, 1 to 5, or the log-odds of yes."""
-        return float(logp[0] - logp[1]) if self.kind == "yes" else expected_digit(logp)
 
 
 def expected_digit(logp: Floats) -> float:
@@ -72,7 +62,7 @@ class Wants:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read of one row. answers: question's name -> the log-probabilities of its answers."""
+    """What was read of one row. answers: question's name -> the log-probabilities of yes and no."""
 
     text: Text
     passages: Mapping[str, TokenReading] = field(default_factory=dict)
@@ -247,26 +237,23 @@ def middle(layers: int, depth: float, count: int) -> tuple[int, ...]:
 
 @readings.register
 class Questions(Reading):
-    """Expected digits, or log-odds of yes, for short questions on one shared beginning."""
+    """Log-odds of yes for short questions on one shared beginning."""
 
     kind = "questions"
-    about = "expected digits, or log-odds of yes, for short questions on one shared beginning"
+    about = "log-odds of yes for short questions on one shared beginning"
     label = "checks"
     paper = "LLM-Rubric (Hashemi et al. 2024); RocketEval (2025); CheckEval"
 
     class Options(parts.Options):
         on: Literal["assistant", "tags"] = option("tags", "The form whose beginning the questions share.")
-        aspects: Mapping[str, str] = option({}, "Name and definition of what is asked for as a digit.")
         checks: Mapping[str, str] = option({}, "Name and statement of what is to be confirmed with Yes or No.")
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)
-        on = self.options.on
-        asked = {f"digit.{n}": Asked(on, digit_question(n, means)) for n, means in self.options.aspects.items()}
-        for name, statement in self.options.checks.items():
-            words = f"Does this hold: {statement.rstrip('.')}? Answer with Yes or No."
-            asked[f"check.{name}"] = Asked(on, words, "yes")
-        self._asked = asked
+        self._asked = {
+            f"check.{name}": Asked(self.options.on, f"Does this hold: {words.rstrip('.')}? Answer with Yes or No.")
+            for name, words in self.options.checks.items()
+        }
 
     @classmethod
     def chosen(cls, judge: Mapping[str, Any], ability: Ability, own: Mapping[str, Any]) -> Self | None:
@@ -275,13 +262,13 @@ class Questions(Reading):
 
     @classmethod
     def gives(cls, name: str) -> bool:
-        return name.startswith(("digit.", "check."))
+        return name.startswith("check.")
 
     def wants(self, ability: Ability) -> Wants:
         return Wants({}, self._asked)
 
     def numbers(self, read: Read) -> dict[str, float]:
-        return {name: asked.number(read.answers[name]) for name, asked in self._asked.items()}
+        return {name: float(read.answers[name][0] - read.answers[name][1]) for name in self._asked}
 
 
 # Counts --------------------------------------------------------------------------------------------------------------
@@ -388,7 +375,7 @@ class Panel:
             ask = about if form == "tags" else after_reply
             for name, asked in self._questions.items():
                 if asked.on == form:
-                    answers[name] = reader.answer(ask(text, chat, asked.text, asked.answers))
+                    answers[name] = reader.answer(ask(text, chat, asked.text, _YES_OR_NO))
         read = Read(text, passages, answers)
         numbers: dict[str, float] = {}
         states: dict[str, Floats] = {}

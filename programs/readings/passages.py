@@ -196,21 +196,15 @@ def passage(form: str, text: Text, chat: Chat) -> Passage:
     return FORMS[form](text, chat)
 
 
-def after_reply(text: Text, chat: Chat, question: str, answers: tuple[tuple[str, ...], ...] = DIGITS) -> Question:
+def after_reply(text: Text, chat: Chat, question: str, answers: tuple[tuple[str, ...], ...]) -> Question:
     """A question in the turn after the assistant's reply, so that it shares all tokens with the form `assistant`."""
     turns = [*_reply(text), Message("user", (question,))]
     return Question(rendered(chat, turns), answers)
 
 
-def about(text: Text, chat: Chat, question: str, answers: tuple[tuple[str, ...], ...] = DIGITS) -> Question:
+def about(text: Text, chat: Chat, question: str, answers: tuple[tuple[str, ...], ...]) -> Question:
     """A question under source and output in tags, so that it shares all tokens with the form `tags`."""
     return Question(rendered(chat, _tagged(text, question)), answers)
-
-
-def digit_question(aspect: str, definition: str = "") -> str:
-    """'How good is the output in fluency? …', to be answered with a digit from 1 to 5."""
-    means = f" ({definition.rstrip('.')})" if definition else ""
-    return f"How good is the output in {aspect}{means}? Answer with one digit from 1 (worst) to 5 (best)."
 
 
 def _reply(text: Text) -> list[Message]:

@@ -12,13 +12,13 @@ from judgesmith.programs.models.files import installed, model_path
 from judgesmith.programs.readings.bindings import llama
 from judgesmith.programs.readings.bindings.embedded_reader import EmbeddedReader
 from judgesmith.programs.readings.passages import (
+    DIGITS,
     FORMS,
     Passage,
     Piece,
     Text,
     about,
     after_reply,
-    digit_question,
     passage,
 )
 
@@ -108,7 +108,7 @@ def test_a_rows_marks_stay_text(reader: EmbeddedReader) -> None:
 @pytest.mark.model
 def test_answers_are_probabilities(reader: EmbeddedReader) -> None:
     for ask in (about, after_reply):
-        found = np.exp(reader.answer(ask(TEXT, reader.chat, digit_question("fluency"))))
+        found = np.exp(reader.answer(ask(TEXT, reader.chat, "How good is it?", DIGITS)))
         assert found.shape == (5,)
         assert 0 < found.sum() <= 1 + 1e-5
 

@@ -10,13 +10,13 @@ import pytest
 
 from judgesmith.errors import OptionError
 from judgesmith.programs.readings.kinds import (
-    Asked,
     Likelihood,
     Panel,
     Questions,
     Reading,
     States,
     Surface,
+    expected_digit,
     middle,
 )
 from judgesmith.programs.readings.passages import FORMS, PLAIN_TURNS, JinjaChat, Passage, Question, Text
@@ -53,17 +53,16 @@ class WordReader:
 
 
 def panel(reader: WordReader | KeptReader) -> Panel:
-    digits = Questions(aspects={"fluency": "How it reads."}, checks={"true": "all of it is true"})
-    return Panel([Likelihood(), States(), States(of="last", layers=1), digits, Surface()], reader)
+    checks = Questions(checks={"true": "all of it is true", "short": "it is short"})
+    return Panel([Likelihood(), States(), States(of="last", layers=1), checks, Surface()], reader)
 
 
 def test_each_form_is_read_once_whatever_uses_it() -> None:
     reader = WordReader()
     row = panel(reader).read(TEXT)
     assert reader.asked.count("read") == 2 and len(reader.asked) == 4
-    assert {"assistant.mean", "bare.mean", "assistant.lift", "digit.fluency", "check.true"} <= set(row.numbers)
+    assert {"assistant.mean", "bare.mean", "assistant.lift", "check.true", "check.short"} <= set(row.numbers)
     assert set(row.states) == {"assistant.mean10", "assistant.mean12", "assistant.mean14", "assistant.last12"}
-    assert row.numbers["digit.fluency"] == pytest.approx(55 / 15)  # weights 1 2 3 4 5: (1+4+9+16+25) / 15
     assert row.numbers["check.true"] == pytest.approx(np.log(1 / 2))
     assert row.numbers["assistant.lift"] == 0.0  # a word's probability does not depend on what stands before it
 
@@ -81,8 +80,8 @@ def test_what_a_panel_cannot_be() -> None:
         Panel([], WordReader())
     with pytest.raises(OptionError, match="gives no hidden states"):
         Panel([States()], WordReader(layers=0))
-    one, other = (Questions(aspects={"fluency": means}) for means in ("a", "b"))
-    with pytest.raises(OptionError, match="different questions under the name 'digit"):
+    one, other = (Questions(checks={"1": words}) for words in ("a", "b"))
+    with pytest.raises(OptionError, match=r"different questions under the name 'check\.1'"):
         Panel([one, other], WordReader())
 
 
@@ -115,10 +114,9 @@ def test_the_middle_of_a_model(layers: int, depth: float, count: int, found: tup
 
 
 def test_an_expected_digit_does_not_need_probabilities_that_sum_to_one() -> None:
-    asked = Asked("tags", "How good?")
     logp = np.log(np.array([0.1, 0.0001, 0.0001, 0.0001, 0.1], dtype=np.float32))
-    assert asked.number(logp) == pytest.approx(3.0)
-    assert asked.number(logp - 500) == pytest.approx(3.0, abs=1e-4)
+    assert expected_digit(logp) == pytest.approx(3.0)
+    assert expected_digit(logp - 500) == pytest.approx(3.0, abs=1e-4)
 
 
 # Keeping

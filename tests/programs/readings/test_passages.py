@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from judgesmith.errors import ModelError, OptionError
 from judgesmith.programs.readings.passages import (
+    DIGITS,
     FORMS,
     PLAIN_TURNS,
     JinjaChat,
@@ -14,7 +15,6 @@ from judgesmith.programs.readings.passages import (
     Text,
     about,
     after_reply,
-    digit_question,
     passage,
     rendered,
 )
@@ -66,7 +66,7 @@ def test_no_text_of_a_row_becomes_a_mark(template: str, form: str, source: str, 
 def test_questions_share_the_whole_passage(source: str, output: str, question: str) -> None:
     chat, text = JinjaChat(CHATML), Text(source, output)
     for form, ask in (("assistant", after_reply), ("tags", about)):
-        read, asked = passage(form, text, chat), ask(text, chat, question)
+        read, asked = passage(form, text, chat), ask(text, chat, question, DIGITS)
         assert asked.pieces[: len(read.pieces)] == read.pieces
         assert whole(asked.pieces).endswith("<|im_start|>assistant\n")
 
@@ -104,8 +104,3 @@ def test_a_template_reaches_nothing_but_the_messages(template: str) -> None:
 def test_a_broken_template_is_the_models_fault() -> None:
     with pytest.raises(ModelError, match="chat template cannot be read"):
         JinjaChat("{% for %}")
-
-
-def test_a_question_names_aspect_and_definition() -> None:
-    asked = digit_question("fluency", "How well it reads.")
-    assert asked.startswith("How good is the output in fluency (How well it reads)?")
