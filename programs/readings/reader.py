@@ -33,7 +33,7 @@ class Ability:
 class TokenReading:
     """One passage, read. All vectors have one entry for each token of the target.
 
-    tokens: empty where a server names its tokens by their text alone. logp: natural log of the token's probability
+    logp: natural log of the token's probability
     after all before it. entropy: of the model's distribution there, in nats; NaN where the reader cannot say. top:
     log-probability of the likeliest token; NaN likewise. ends: character of the target after which the token ends, for
     reports. means, last: layer -> the mean over the target's tokens, and
@@ -41,7 +41,6 @@ class TokenReading:
     normalised; the last layer's is taken after the model's final norm, as Hugging Face gives it.
     """
 
-    tokens: tuple[int, ...]
     logp: Floats
     entropy: Floats
     top: Floats
@@ -81,7 +80,7 @@ def common_length(a: Sequence[int], b: Sequence[int]) -> int:
 # Keeping -------------------------------------------------------------------------------------------------------------
 
 _FORMAT = 1  # of the entries; another one starts afresh
-_VECTORS = ("tokens", "logp", "entropy", "top", "ends")
+_VECTORS = ("logp", "entropy", "top", "ends")
 
 
 class _Store(SharedFile):
@@ -140,7 +139,6 @@ class KeptReader:
                 kept[f"last{layer}"] = found.last[layer].astype(np.float16)
             self._keep(key, kept)
         return TokenReading(
-            tokens=tuple(int(token) for token in kept["tokens"]),
             logp=kept["logp"],
             entropy=kept["entropy"],
             top=kept["top"],

@@ -22,7 +22,7 @@ class Copyist:
         self.asked.append(before)
         words = passage.pieces[passage.target].text.split()
         logp = np.array([-1.0 if word in before.split() else -3.0 for word in words], dtype=np.float32)
-        return TokenReading((), logp, logp, logp)
+        return TokenReading(logp, logp, logp)
 
     def mean(self, before: str, target: str) -> float:
         """The mean of log p over a text's words after another."""

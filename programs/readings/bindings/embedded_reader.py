@@ -69,7 +69,6 @@ class EmbeddedReader:
         target, logits, states = self._passage(passage, layers)
         logp, entropy, top = token_numbers(logits[:-1], target)
         return TokenReading(
-            tokens=tuple(target),
             logp=logp,
             entropy=entropy,
             top=top,

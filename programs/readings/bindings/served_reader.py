@@ -67,12 +67,11 @@ class ServedReader:
         target = _written(passage.pieces[passage.target])
         if not before:
             raise OptionError("a passage needs a text before its target")
-        found = self._by_tokens(before, target) if self.way == "vllm" else self._by_echo(before, target)
-        tokens, logp, ends = found
+        logp, ends = self._by_tokens(before, target) if self.way == "vllm" else self._by_echo(before, target)
         if not logp:
             raise ModelError(f"{self.name}: the server gave no token of the text that was to be read")
         unknown = np.full(len(logp), np.nan, dtype=np.float32)
-        return TokenReading(tuple(tokens), np.array(logp, dtype=np.float32), unknown, unknown, tuple(ends))
+        return TokenReading(np.array(logp, dtype=np.float32), unknown, unknown, tuple(ends))
 
     def answer(self, question: Question) -> Floats:
         """See `Reader`. An answer that is not among the likeliest tokens gets the log-probability of the last one."""
@@ -85,7 +84,7 @@ class ServedReader:
             raise ModelError(f"{self.name}: the server gives no log-probabilities of answers ({error!r})") from error
         return np.array([np.logaddexp.reduce(some) if some else least for some in firsts], dtype=np.float32)
 
-    def _by_tokens(self, before: str, target: str) -> tuple[list[int], list[float], list[int]]:
+    def _by_tokens(self, before: str, target: str) -> tuple[list[float], list[int]]:
         first, own = (self._tokens(text) for text in (before, target))
         said = self._completion({"prompt": [*first, *own], "max_tokens": 1, "prompt_logprobs": 0})
         try:
@@ -96,9 +95,9 @@ class ServedReader:
             raise ModelError(
                 f"{self.name}: the server gives no prompt_logprobs ({error!r}); read with way='echo', or in the process"
             ) from error
-        return own, logp, ends
+        return logp, ends
 
-    def _by_echo(self, before: str, target: str) -> tuple[list[int], list[float], list[int]]:
+    def _by_echo(self, before: str, target: str) -> tuple[list[float], list[int]]:
         said = self._completion({"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True})
         try:
             numbers = said["logprobs"]
@@ -116,7 +115,7 @@ class ServedReader:
                 f"{self.name}: the server does not echo the prompt's log-probabilities ({error!r}); few do today. "
                 "Read with a small local model instead"
             ) from error
-        return [], logp, ends
+        return logp, ends
 
     def _tokens(self, text: str) -> list[int]:
         base = self._url.removesuffix("/v1")

@@ -128,7 +128,6 @@ class TorchReader:
             return_offsets_mapping=True,
         )["offset_mapping"]
         return TokenReading(
-            tokens=tuple(target),
             logp=logp,
             entropy=entropy,
             top=top,

@@ -14,7 +14,7 @@ from judgesmith.programs.readings.reader import TokenReading, token_numbers
 def reading(logp: list[float], entropy: float = 1.0, top: float = -0.5) -> TokenReading:
     n = len(logp)
     values = (np.array(logp, np.float32), np.full(n, entropy, np.float32), np.full(n, top, np.float32))
-    return TokenReading(tuple(range(n)), *values)
+    return TokenReading(*values)
 
 
 def test_likelihoods_of_four_tokens() -> None:

@@ -45,7 +45,7 @@ class WordReader:
         ends = np.cumsum([len(word) + 1 for word in words])
         ends[-1] = len(target)
         states = {layer: np.full(4, layer + float(logp.mean()), dtype=np.float32) for layer in layers}
-        return TokenReading(tuple(numbers), logp, logp * 0 + 1, logp * 0, tuple(ends.tolist()), states, states)
+        return TokenReading(logp, logp * 0 + 1, logp * 0, tuple(ends.tolist()), states, states)
 
     def answer(self, question: Question) -> Floats:
         self.asked.append(question.pieces[-2].text[-40:])
