@@ -10,7 +10,8 @@ models can be read inside this process (`EmbeddedReader`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Literal
 
 import httpx
@@ -76,30 +77,24 @@ class ServedReader:
     def answer(self, question: Question) -> Floats:
         """See `Reader`. An answer that is not among the likeliest tokens gets the log-probability of the last one."""
         asked = {"prompt": "".join(map(_written, question.pieces)), "max_tokens": 1, "logprobs": _MOST_ANSWERS}
-        try:
+        with self._answering("gives no log-probabilities of answers"):
             said: Mapping[str, float] = self._completion(asked)["logprobs"]["top_logprobs"][0]
             least = min(said.values())
             firsts = [[said[s] for s in spellings if s in said] for spellings in question.answers]
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            raise ModelError(f"{self.name}: the server gives no log-probabilities of answers ({error!r})") from error
         return np.array([np.logaddexp.reduce(some) if some else least for some in firsts], dtype=np.float32)
 
     def _by_tokens(self, before: str, target: str) -> tuple[list[float], list[int]]:
         first, own = (self._tokens(text) for text in (before, target))
         said = self._completion({"prompt": [*first, *own], "max_tokens": 1, "prompt_logprobs": 0})
-        try:
+        with self._answering("gives no prompt_logprobs"):
             numbers = [said["prompt_logprobs"][len(first) + i][str(token)] for i, token in enumerate(own)]
             logp = [float(number["logprob"]) for number in numbers]
             ends = np.cumsum([len(number.get("decoded_token") or "") for number in numbers]).tolist()
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            raise ModelError(
-                f"{self.name}: the server gives no prompt_logprobs ({error!r}); read with way='echo', or in the process"
-            ) from error
         return logp, ends
 
     def _by_echo(self, before: str, target: str) -> tuple[list[float], list[int]]:
         said = self._completion({"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True})
-        try:
+        with self._answering("does not echo the prompt's log-probabilities; few do today"):
             numbers = said["logprobs"]
             starts, values, words = numbers["text_offset"], numbers["token_logprobs"], numbers["tokens"]
             # A token across the border belongs to the text: most of its letters do, and it cannot be divided.
@@ -110,12 +105,15 @@ class ServedReader:
             ]
             logp = [float(values[i]) for i in at]
             ends = [min(starts[i] + len(words[i]) - len(before), len(target)) for i in at]
-        except (KeyError, TypeError, IndexError, ValueError) as error:
-            raise ModelError(
-                f"{self.name}: the server does not echo the prompt's log-probabilities ({error!r}); few do today. "
-                "Read with a small local model instead"
-            ) from error
         return logp, ends
+
+    @contextmanager
+    def _answering(self, lack: str) -> Iterator[None]:
+        """What an answer leaves out is the model's fault, as a ModelError that says what it lacks."""
+        try:
+            yield
+        except (KeyError, TypeError, IndexError, ValueError) as error:
+            raise ModelError(f"{self.name}: the server {lack} ({error!r})") from error
 
     def _tokens(self, text: str) -> list[int]:
         base = self._url.removesuffix("/v1")

@@ -241,21 +241,7 @@ TOKENS = [
     "< / output >",
 ]  # fmt: skip
 FULL_WIDTH = {chr(code): chr(code + 0xFEE0) for code in range(0x21, 0x7F)}
-UNSEEN = [
-    "",
-    "",
-    "",
-    "\u200b",
-    "\u00ad",
-    "\x00",
-    "\u2060",
-    "\ufeff",
-    "\u034f",
-    "\U000e0041",
-    "\ufe0f",
-    "\x1b",
-    "\u202e",
-]
+UNSEEN = ["", "", "", *"\u200b\u00ad\x00\u2060\ufeff\u034f\U000e0041\ufe0f\x1b\u202e"]
 
 
 @st.composite
