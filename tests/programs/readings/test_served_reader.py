@@ -2,12 +2,11 @@
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
-from misbehaving_server import Say, Server
+from misbehaving_server import MakeServer, Say, Server
 
 from judgesmith.errors import CallError, JudgesmithError, ModelError, OptionError
 from judgesmith.programs.readings.bindings.served_reader import ServedReader
@@ -41,10 +40,8 @@ def served(number: int, body: dict[str, Any]) -> Say:
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    one = Server(served)
-    yield one
-    one.close()
+def server(serve: MakeServer) -> Server:
+    return serve(served)
 
 
 @pytest.mark.parametrize("way", ["vllm", "echo"])
@@ -96,25 +93,19 @@ def test_a_row_cannot_spell_a_mark(server: Server, mark: str) -> None:
         (Say(cut=10), CallError, "did not answer"),
     ],
 )
-def test_a_server_that_cannot_is_named(say: Say, error: type[JudgesmithError], says: str) -> None:
-    server = Server(lambda number, body: say)
-    try:
-        with pytest.raises(error, match=says):
-            ServedReader(server.base, "m", way="echo").read(Passage((Piece("a"), Piece("b")), 1))
-    finally:
-        server.close()
+def test_a_server_that_cannot_is_named(serve: MakeServer, say: Say, error: type[JudgesmithError], says: str) -> None:
+    reader = ServedReader(serve(say).base, "m", way="echo")
+    with pytest.raises(error, match=says):
+        reader.read(Passage((Piece("a"), Piece("b")), 1))
 
 
-def test_a_server_without_prompt_logprobs_is_named() -> None:
+def test_a_server_without_prompt_logprobs_is_named(serve: MakeServer) -> None:
     def behave(number: int, body: dict[str, Any]) -> Say:
         return served(number, body) if "max_tokens" not in body else Say(body=b'{"choices": [{"text": "4"}]}')
 
-    server = Server(behave)
-    try:
-        with pytest.raises(ModelError, match="no prompt_logprobs"):
-            ServedReader(server.base, "m").read(Passage((Piece("a"), Piece("b")), 1))
-    finally:
-        server.close()
+    reader = ServedReader(serve(behave).base, "m")
+    with pytest.raises(ModelError, match="no prompt_logprobs"):
+        reader.read(Passage((Piece("a"), Piece("b")), 1))
 
 
 def test_states_are_not_to_be_had_from_a_server(server: Server) -> None:
