@@ -14,6 +14,7 @@ from judgesmith.programs.readings.kinds import (
     Panel,
     Questions,
     Reading,
+    RowReadings,
     States,
     Surface,
     expected_digit,
@@ -122,49 +123,37 @@ def test_an_expected_digit_does_not_need_probabilities_that_sum_to_one() -> None
 # Keeping
 
 
+def kept(path: Path, model: str = "a", text: Text = TEXT) -> tuple[WordReader, RowReadings]:
+    """What a reader with a memory at `path` is asked, and what it reads of a row."""
+    reader = WordReader()
+    remembering = KeptReader(reader, path, model=model)
+    row = panel(remembering).read(text)
+    remembering.close()
+    return reader, row
+
+
 def test_nothing_is_read_twice_even_in_another_run(tmp_path: Path) -> None:
     path = tmp_path / "kept" / "readings.sqlite"
-    first = WordReader()
-    kept = KeptReader(first, path, model="abc")
-    row = panel(kept).read(TEXT)
-    kept.close()
-    second = WordReader()
-    again = KeptReader(second, path, model="abc")
-    same = panel(again).read(TEXT)
+    (_, row), (second, same) = kept(path), kept(path)
     assert second.asked == []
     assert same.numbers == row.numbers
     assert all(np.array_equal(same.states[block], state) for block, state in row.states.items())
     assert same.surprise(TEXT.made) == row.surprise(TEXT.made)
-    again.close()
+    assert b"cat" not in path.read_bytes()
 
 
 def test_another_model_or_text_is_read_anew(tmp_path: Path) -> None:
-    path = tmp_path / "readings.sqlite"
-    for model, text, reads in (("a", TEXT, 2), ("b", TEXT, 2), ("a", Text(TEXT.source, "Other."), 2), ("a", TEXT, 0)):
-        reader = WordReader()
-        kept = KeptReader(reader, path, model=model)
-        panel(kept).read(text)
-        kept.close()
+    other = Text(TEXT.source, "Other.")
+    for model, text, reads in (("a", TEXT, 2), ("b", TEXT, 2), ("a", other, 2), ("a", TEXT, 0)):
+        reader, _ = kept(tmp_path / "readings.sqlite", model, text)
         assert reader.asked.count("read") == reads
-
-
-def test_the_store_holds_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "readings.sqlite"
-    kept = KeptReader(WordReader(), path, model="a")
-    panel(kept).read(TEXT)
-    kept.close()
-    assert b"cat" not in path.read_bytes()
 
 
 def test_a_torn_entry_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "readings.sqlite"
-    kept = KeptReader(WordReader(), path, model="a")
-    row = panel(kept).read(TEXT)
-    kept.close()
+    _, row = kept(path)
     with sqlite3.connect(path) as store:
         store.execute("UPDATE readings SET value = substr(value, 1, 40)")
-    reader = WordReader()
-    again = KeptReader(reader, path, model="a")
-    assert panel(again).read(TEXT).numbers == row.numbers
+    reader, again = kept(path)
+    assert again.numbers == row.numbers
     assert len(reader.asked) == 4
-    again.close()
