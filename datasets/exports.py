@@ -48,14 +48,10 @@ def _argilla(record: Mapping[str, Any], export: Export) -> Record:
     """`records.to_list()` (nested) and `to_list(flatten=True)`; responses that were not submitted are left out."""
     scores: dict[str, dict[str, Any]] = {}
     if isinstance(record.get("fields"), Mapping):
-        made = {**record["fields"]}
-        metadata = record.get("metadata")
-        made |= metadata if isinstance(metadata, Mapping) else {}
-        responses = record["responses"]
-        for question, given in responses.items() if isinstance(responses, Mapping) else ():
-            for one in _list(given):
-                if isinstance(one, Mapping):
-                    _rate(scores, question, one.get("user_id"), one.get("value"), export, one.get("status"))
+        made = {**record["fields"], **_object(record.get("metadata"))}
+        for question, given in _object(record["responses"]).items():
+            for one in _objects(given):
+                _rate(scores, question, one.get("user_id"), one.get("value"), export, one.get("status"))
     else:
         made = {name: value for name, value in record.items() if "." not in name and not name.startswith("_")}
         for name in [name for name in record if name.endswith(".responses")]:
@@ -82,17 +78,14 @@ def _label_studio(record: Mapping[str, Any], export: Export) -> Record:
         kept = {name: _value(value) for name, value in record.items() if name not in _LABEL_STUDIOS}
         return {**kept, "rater": record.get("annotator")}
     scores: dict[str, dict[str, Any]] = {}
-    for annotation in _list(record["annotations"]):
-        if not isinstance(annotation, Mapping):
-            continue
+    for annotation in _objects(record["annotations"]):
         who = annotation.get("completed_by")
         who = (who.get("email") or who.get("id")) if isinstance(who, Mapping) else who
         state = "discarded" if annotation.get("was_cancelled") else None
-        for result in _list(annotation.get("result")):
-            if isinstance(result, Mapping) and isinstance(result.get("value"), Mapping):
-                found = _value(result["value"])
-                if found is not result["value"]:
-                    _rate(scores, str(result.get("from_name") or "rating"), who, found, export, state)
+        for result in _objects(annotation.get("result")):
+            found = _value(result.get("value"))
+            if found is not result.get("value"):
+                _rate(scores, str(result.get("from_name") or "rating"), who, found, export, state)
     return {**record["data"], "id": record.get("id"), "scores": scores}
 
 
@@ -120,15 +113,11 @@ def _of_mlflow(record: Mapping[str, Any]) -> bool:
 
 def _mlflow(record: Mapping[str, Any], export: Export) -> Record:
     """`mlflow.search_traces()` as a table, and traces as JSON. Human assessments are ratings."""
-    info = record["info"] if isinstance(record.get("info"), Mapping) else record
+    info = _object(record.get("info")) or record
     scores: dict[str, dict[str, Any]] = {}
-    for one in _list(info.get("assessments")):
-        if not isinstance(one, Mapping):
-            continue
-        source = one.get("source")
-        source = source if isinstance(source, Mapping) else {}
-        feedback = one.get("feedback")
-        value = feedback.get("value") if isinstance(feedback, Mapping) else one.get("value")
+    for one in _objects(info.get("assessments")):
+        source = _object(one.get("source"))
+        value = (_object(one.get("feedback")) or one).get("value")
         by_person = str(source.get("source_type", "HUMAN")).upper() == "HUMAN"
         name = str(one.get("name") or one.get("assessment_name") or "feedback")
         if value is not None or "feedback" in one:
@@ -150,7 +139,7 @@ def _of_langfuse(record: Mapping[str, Any]) -> bool:
 def _langfuse(record: Mapping[str, Any], export: Export) -> Record:
     """Traces or observations with `scores`; those that an evaluator gave (source EVAL) are left out."""
     scores: dict[str, dict[str, Any]] = {}
-    for one in _list(parsed(record.get("scores"))):
+    for one in _objects(record.get("scores")):
         value = one.get("stringValue") or one.get("string_value") or one.get("value")
         who = one.get("authorUserId") or one.get("author_user_id") or one.get("source")
         state = "judge" if str(one.get("source", "")).upper() == "EVAL" else None
@@ -168,8 +157,7 @@ def _of_phoenix(record: Mapping[str, Any]) -> bool:
 
 def _phoenix(record: Mapping[str, Any], export: Export) -> Record:
     """Spans with annotations: a data frame's columns, or nested JSON."""
-    attributes = record.get("attributes")
-    attributes = attributes if isinstance(attributes, Mapping) else {}
+    attributes = _object(record.get("attributes"))
 
     def value(side: str) -> Any:
         inner = attributes.get(side)
@@ -177,19 +165,17 @@ def _phoenix(record: Mapping[str, Any], export: Export) -> Record:
         return record.get(f"attributes.{side}.value", nested)
 
     scores: dict[str, dict[str, Any]] = {}
-    annotations = [a for a in _list(parsed(record.get("annotations"))) if isinstance(a, Mapping)]
+    annotations = _objects(record.get("annotations"))
     if "result.label" in record or "result.score" in record:
         flat = {"label": record.get("result.label"), "score": record.get("result.score")}
         annotations.append({**record, "result": flat, "name": record.get("annotation_name") or record.get("name")})
     for one in annotations:
-        result = one.get("result")
-        result = result if isinstance(result, Mapping) else one
+        result = _object(one.get("result")) or one
         found = result.get("score") if _there(result.get("score")) else result.get("label")
         kind = str(one.get("annotator_kind") or one.get("annotatorKind") or "HUMAN").upper()
         who = one.get("user_id") or one.get("identifier")
         _rate(scores, str(one.get("name") or "feedback"), who, found, export, None if kind == "HUMAN" else "judge")
-    context = record.get("context")
-    identity = record.get("context.span_id") or (context.get("span_id") if isinstance(context, Mapping) else None)
+    identity = record.get("context.span_id") or _object(record.get("context")).get("span_id")
     made = {"source": _plain(value("input")), "output": _plain(value("output")), "scores": scores}
     return made if identity is None or "result.score" in record else {"id": identity, **made}
 
@@ -223,6 +209,14 @@ def _rate(
 def _list(value: Any) -> list[Any]:
     value = parsed(value)
     return value if isinstance(value, list) else []
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _objects(value: Any) -> list[Mapping[str, Any]]:
+    return [one for one in _list(value) if isinstance(one, Mapping)]
 
 
 def _there(value: Any) -> bool:

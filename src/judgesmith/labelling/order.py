@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,31 +18,30 @@ from .store import Given, Store
 from .task import Task, Unit
 from .units import Units
 
-Order = Literal["file", "random", "suggest"]
+if TYPE_CHECKING:
+    from .command import Label
+
 #: Rows shown before a row is shown again, so that the rater judges it afresh.
 GAP = 10
 
 
-def next_units(
-    found: Units, store: Store, task: Task, rows: str, n: int | None, order: Order, seed: int,
-    columns: Mapping[str, str],
-) -> list[str]:  # fmt: skip
-    """The units to add to a store's queue, so that n are in it (None: all). rows: the file that was found to hold these
-    units. Raises OptionError where that order cannot be had."""
+def next_units(found: Units, store: Store, task: Task, wanted: Label) -> list[str]:
+    """The units to add to a store's queue, so that as many as are wanted are in it. found: those that the rows of the
+    command hold. Raises OptionError where that order cannot be had."""
     queued = set(store.queue())
     units = [unit for unit in found.units if unit.key not in queued]
-    wanted = len(units) if n is None else max(0, n - len(queued))
-    if order == "random":
-        random.Random(seed).shuffle(units)
-    elif order == "suggest":
+    more = len(units) if wanted.n is None else max(0, wanted.n - len(queued))
+    if wanted.order == "random":
+        random.Random(wanted.seed).shuffle(units)
+    elif wanted.order == "suggest":
         if task.kind in ("preference", "verdicts"):
             raise OptionError(f"--order suggest: it chooses single rows, not {task.kind}; take --order random")
-        known, readings = read_suggestable(rows, columns=columns, own=False)
+        known, readings = read_suggestable(str(wanted.rows), columns=wanted.roles(), own=False)
         human = _labelled(len(known.rows), found, store, task)
         chosen = suggest(readings, len(known.rows), human=human, documents=known.documents, systems=known.systems)
         of_line = {unit.line: unit for unit in units}
         units = [of_line[one.row + 1] for one in chosen if one.row + 1 in of_line]
-    return [unit.key for unit in units[:wanted]]
+    return [unit.key for unit in units[:more]]
 
 
 def _labelled(rows: int, found: Units, store: Store, task: Task) -> Vector:

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .command import Label
 
 HOST = "127.0.0.1"
-LONGEST_GUIDELINES = 200_000
 
 
 @dataclass
@@ -50,19 +49,13 @@ class Opened:
 def open_store(wanted: Label) -> Opened:
     """The store with its task, and the rows of ROWS in its queue. Raises LabelsError, OptionError."""
     guidelines = None if wanted.guidelines is None else _guidelines(wanted.guidelines)
-    path, columns = wanted.path, wanted.roles()
-    known = path.is_file()
     # Wrong options and rows are refused before a file is made.
-    task = _task(wanted, None) if not known else None
-    found = read_units(wanted.rows, task.kind, columns) if task is not None and wanted.rows else None
-    store = Store(path, create=wanted.rows is not None)
-    task = _task(wanted, store.task)
-    if wanted.rows is not None and found is None:
-        found = read_units(wanted.rows, task.kind, columns)
+    store = Store(wanted.path, create=False) if wanted.path.is_file() or wanted.rows is None else None
+    task = _task(wanted, None if store is None else store.task)
+    found = None if wanted.rows is None else read_units(wanted.rows, task.kind, wanted.roles())
+    store = store or Store(wanted.path)
     if found is not None:
-        more = next_units(
-            found, store, task, str(wanted.rows), wanted.n, wanted.order, wanted.seed, columns
-        )  # fmt: skip
+        more = next_units(found, store, task, wanted)
         store.add(found.units)
         store.enqueue(more)
         store.set(origin=found.origin)
@@ -98,14 +91,11 @@ def _words(value: Any) -> str:
 
 def _guidelines(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise LabelsError(f"{path}: is not a text in UTF-8; save the guidelines as plain text or Markdown") from None
     except OSError as error:
         raise LabelsError(f"{path}: the guidelines cannot be read ({error.strerror}); check --guidelines") from None
-    if len(text) > LONGEST_GUIDELINES:
-        raise LabelsError(f"{path}: guidelines have at most {LONGEST_GUIDELINES:,} characters; shorten them")
-    return text
 
 
 def listening(store: Store, port: int) -> socket.socket:

@@ -85,9 +85,10 @@ def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found
     records = list(open_table(path).records)
     found = Pairs.find([*names_of(records), _NO_WINNER], {"winner": _NO_WINNER, **columns})
     if found is None:
-        pairs = [
-            (one, other, f"{one.id} | {other.id}") for one, other in _neighbours(read_file(name, columns, None).rows)
-        ]
+        documents: dict[str, list[Row]] = {}
+        for row in read_file(name, columns, None).rows:
+            documents.setdefault(row.doc_id, []).append(row)
+        pairs = [(a, b, f"{a.id} | {b.id}") for rows in documents.values() for a, b in itertools.pairwise(rows)]
     else:
         pairs = list(_sides(records, found, columns))
     pairs = [(a, b, pair) for a, b, pair in pairs if a.output.strip() and b.output.strip() and a.output != b.output]
@@ -97,16 +98,8 @@ def _pairs(name: str, path: Path, columns: Mapping[str, str]) -> Iterator[_Found
             "output_b; or --columns output_a=NAME --columns output_b=NAME), or several outputs with one doc_id"
         )
     for a, b, pair in pairs:
-        row = {key: value for key, value in _row(a).items() if key != "system"}
-        yield row | {"id": pair, "output_a": a.output, "output_b": b.output}, {}, 0
-
-
-def _neighbours(rows: Sequence[Row]) -> Iterator[tuple[Row, Row]]:
-    documents: dict[str, list[Row]] = {}
-    for row in rows:
-        documents.setdefault(row.doc_id, []).append(row)
-    for of_one in documents.values():
-        yield from itertools.pairwise(of_one)
+        shared = {key: value for key, value in _row(a).items() if key != "system"}
+        yield shared | {"id": pair, "output_a": a.output, "output_b": b.output}, {}, 0
 
 
 def _sides(
