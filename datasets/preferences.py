@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..conversation import judged, turns_of
+from ..conversation import judged
 from .marks import folded, unrated, word_set
 
 #: Column names of the two sides, and what a winner is called.
@@ -66,10 +66,6 @@ class Pairs:
             return None
         return cls(outputs, winner, systems)
 
-    @property
-    def columns(self) -> set[str]:
-        return {*self.outputs, *(self.systems or ()), *([self.winner] if self.winner else [])}
-
     def won(self, record: Mapping[str, Any]) -> float | None:
         """1 where the first output is the better one, 0 where the second is, 0.5 for a tie, None where no rater
         answered. Raises ValueError for a word that names neither."""
@@ -95,11 +91,12 @@ class Pairs:
     def sides(self, record: Mapping[str, Any], won: float) -> list[dict[str, Any]]:
         """The row as two, one for each output. Outputs that are conversations (`chosen`, `rejected`) give their last
         turn, and the turns before it as the source."""
-        shared = {name: value for name, value in record.items() if name not in self.columns}
+        own = {*self.outputs, *(self.systems or ()), self.winner}
+        shared = {name: value for name, value in record.items() if name not in own}
         made = []
         for place, column in enumerate(self.outputs):
             cell = record.get(column)
-            turns = judged(cell) if turns_of(cell) else None
+            turns = judged(cell)
             row = {**shared, "output": cell if turns is None else turns.output}
             if turns is not None and turns.before:
                 row.setdefault("source", turns.before)

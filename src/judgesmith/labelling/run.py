@@ -6,7 +6,7 @@ import json
 import signal
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ def open_store(wanted: Label) -> Opened:
         store.add(found.units)
         store.enqueue(more)
         store.set(origin=found.origin)
-    store.set(task=json.dumps(task.to_dict()), **({} if guidelines is None else {"guidelines": guidelines}))
+    store.set(task=json.dumps(asdict(task)), **({} if guidelines is None else {"guidelines": guidelines}))
     return Opened(store, task, len(store.queue()), found.notes if found is not None else ())
 
 

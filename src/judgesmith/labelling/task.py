@@ -161,9 +161,6 @@ class Task:
             return {"errors": _errors(answer.get("errors"), unit.row["output"])}
         return {question.name: question.read(answer.get(question.name)) for question in self.questions(unit)}
 
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Task:
         return cls(**{**told, "scale": tuple(told["scale"]), "categories": tuple(told["categories"])})

@@ -586,12 +586,6 @@ def test_a_bad_download_is_one_clear_error_and_leaves_nothing(behaviour: str, wh
     assert resolve("wiki_da", fetch=True, base_url=mirror.url + "/").is_file()
 
 
-def test_a_file_that_the_mirror_does_not_have(mirror: Mirror):
-    mirror.files.clear()
-    with pytest.raises(LabelsError, match="the server answered 404"):
-        resolve("hanna", fetch=True, base_url=mirror.url)
-
-
 def test_a_hiccup_is_tried_again(mirror: Mirror, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(benchmarks, "_RETRIES", 1)
     mirror.behaviour = "wrong"
@@ -621,12 +615,6 @@ def test_a_file_put_there_by_hand_needs_no_network_if_it_is_the_right_one(mirror
         resolve("sfres")
     place.write_text(SYNTHETIC["sfres"], encoding="utf-8")
     assert len(jsonl(resolve("sfres"))) == 12
-
-
-def test_without_fetch_nothing_is_asked(mirror: Mirror):
-    with pytest.raises(LabelsError, match="it is not here; fetch it"):
-        resolve("sfres", base_url=mirror.url)
-    assert mirror.asked == []
 
 
 def test_a_cache_that_cannot_be_written_is_said(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

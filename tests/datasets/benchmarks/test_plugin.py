@@ -14,7 +14,6 @@ from judgesmith import parts
 from judgesmith.datasets import read_labels
 from judgesmith.datasets.benchmarks import catalog
 from judgesmith.datasets.benchmarks.registry import BenchmarkCard, Origin
-from judgesmith.errors import LabelsError
 from judgesmith.parts import Registry
 
 ROWS = [
@@ -79,10 +78,3 @@ def test_a_set_that_is_fetched_has_its_own_converter(
     plugin(replace(CARD, origin=origin, convert=lambda path: [ROWS[n] for n in json.loads(path.read_text())]))
     assert catalog.resolve("letters").is_file() and catalog.count_here("letters") == 8
     assert catalog.locate("letters").kind == "cache"
-
-
-def test_a_broken_card_is_left_out(plugin: Callable[[Any], None]) -> None:
-    plugin(replace(CARD, title=""))
-    assert catalog.list_benchmarks() == []
-    with pytest.raises(LabelsError, match="there is no such set"):
-        catalog.benchmark("letters")
