@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from .records import Labels
 
 MIN_SIDE = 3  # rows; a correlation over fewer is always -1, 0 or 1
 _DRAWS = 100
+_Rows: TypeAlias = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,6 @@ class Split:
 
     train: Labels
     heldout: Labels
-
-
-@dataclass(frozen=True)
-class _Group:
-    rows: NDArray[np.intp]
-    mean: float
 
 
 def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Split:
@@ -64,7 +60,7 @@ def holdout_split(labels: Labels, *, share: float = 0.25, seed: int = 0) -> Spli
     if best is None:
         raise LabelsError(
             f"{labels.origin}: the {len(groups)} groups cannot be split so that both sides have {MIN_SIDE} rows and"
-            f" more than one score (largest group: {max(len(group.rows) for group in groups)} of {len(labels)} rows,"
+            f" more than one score (largest group: {max(len(group) for group in groups)} of {len(labels)} rows,"
             f" {len(np.unique(scores))} different scores); add rows with other sources or other scores"
         )
     return _split(labels, best)
@@ -91,11 +87,11 @@ def group_folds(labels: Labels, *, k: int = 5, seed: int = 0) -> list[Split]:
     fold_of = np.empty(len(labels), dtype=np.intp)
     sizes = np.zeros(k, dtype=np.intp)
     for start in range(0, len(groups), k):
-        block = sorted(groups[start : start + k], key=lambda group: -len(group.rows))
+        block = sorted(groups[start : start + k], key=lambda group: -len(group))
         emptiest = np.lexsort((rng.random(k), sizes))
         for fold, group in zip(emptiest, block, strict=False):  # the last block may be short
-            fold_of[group.rows] = fold
-            sizes[fold] += len(group.rows)
+            fold_of[group] = fold
+            sizes[fold] += len(group)
     return [_split(labels, fold_of == fold) for fold in range(k)]
 
 
@@ -117,18 +113,17 @@ def assert_disjoint(train: Labels, heldout: Labels) -> None:
         )
 
 
-def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Group]:
-    """The groups from the lowest mean score to the highest, equal means in random order."""
+def _by_mean(labels: Labels, rng: np.random.Generator) -> list[_Rows]:
+    """The rows of each group, from the lowest mean score to the highest, equal means in random order."""
     members: dict[str, list[int]] = {}
     for index, name in enumerate(labels.groups):
         members.setdefault(name, []).append(index)
-    scores = labels.scores
-    groups = [_Group(np.array(rows), float(scores[rows].mean())) for rows in members.values()]
-    return sorted((groups[i] for i in rng.permutation(len(groups))), key=lambda group: group.mean)
+    scores, groups = labels.scores, [np.array(rows) for rows in members.values()]
+    return sorted((groups[i] for i in rng.permutation(len(groups))), key=lambda rows: float(scores[rows].mean()))
 
 
 def _draw(
-    groups: Sequence[_Group], rows: int, target: float, share: float, rng: np.random.Generator
+    groups: Sequence[_Rows], rows: int, target: float, share: float, rng: np.random.Generator
 ) -> NDArray[np.bool_]:
     """One random choice of held-out groups, as a mask over the rows."""
     strata = min(max(round(share * len(groups)), 1), len(groups))
@@ -142,9 +137,9 @@ def _draw(
     held = np.zeros(rows, dtype=np.bool_)
     taken = 0
     for index in rounds:
-        size = len(groups[index].rows)
+        size = len(groups[index])
         if taken < MIN_SIDE or abs(taken + size - target) < abs(taken - target):
-            held[groups[index].rows] = True
+            held[groups[index]] = True
             taken += size
     return held
 
