@@ -1,8 +1,8 @@
 """The original files of benchmark sets into the one format of rows that `read_labels` reads.
 
-Every converter takes the records of one original file and gives rows with `id`, `task`, `source`, `output`, `doc_id`,
-`scores` and, where the set has them, `context`, `reference`, `system`, `group`, `zscores`. Ids count the rows of the
-whole file, so they are the same on every machine.
+Every converter takes the records of one original file and gives rows with `id`, `source`, `output`, `doc_id`, `scores`
+and, where the set has them, `context`, `reference`, `system`, `group`, `zscores`; the card adds the `task`. Ids count
+the rows of the whole file, so they are the same on every machine.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from ...errors import LabelsError
+from .registry import PREFIX, benchmarks
 
 Raw: TypeAlias = Sequence[Mapping[str, Any]]
 Rows: TypeAlias = list[dict[str, Any]]
@@ -32,8 +33,9 @@ def convert(name: str, path: Path) -> Rows:
 
     Raises LabelsError if the file cannot be read or is not in the format of the set's origin.
     """
+    task = benchmarks.get(PREFIX + name).task
     try:
-        return CONVERTERS[name](_read(path))
+        return [row | {"task": task} for row in CONVERTERS[name](_read(path))]
     except OSError as error:
         raise LabelsError(f"{path.name}: cannot be read ({error.strerror})") from None
     except (AttributeError, IndexError, KeyError, TypeError, ValueError, csv.Error) as error:
@@ -66,7 +68,6 @@ def _qags(raw: Raw, *, name: str, system: str) -> Rows:
     return [
         {
             "id": f"{name}-{index:03d}",
-            "task": "summarization",
             "source": record["source"],
             "output": record["system_output"],
             "system": system,
@@ -83,7 +84,6 @@ def _dialogue_acts(raw: Raw, *, name: str) -> Rows:
     return [
         {
             "id": f"{name}-{index:04d}",
-            "task": "data-to-text",
             "source": record["source"],
             "output": record["system_output"],
             "reference": record["reference"],
@@ -109,7 +109,6 @@ def _topical_chat(raw: Raw) -> Rows:
     return [
         {
             "id": f"topical_chat-{index:03d}",
-            "task": "dialogue",
             "source": "\n".join(turns[index]),
             "context": contexts[index],
             "output": outputs[index],
@@ -147,7 +146,6 @@ def _newsroom(raw: Raw) -> Rows:
         seen[document] += 1
         row = {
             "id": f"{document}-{place}",
-            "task": "summarization",
             "source": _plain_text(record["source"]),
             "output": _plain_text(record["system_output"]),
             "doc_id": document,
@@ -169,7 +167,6 @@ def _hanna(raw: Raw) -> Rows:
     return [
         {
             "id": f"hanna-{record['id']:04d}",
-            "task": "story",
             "source": record["inputs"]["Writing Prompt"],
             "output": record["outputs"]["Story"],
             "system": record["system"],
@@ -188,7 +185,6 @@ def _wiki_da(raw: Raw) -> Rows:
         rows.append(
             {
                 "id": f"{document}-{record['sys_name']}",
-                "task": "simplification",
                 "source": record["orig_sent"],
                 "output": record["simp_sent"],
                 "system": record["sys_name"],
