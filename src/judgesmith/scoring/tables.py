@@ -13,12 +13,12 @@ from ..datasets.spreadsheets import guarded
 from ..errors import OptionError
 from ..running.journal import read_journal
 
-#: Columns of the verdict behind the input's own; criteria and errors are JSON in one cell.
-COLUMNS = (
-    "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_seen", "judge_id", "judge",
-    "judge_suspicious", "judge_category", "judge_low", "judge_high", "judge_criteria", "judge_spread",
-    "judge_errors", "judge_aspect",
+#: Columns of the verdict behind the input's own, and of the row; criteria and errors are JSON in one cell.
+OF_VERDICT = (
+    "judge_score", "judge_explanation", "judge_failure", "judge_repaired", "judge_suspicious", "judge_category",
+    "judge_low", "judge_high", "judge_criteria", "judge_spread", "judge_errors", "judge_aspect",
 )  # fmt: skip
+COLUMNS = (*OF_VERDICT[:4], "judge_seen", "judge_id", "judge", *OF_VERDICT[4:])
 #: Columns of the verdict on one aspect, of a judge of several: judge_score.ASPECT and so on.
 OF_ASPECT = ("judge_score", "judge_explanation", "judge_failure", "judge_category", "judge_low", "judge_high")
 
@@ -64,21 +64,9 @@ def _ours(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _of_verdict(verdict: Mapping[str, Any]) -> dict[str, Any]:
-    interval = verdict.get("interval") or {}
-    return {
-        "judge_score": verdict["score"],
-        "judge_explanation": verdict["explanation"],
-        "judge_failure": verdict["failure"],
-        "judge_repaired": "yes" if verdict["repaired"] else "",
-        "judge_suspicious": verdict["suspicious"],
-        "judge_low": interval.get("low"),
-        "judge_high": interval.get("high"),
-        "judge_criteria": verdict["criteria"] or "",
-        "judge_spread": verdict.get("spread"),
-        "judge_errors": verdict["errors"] or "",
-        "judge_category": verdict.get("category"),
-        "judge_aspect": verdict.get("aspect"),
-    }
+    cells = {**verdict, **(verdict.get("interval") or {}), "repaired": "yes" if verdict["repaired"] else ""}
+    cells |= {name: verdict[name] or "" for name in ("criteria", "errors")}
+    return {column: cells.get(column.removeprefix("judge_")) for column in OF_VERDICT}
 
 
 def _cell(value: Any) -> Any:
