@@ -14,7 +14,7 @@ from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, T
 from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.page import marked, named_unseen, render
-from judgesmith.discerning.pairs import Book, Contender, asks_of, judge, make_pairs, missing
+from judgesmith.discerning.pairs import Book, Contender, judge, make_pairs, missing
 from judgesmith.discerning.pairs import Texts as GoodTexts
 from judgesmith.discerning.run import analyse
 from judgesmith.discerning.tables import difference_in_words
@@ -56,8 +56,7 @@ def judged(rules: dict[str, Scores], names: Sequence[str]) -> tuple[list[Contend
     book = Book.open(None, {"seed": 0, "amount": "relative", "language": "en"}, lambda: made, overwrite=False)
     contenders = [Contender(name, {"score": rule}, {"score": name}) for name, rule in rules.items()]
     for one in contenders:
-        tasks = missing(one, asks_of(book.pairs, "output", against_reference=False), book, 1)
-        judge(one, tasks, book, lambda: None)
+        judge(one, missing(one, book, "output", DiscernOptions()), book, lambda: None)
     return contenders, book
 
 

@@ -18,7 +18,7 @@ from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Perturbation, find_perturbations
 from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
-from judgesmith.discerning.pairs import Book, Contender, asks_of, judge, make_pairs, missing, read_texts
+from judgesmith.discerning.pairs import Book, Contender, judge, make_pairs, missing, read_texts
 from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.discerning.run import JudgeResult, analyse
 from judgesmith.signatures.values import Verdict
@@ -111,8 +111,7 @@ class Setting:
         scorers = {m: _Scorer(rule, m, self.names) for m in metrics}
         contender = Contender(name, scorers, {m: f"{name}/{m}" for m in metrics})
         book = Book({}, list(self.pairs), list(self.left))
-        asks = asks_of(book.pairs, self.texts.role, against_reference=False, show_reference=False)
-        judge(contender, missing(contender, asks, book, 1), book, lambda: None)
+        judge(contender, missing(contender, book, self.texts.role, self.how), book, lambda: None)
         return contender, book
 
     def result(self, rule: Rule, weights: Any = None) -> JudgeResult:

@@ -19,7 +19,7 @@ from judgesmith.datasets.records import Row
 from judgesmith.discerning import page as discernment
 from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
-from judgesmith.discerning.pairs import Book, Contender, Texts, asks_of, judge, make_pairs, missing
+from judgesmith.discerning.pairs import Book, Contender, Texts, judge, make_pairs, missing
 from judgesmith.discerning.run import analyse
 from judgesmith.discerning.weights import form
 from judgesmith.evaluating import page as evaluation
@@ -180,7 +180,7 @@ def discern_page(_: Path, __: Path) -> str:
     book = Book.open(None, {"seed": 0, "amount": "relative", "language": "en"}, lambda: pairs, overwrite=False)
     contenders = [Contender(name, {"score": rule}, {"score": name}) for name, rule in rules.items()]
     for one in contenders:
-        judge(one, missing(one, asks_of(book.pairs, "output", against_reference=False), book, 1), book, lambda: None)
+        judge(one, missing(one, book, "output", DiscernOptions()), book, lambda: None)
     how = DiscernOptions(rounds=30)
     results = [analyse(one, book, PERTURBATIONS, how) for one in contenders]
     compared = compare(contenders, results, book, how)

@@ -82,9 +82,11 @@ class Discern(Command, Preset, Model, Rows, Json):
         from ..running.settings import ReachOptions
         from .contenders import open_contenders
         from .options import DiscernOptions
-        from .pairs import estimated, read_texts
+        from .pairs import estimated, missing, read_texts
         from .planning import Plan
+        from .rewriting import WRITTEN
         from .run import analyse
+        from .weights import read_weights
 
         output = self.output
         how = DiscernOptions(**self.more("run"))
@@ -93,11 +95,11 @@ class Discern(Command, Preset, Model, Rows, Json):
             _write_form(how, self.perturb)
             return 0
         judges, source = _judges_and_texts(self.arguments, how)
-        files = _Files(output, self.plot, self.report, how)
-        files.check(source)
+        self._check_files(source, how)
         limits = how.limits()
         there = _perturbations(how, where)
-        weights = _weights(how, there)
+        known = [*there, *(kind.name for kind in WRITTEN)]
+        weights = None if how.weights is None else read_weights(how.weights, known, how.metric_names)
         texts = read_texts(source, columns=self.roles(), n=self.n, seed=how.seed, how=how)
         chosen = _chosen(self.perturb or ["all"], there, how, texts.task)
         with quiet():
@@ -105,7 +107,7 @@ class Discern(Command, Preset, Model, Rows, Json):
             contenders = open_contenders(judges, self.lm, asked, how, brief=self.brief)
             unkept = how.dry_run and (self.overwrite or not (output and output.exists()))
             book = _book(chosen, texts, how, None if unkept else output, overwrite=self.overwrite)
-            tasks = _tasks(contenders, book, texts, how)
+            tasks = [missing(one, book, texts.role, how) for one in contenders]
             if how.dry_run:
                 plan = Plan(texts, book, chosen, how, estimated(contenders, tasks, where))
                 if self.as_json:
@@ -116,12 +118,49 @@ class Discern(Command, Preset, Model, Rows, Json):
             _judge_all(contenders, book, tasks, limits, quietly=self.as_json)
             results = [analyse(contender, book, there, how, weights, texts.task) for contender in contenders]
             tested = _Tested.of(contenders, results, book, texts, how)
-        files.write(contenders, tested, book, how)
+        written = self._write_files(contenders, tested, book, how)
         if self.as_json:
             _print_result(tested, book, how, output, self.report)
         else:
-            _tell_result(tested, book, how, files.written())
+            _tell_result(tested, book, how, written)
         return 1 if any(result.failed for result in tested.results) else 0
+
+    def _check_files(self, source: str, how: DiscernOptions) -> None:
+        """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
+        from ..figures import check_figure
+        from ..pages import check_page
+
+        for name, path in (("plot", self.plot), ("plot-styles", how.plot_styles), ("plot-judges", how.plot_judges)):
+            if path is not None:
+                check_figure(path, f"--{name}")
+        output = self.output
+        if self.report is not None:
+            check_page(self.report, "--report", Path(source), output)
+        if output is not None and output.suffix.lower() != ".jsonl":
+            raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
+        if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
+            raise OptionError(f"-o {output} is the file of texts; name another")
+
+    def _write_files(
+        self, contenders: Sequence[Contender], tested: _Tested, book: Book, how: DiscernOptions
+    ) -> list[Path]:
+        """Figures and the report; all files that there are now."""
+        from ..pages import write_page
+        from . import plots
+        from .page import render
+
+        origin, results = tested.texts.origin, tested.results
+        if self.plot is not None:
+            plots.plot(results, self.plot, origin=origin)
+        if how.plot_judges is not None:
+            plots.plot_judges(results, how.plot_judges, origin=origin)
+        if how.plot_styles is not None:
+            plots.plot_styles(contenders, results, book, how, how.plot_styles)
+        if self.report is not None:
+            page = render(contenders, results, tested.comparisons, book, how, origin=origin, notes=tested.notes)
+            write_page(self.report, page, "--report")
+        paths = (self.output, self.plot, how.plot_judges, how.plot_styles, self.report)
+        return [path for path in paths if path is not None]
 
 
 def _judges_and_texts(arguments: Sequence[str], how: DiscernOptions) -> tuple[list[str], str]:
@@ -159,62 +198,6 @@ def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
               "for each perturbation in a copy; put the copies into a folder and give it with --weights FOLDER"),
         markup=False, soft_wrap=True,
     )  # fmt: skip
-
-
-def _weights(how: DiscernOptions, there: Mapping[str, Perturbation]) -> Mapping[str, Mapping[str, float]] | None:
-    from .rewriting import WRITTEN
-    from .weights import read_weights
-
-    if how.weights is None:
-        return None
-    return read_weights(how.weights, [*there, *(kind.name for kind in WRITTEN)], how.metric_names)
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """What is written."""
-
-    output: Path | None
-    plot: Path | None
-    report: Path | None
-    how: DiscernOptions
-
-    def check(self, source: str) -> None:
-        """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
-        from ..figures import check_figure
-        from ..pages import check_page
-
-        for name in ("plot", "plot_styles", "plot_judges"):
-            if (path := self.plot if name == "plot" else getattr(self.how, name)) is not None:
-                check_figure(path, f"--{name.replace('_', '-')}")
-        if self.report is not None:
-            check_page(self.report, "--report", Path(source), self.output)
-        output = self.output
-        if output is not None and output.suffix.lower() != ".jsonl":
-            raise OptionError(f"-o {output}: pairs and scores are JSON lines; name it .jsonl")
-        if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
-            raise OptionError(f"-o {output} is the file of texts; name another")
-
-    def write(self, contenders: Sequence[Contender], tested: _Tested, book: Book, how: DiscernOptions) -> None:
-        """Figures and the report."""
-        from ..pages import write_page
-        from . import plots
-        from .page import render
-
-        origin, results = tested.texts.origin, tested.results
-        if self.plot is not None:
-            plots.plot(results, self.plot, origin=origin)
-        if how.plot_judges is not None:
-            plots.plot_judges(results, how.plot_judges, origin=origin)
-        if how.plot_styles is not None:
-            plots.plot_styles(contenders, results, book, how, how.plot_styles)
-        if self.report is not None:
-            page = render(contenders, results, tested.comparisons, book, how, origin=origin, notes=tested.notes)
-            write_page(self.report, page, "--report")
-
-    def written(self) -> list[Path]:
-        paths = (self.output, self.plot, self.how.plot_judges, self.how.plot_styles, self.report)
-        return [path for path in paths if path is not None]
 
 
 def _perturbations(how: DiscernOptions, where: Connection) -> dict[str, Perturbation]:
@@ -269,18 +252,6 @@ def _book(
         first = f" ({book.left[0].reason})" if book.left else ""
         raise OptionError(f"{texts.origin}: no text could be perturbed{first}; give other texts, or another --perturb")
     return book
-
-
-def _tasks(contenders: Sequence[Contender], book: Book, texts: Texts, how: DiscernOptions) -> list[list[Task]]:
-    """What has no score in the book yet, by contender."""
-    from .pairs import asks_of, missing
-
-    found = []
-    for contender in contenders:
-        against = contender.against_reference
-        asks = asks_of(book.pairs, texts.role, against_reference=against, show_reference=how.show_reference)
-        found.append(missing(contender, asks, book, how.repeat))
-    return found
 
 
 def _judge_all(

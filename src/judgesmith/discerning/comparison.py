@@ -14,8 +14,8 @@ from ..agreement.correlation import Vector
 from ..agreement.discernment_comparison import Gap, compare_discernment
 from ..agreement.significance import holm
 from .options import DiscernOptions
-from .pairs import Book, Contender, ask_key
-from .run import JudgeResult, metric_values
+from .pairs import Book, Contender
+from .run import JudgeResult, Scores, scores_of
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,11 @@ def _adjusted(found: Sequence[Comparison]) -> list[Comparison]:
 
 def _scores(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, tuple[Vector, Vector]]:
     """Scores before and after by perturbation, metrics × all texts; NaN where a text has no pair or no score."""
-    values = metric_values(contender, book, how)
+    _, scores = scores_of(contender, book, how)
     columns = {group: k for k, group in enumerate(dict.fromkeys(pair.group for pair in book.pairs))}
-    found: dict[str, tuple[Vector, Vector]] = {}
-    for pair in book.pairs:
-        if pair.kind != "degradation":
-            continue
-        if pair.name not in found:
-            before, after = np.full((2, len(values), len(columns)), np.nan)
-            found[pair.name] = before, after
-        for side, text in zip(found[pair.name], (pair.original, pair.perturbed), strict=True):
-            key = ask_key(pair, text)
-            side[:, columns[pair.group]] = [by_key.get(key, math.nan) for by_key in values.values()]
-    return found
+    found: dict[str, Scores] = {}
+    for k, pair in enumerate(book.pairs):
+        if pair.kind == "degradation":
+            table = found.setdefault(pair.name, np.full((2, scores.shape[1], len(columns)), np.nan))
+            table[:, :, columns[pair.group]] = scores[:, :, k]
+    return {name: (before, after) for name, (before, after) in found.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
@@ -17,7 +17,7 @@ from ..tables import Cell, Column, Table, number, percent
 from .comparison import Comparison
 from .options import DiscernOptions
 from .pairs import Book, Contender, ask_key
-from .run import HEADINGS, JudgeResult, Line, metric_values
+from .run import HEADINGS, JudgeResult, Line, scores_of
 from .tables import (
     LEVELS,
     OTHERS,
@@ -171,6 +171,8 @@ def _heat_cell(line: Line | None) -> Cell:
 
 # Examples ------------------------------------------------------------------------------------------------------------
 
+#: A metric with its score before and after.
+Scored = tuple[str, float, float]
 _VERDICTS = {"degradation": ("missed", "seen"), "invariance": ("alarmed", "not alarmed"), "attack": ("gave in", "held")}
 
 
@@ -179,10 +181,11 @@ def _examples(
 ) -> list[Fold]:
     """For each perturbation some pairs, first those that most judges missed, of these the most changed; of changes
     without harm and of attacks only pairs to which a judge reacted."""
-    values = [metric_values(contender, book, how) for contender in contenders]
-    groups: dict[str, list[Pair]] = {}
-    for pair in book.pairs:
-        groups.setdefault(pair.name, []).append(pair)
+    tables = [scores_of(contender, book, how) for contender in contenders]
+    groups: dict[str, list[tuple[Pair, list[list[Scored]]]]] = {}
+    for k, pair in enumerate(book.pairs):
+        several = [list(zip(metrics, *scores[:, :, k].tolist(), strict=True)) for metrics, scores in tables]
+        groups.setdefault(pair.name, []).append((pair, several))
     lines = {line.name: line for result in results for line in result.lines}
     ordered = sorted(
         (lines[name] for name in groups if name in lines),
@@ -190,7 +193,7 @@ def _examples(
     )
     made: list[Fold] = []
     for line in ordered:
-        judged = [(pair, [_scores(pair, of) for of in values]) for pair in groups[line.name]]
+        judged = groups[line.name]
         wrong = {id(pair): [_wrong(pair.kind, scores) for scores in several] for pair, several in judged}
         judged = [(pair, scores) for pair, scores in judged if any(one is not None for one in wrong[id(pair)])]
         missed = {id(pair): sum(one is True for one in wrong[id(pair)]) for pair, _ in judged}
@@ -210,13 +213,7 @@ def _examples(
     return made
 
 
-def _scores(pair: Pair, values: Mapping[str, Mapping[str, float]]) -> list[tuple[str, float, float]]:
-    """(metric, before, after): a judge's scores of a pair."""
-    keys = [ask_key(pair, text) for text in (pair.original, pair.perturbed)]
-    return [(metric, *(of.get(key, math.nan) for key in keys)) for metric, of in values.items()]  # type: ignore[misc]
-
-
-def _wrong(kind: str, scores: Sequence[tuple[str, float, float]]) -> bool | None:
+def _wrong(kind: str, scores: Sequence[Scored]) -> bool | None:
     """Whether the mean over the metrics is wrong: no drop for a perturbation, a drop for a change without harm, a rise
     for an attack; None without scores."""
     drops = [before - after for _, before, after in scores if not math.isnan(before - after)]
@@ -227,7 +224,7 @@ def _wrong(kind: str, scores: Sequence[tuple[str, float, float]]) -> bool | None
 
 
 def _example(
-    pair: Pair, seen: Sequence[Sequence[tuple[str, float, float]]], wrong: Sequence[bool | None],
+    pair: Pair, seen: Sequence[Sequence[Scored]], wrong: Sequence[bool | None],
     contenders: Sequence[Contender], book: Book,
 ) -> Markup:  # fmt: skip
     before, after = marked(pair.original, pair.perturbed)

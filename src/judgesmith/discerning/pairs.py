@@ -255,11 +255,12 @@ def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_r
 Task = tuple[str, int, list[Ask]]
 
 
-def missing(contender: Contender, asks: Sequence[Ask], book: Book, repeat: int) -> list[Task]:
+def missing(contender: Contender, book: Book, role: str, how: DiscernOptions) -> list[Task]:
     """(metric, repeat, texts) that have no score yet; failed ones are asked again."""
-    found = []
+    found, live = [], not contender.against_reference
+    asks = asks_of(book.pairs, role, against_reference=not live, show_reference=how.show_reference)
     for metric, mark in contender.marks.items():
-        for k in range(1 if contender.against_reference else repeat):
+        for k in range(how.repeat if live else 1):
             left = [a for a in asks if (book.scores.get((mark, a.key, k)) or {}).get("score") is None]
             if left:
                 found.append((metric, k, left))

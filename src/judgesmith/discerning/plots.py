@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from ..agreement.correlation import Vector
 from ..errors import OptionError
 from ..figures import figure, literal, look, write_figure
 from .options import DiscernOptions
-from .pairs import Book, Contender, ask_key
-from .run import HEADINGS, JudgeResult, Line, metric_values
+from .pairs import Book, Contender
+from .run import HEADINGS, JudgeResult, Line, scores_of
 from .tables import LEVELS, mark
 
 __all__ = ["plot", "plot_judges", "plot_styles"]
@@ -128,16 +128,9 @@ def _styled(results: Sequence[JudgeResult]) -> str | None:
 
 def _means(contender: Contender, book: Book, how: DiscernOptions, name: str) -> tuple[Vector, Vector]:
     """Scores before and after, of the texts that have both."""
-    values: Mapping[str, Mapping[str, float]] = metric_values(contender, book, how)
-    rows = [
-        [np.mean([by_key.get(ask_key(pair, text), math.nan) for by_key in values.values()]) for text in both]
-        for pair in book.pairs
-        if pair.name == name
-        for both in [(pair.original, pair.perturbed)]
-    ]
-    scores = np.array(rows, dtype=np.float64).reshape(-1, 2)
-    there = ~np.isnan(scores).any(axis=1)
-    return scores[there, 0], scores[there, 1]
+    means = scores_of(contender, book, how)[1].mean(axis=1)[:, [pair.name == name for pair in book.pairs]]
+    before, after = means[:, ~np.isnan(means).any(axis=0)]
+    return before, after
 
 
 def _style(axes: Any, contender: Contender, scores: tuple[Vector, Vector]) -> None:

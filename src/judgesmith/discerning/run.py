@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..agreement.discernment import (
     OUR_WEIGHTS,
@@ -24,10 +25,12 @@ from ..agreement.significance import holm
 from ..datasets.perturbations.attacks import CONTROL
 from ..datasets.perturbations.base import Origin
 from ..datasets.perturbations.dhp import TASKS, origin_of
-from ..datasets.perturbations.registry import Degree, Pair, Perturbation
+from ..datasets.perturbations.registry import Degree, Perturbation
 from ..errors import OptionError
 from .options import DiscernOptions
 from .pairs import Book, Contender, ask_key
+
+Scores = NDArray[np.float64]
 
 # Statistics ----------------------------------------------------------------------------------------------------------
 
@@ -178,28 +181,22 @@ def analyse(
 ) -> JudgeResult:
     """The tests of one judge. weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the
     paper's."""
-    values = metric_values(contender, book, how)
-    groups: dict[str, list[Pair]] = {}
-    for pair in book.pairs:
-        groups.setdefault(pair.name, []).append(pair)
+    metrics, scores = scores_of(contender, book, how)
+    groups: dict[str, list[int]] = {}
+    for k, pair in enumerate(book.pairs):
+        groups.setdefault(pair.name, []).append(k)
     left = Counter(one.name for one in book.left)
     places = {name: i for i, name in enumerate(perturbations)}
     names = sorted(
         dict.fromkeys([*groups, *left]),
         key=lambda name: (places.get(name.partition(":")[0], len(places)), name.endswith("major")),
     )
-    metrics = tuple(values)
     lines = []
     for name in names:
         plain, _, degree = name.partition(":")
         perturbation = perturbations[plain]
-        pairs = groups.get(name, [])
-        before, after = (
-            np.array([[by_key.get(ask_key(p, text), math.nan) for p, text in side] for by_key in values.values()])
-            for side in ([(p, p.original) for p in pairs], [(p, p.perturbed) for p in pairs])
-        )
-        attack = perturbation.kind == "attack"
-        if attack:
+        before, after = scores[:, :, groups.get(name, [])]
+        if perturbation.kind == "attack":
             before, after = after, before
         chosen = _weights(weights or OUR_WEIGHTS, name, perturbation, metrics)
         if len(metrics) == len(how.metrics) == 1:  # a task of one metric leaves nothing to weigh
@@ -211,7 +208,7 @@ def analyse(
             Line(contender.name, name, perturbation.kind, perturbation.level, perturbation.method,
                  origin_of(perturbation, cast(Degree, degree or "only"), task), found, left[name])
         )  # fmt: skip
-    return _result(contender, metrics, lines, book, values, how.form, task)
+    return _result(contender, metrics, lines, book, scores, how.form, task)
 
 
 def _weights(
@@ -224,7 +221,15 @@ def _weights(
     return found or (expert_weights(table, perturbation.stands_for, metrics) if perturbation.stands_for else None)
 
 
-def metric_values(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, dict[str, float]]:
+def scores_of(contender: Contender, book: Book, how: DiscernOptions) -> tuple[tuple[str, ...], Scores]:
+    """A judge's metrics and its scores before and after, 2 × metrics × the book's pairs; NaN where there is none."""
+    values = _metric_values(contender, book, how)
+    sides = [[ask_key(p, p.original) for p in book.pairs], [ask_key(p, p.perturbed) for p in book.pairs]]
+    table = [[[of.get(key, math.nan) for key in side] for of in values.values()] for side in sides]
+    return tuple(values), np.array(table, dtype=np.float64).reshape(2, len(values), len(book.pairs))
+
+
+def _metric_values(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, dict[str, float]]:
     """metric -> text's key -> mean score over the repeats. Metrics: those of the task (`how.metrics`) where a judge of
     one file scores them all, with `how.criteria` all its criteria, else its files' scores."""
     by_mark = {mark: metric for metric, mark in contender.marks.items()}
@@ -270,7 +275,7 @@ def _result(
     metrics: tuple[str, ...],
     lines: Sequence[Line],
     book: Book,
-    values: Mapping[str, Mapping[str, float]],
+    scores: Scores,
     form: Form,
     task: str,
 ) -> JudgeResult:
@@ -295,9 +300,14 @@ def _result(
     harmless = [line.test for line in adjusted if line.kind == "invariance" and line.test.n]
     texts = sum(t.n for t in harmless)
     alarms = math.fsum(t.dropped * t.n for t in harmless) / texts if texts else math.nan
-    asked = {ask_key(p, text) for p in book.pairs for text in (p.original, p.perturbed)}
-    failed = sum(any(key not in by_key for by_key in values.values()) for key in asked)
-    return JudgeResult(contender.name, metrics, tuple(adjusted), overall, unmeasured, form, alarms, failed)
+    missing: Any = np.isnan(scores).any(axis=1).tolist()
+    failed = {
+        ask_key(pair, text)
+        for pair, *sides in zip(book.pairs, *missing, strict=True)
+        for text, is_missing in zip((pair.original, pair.perturbed), sides, strict=True)
+        if is_missing
+    }
+    return JudgeResult(contender.name, metrics, tuple(adjusted), overall, unmeasured, form, alarms, len(failed))
 
 
 def _overall(lines: Sequence[Line]) -> Overall:
