@@ -21,7 +21,6 @@ from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.pairs import Book, Contender, Texts, judge, make_pairs, missing
 from judgesmith.discerning.run import analyse
-from judgesmith.discerning.weights import form
 from judgesmith.evaluating import page as evaluation
 from judgesmith.evaluating.options import PAPER_NAMES
 from judgesmith.evaluating.sources import Judged
@@ -187,11 +186,6 @@ def discern_page(_: Path, __: Path) -> str:
     return discernment.render(contenders, results, compared, book, how, origin="ferries.jsonl", notes=[HOSTILE])
 
 
-def weights_page(_: Path, __: Path) -> str:
-    metrics = [f"summarization/{aspect}" for aspect in ("coherence", "consistency", "fluency", "relevance")]
-    return form(metrics, [PERTURBATIONS[name] for name in list(PERTURBATIONS)[:12]], page=True)
-
-
 def study_page(_: Path, __: Path) -> str:
     def line(name: str, q: float, size: int, calls: float, gap: Gap | None = None) -> Line:
         candidates = [{"q": q + 0.1 * k, "dropped": None} for k in range(-3, 4)]
@@ -299,6 +293,6 @@ def notebook_page(_: Path, __: Path) -> str:
 
 #: The pages that are files: (where the page will stand, an empty folder for what it is made from) -> HTML.
 FILES: dict[str, Callable[[Path, Path], str]] = {
-    "report": report_page, "evaluation": evaluation_page, "discern": discern_page, "weights": weights_page,
+    "report": report_page, "evaluation": evaluation_page, "discern": discern_page,
     "study": study_page, "watch": watch_page, "browse": browse_page, "notebook": notebook_page,
 }  # fmt: skip

@@ -53,7 +53,7 @@ class DiscernOptions(LimitOptions):
         "none: our own table (see src/judgesmith/agreement/discernment.py).",
     )
     weights_form: Path | None = option(
-        None, "Write a form for such weights, .csv or .html, for the metrics and perturbations of this command."
+        None, "Write a form for such weights, a .csv, for the metrics and perturbations of this command."
     )
     plot_styles: Path | None = option(
         None, "Figure of response styles (.png, .svg, .pdf): each judge's scores before and after a perturbation."

@@ -10,22 +10,16 @@ import csv
 import io
 import json
 import math
-from base64 import b64encode
 from collections.abc import Collection, Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from markupsafe import Markup
-
 from ..datasets.perturbations.registry import Perturbation
 from ..errors import OptionError
-from ..pages import environment
 from ..parts import nearest
-from ..programs.aspects import aspects
 from ..programs.atomic import write_whole
 
-__all__ = ["Weights", "form", "read_weights", "write_form"]
+__all__ = ["Weights", "read_weights", "write_form"]
 
 #: perturbation -> metric -> weight
 Weights = dict[str, dict[str, float]]
@@ -39,69 +33,23 @@ _FILES = (".csv", ".json")
 
 
 def write_form(path: Path, metrics: Sequence[str], perturbations: Sequence[Perturbation]) -> None:
-    """Write a form for one expert: .csv, a table to mark with x, or .html, a page that saves such a table. metrics: as
-    TASK/ASPECT of the library. Raises OptionError."""
-    kind = path.suffix.lower()
-    if kind not in (".csv", ".html"):
-        raise OptionError(f"--weights-form {path}: a form is .csv or .html")
+    """Write a form for one expert: a table with a row for each perturbation and a column for each metric to mark with
+    x. metrics: as TASK/ASPECT of the library. Raises OptionError."""
+    if path.suffix.lower() != ".csv":
+        raise OptionError(f"--weights-form {path}: a form is .csv")
     if path.exists():
         raise OptionError(f"--weights-form {path} exists already; name a new file")
     if len(metrics) < 2:
         raise OptionError("--weights-form: there is nothing to weigh with fewer than two metrics; give --preset, for "
                           "example dhp/summeval, or --metrics TASK/ASPECT,TASK/ASPECT")  # fmt: skip
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["perturbation", ISSUE, *(metric.rpartition("/")[2] for metric in metrics)])
+    rows.writerows([made.name, made.about, *[""] * len(metrics)] for made in perturbations)
     try:
-        write_whole(path, form(metrics, perturbations, page=kind == ".html"))
+        write_whole(path, text.getvalue())
     except OSError as error:
         raise OptionError(f"--weights-form {path} cannot be written: {error.strerror or error}") from None
-
-
-def form(metrics: Sequence[str], perturbations: Sequence[Perturbation], *, page: bool) -> str:
-    """The text of a form: one row or question for each perturbation, one column or choice for each metric."""
-    names = [metric.rpartition("/")[2] for metric in metrics]
-    if not page:
-        text = io.StringIO()
-        rows = csv.writer(text, lineterminator="\n")
-        rows.writerow(["perturbation", ISSUE, *names])
-        rows.writerows([made.name, made.about, *[""] * len(names)] for made in perturbations)
-        return text.getvalue()
-    library = aspects()
-    told = [(name, library.find(metric).definition) for name, metric in zip(names, metrics, strict=True)]
-    tasks = dict.fromkeys(library.find(metric).task for metric in metrics)
-    digest = b64encode(sha256(_SCRIPT.encode()).digest()).decode()
-    return (
-        environment("judgesmith.discerning")
-        .get_template("weights.html.j2")
-        .render(
-            title=f"Which metric is affected most: {', '.join(tasks)}",
-            tasks=", ".join(tasks),
-            described=" ".join(library.task(task).description for task in tasks),
-            metrics=told,
-            issues=[(made.name, made.about) for made in perturbations],
-            script=Markup(_SCRIPT),  # noqa: S704  # a constant
-            digest=digest,
-        )
-    )
-
-
-_SCRIPT = """
-"use strict";
-const cell = (text) => '"' + text.replaceAll('"', '""') + '"';
-document.querySelector("form").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const said = new FormData(event.target);
-  const metrics = JSON.parse(document.querySelector("form").dataset.metrics);
-  const rows = [["perturbation", ...metrics]];
-  for (const field of document.querySelectorAll("fieldset")) {
-    const name = field.dataset.name;
-    rows.push([name, ...metrics.map((metric) => (said.get(name) === metric ? "x" : ""))]);
-  }
-  const text = rows.map((row) => row.map(cell).join(",") + "\\n").join("");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = "weights.csv";
-  link.click();
-});
-"""
 
 
 # Reading -------------------------------------------------------------------------------------------------------------
