@@ -7,21 +7,16 @@ import html.parser
 import json
 import math
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from browser import Browser, browser, needs_browser
-from click.testing import Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packed import unpacked
-from typer.testing import CliRunner
 
-from judgesmith.cli.main import app
-from judgesmith.errors import JudgesmithError, LabelsError, OptionError
 from judgesmith.reports.rows import mean_of, pieces, read_scored, summarise
 from judgesmith.reports.spans import PAGE, STILL, packed, render
 from judgesmith.running.plain import clean
@@ -442,35 +437,20 @@ def test_intervals_end_where_the_scale_ends_and_bars_are_in_proportion(tmp_path:
 
 
 def test_a_hash_is_no_heading(tmp_path: Path) -> None:
-    page = Page(page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]))
-    text = page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")]).split("<script")[0]
-    assert re.findall(r"<h3><a [^>]*><bdi>([^<]*)</bdi>", text) == ["mine.scored.jsonl, line 1", "short"]
-    assert "id 8764fb95bfad8ee849274873a92fb8d6b400eee2#M1" in page.text
+    text = page_of(tmp_path, [row("8764fb95bfad8ee849274873a92fb8d6b400eee2#M1"), row("short")])
+    titles = re.findall(r"<h3><a [^>]*><bdi>([^<]*)</bdi>", text.split("<script")[0])
+    assert titles == ["mine.scored.jsonl, line 1", "short"]
+    assert "id 8764fb95bfad8ee849274873a92fb8d6b400eee2#M1" in Page(text).text
 
 
 # The command ---------------------------------------------------------------------------------------------------------
 
 
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run() -> Run:
-    def invoke(*arguments: object) -> Result:
-        result = CliRunner().invoke(app, ["report", *map(str, arguments)])
-        if isinstance(result.exception, JudgesmithError):
-            raise result.exception
-        assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-        return result
-
-    return invoke
-
-
-def test_report_writes_one_file(run: Run, tmp_path: Path) -> None:
+def test_report_writes_one_file(cli: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "mine.scored.jsonl", hard_rows())
-    assert "rows: 8" in run(path).stdout
+    assert "rows: 8" in cli("report", path).out
     assert (tmp_path / "mine.scored.html").exists()
-    said = json.loads(run(path, "-o", tmp_path / "new" / "r.html", "--title", "Look & see", "--json").stdout)
+    said = cli("report", path, "-o", tmp_path / "new" / "r.html", "--title", "Look & see", "--json").json
     text = (tmp_path / "new" / "r.html").read_text(encoding="utf-8")
     assert "<title>Look &amp; see</title>" in text
     assert said["rows"] == 8 and said["bytes"] == len(text.encode()) and said["grounded"] == 56
@@ -486,29 +466,23 @@ def test_report_writes_one_file(run: Run, tmp_path: Path) -> None:
         ('{"id": 1, "verdict": {}}\n', [], "no column for the output text"),
         ('{"id": 1, "output": "a", "verdict": {}}\n', ["--human", "nope"], "no column or aspect 'nope'"),
         ('{"id": 1, "output": "a", "verdict": {}, "h": "good"}\n', ["--human", "h"], "row 1, column 'h': 'good' is no"),
+        ('{"id": 1, "output": "a", "verdict": {}}\n', ["-o", "x.pdf"], "name it .html"),
+        ('{"id": 1, "output": "a", "verdict": {}}\n', ["-o", "same.html"], "is another file of this command"),
+        ('{"id": 1, "output": "a", "verdict": {}}\n', ["-o", "x.jsonl/r.html"], "cannot be written"),
+        (None, [], "no such file"),
     ],
 )
-def test_files_that_cannot_be_shown(run: Run, tmp_path: Path, content: str, arguments: list[str], says: str) -> None:
-    (tmp_path / "x.jsonl").write_text(content)
-    with pytest.raises(LabelsError, match=re.escape(says)) as raised:
-        run(tmp_path / "x.jsonl", *arguments)
-    assert "\n" not in str(raised.value)
-    assert not (tmp_path / "x.html").exists()
-
-
-def test_outputs_that_cannot_be_written(run: Run, tmp_path: Path) -> None:
-    path = write(tmp_path / "x.jsonl", [row("a")])
-    with pytest.raises(OptionError, match=r"name it \.html"):
-        run(path, "-o", tmp_path / "x.pdf")
-    same = tmp_path / "x.html"
-    same.symlink_to(path)
-    with pytest.raises(OptionError, match="is another file of this command"):
-        run(path, "-o", same)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OptionError, match="cannot be written"):
-        run(path, "-o", tmp_path / "file" / "r.html")
-    with pytest.raises(LabelsError, match="no such file"):
-        run(tmp_path / "none.jsonl")
+def test_what_cannot_be_read_or_written_is_said_in_one_line(
+    cli: Any, tmp_path: Path, monkeypatch: Any, content: str | None, arguments: list[str], says: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        Path("x.jsonl").write_text(content)
+        Path("same.html").symlink_to("x.jsonl")
+    done = cli("report", "x.jsonl", *arguments)
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert says in done.err
+    assert not Path("x.html").exists()
 
 
 # In a browser --------------------------------------------------------------------------------------------------------

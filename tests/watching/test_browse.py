@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
-from judgesmith.cli.main import app
-from judgesmith.errors import OptionError
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.signatures.values import Scale
 from judgesmith.watching import history
@@ -96,26 +91,18 @@ def test_a_study_with_a_page_is_linked_from_where_the_page_stands(folder: Path, 
     assert 'href="runs/study/study.html"' in render(browse(folder), tmp_path / "page.html")
 
 
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def run() -> Run:
-    return lambda *arguments: CliRunner().invoke(app, ["browse", *map(str, arguments)])
-
-
-def test_the_command_writes_one_file_and_names_the_damage(run: Run, folder: Path, tmp_path: Path) -> None:
+def test_the_command_writes_one_file_and_names_the_damage(cli: Any, folder: Path, tmp_path: Path) -> None:
     target = tmp_path / "out.html"
-    told: Any = json.loads(run(folder, "-o", target, "--json").stdout)
+    told = cli("browse", folder, "-o", target, "--json").json
     assert (told["judges"], told["scored"], told["studies"], len(told["damaged"])) == (2, 1, 1, 2)
     assert target.read_text().startswith("<!doctype html>")
-    assert "judges: 2, scored files: 1, studies: 1, watched: 0, damaged: 2" in run(folder).stdout
+    assert "judges: 2, scored files: 1, studies: 1, watched: 0, damaged: 2" in cli("browse", folder).out
     assert (folder / "browse.html").exists()
 
 
-def test_what_is_no_folder_and_what_is_no_page_are_refused(run: Run, folder: Path) -> None:
-    assert isinstance(run(folder / "one.json", "-o", folder / "x.html").exception, OptionError)
-    assert isinstance(run(folder, "-o", folder / "x.txt").exception, OptionError)
+def test_what_is_no_folder_and_what_is_no_page_are_refused(cli: Any, folder: Path) -> None:
+    assert "is not a folder" in cli("browse", folder / "one.json", "-o", folder / "x.html").err
+    assert "name it .html" in cli("browse", folder, "-o", folder / "x.txt").err
 
 
 def test_an_empty_folder_says_so(tmp_path: Path) -> None:
