@@ -69,7 +69,6 @@ class Diff(Command, Rows, Reach, Json):
 
     def _on_rows(self, rows: Path) -> ScoreDiff:
         from ..evaluating.sources import read_file
-        from ..programs.artifact import fingerprint
         from ..running.console import Watch
         from ..running.opening import open_judge
         from .scores import compare_scores, judge_rows
@@ -81,7 +80,7 @@ class Diff(Command, Rows, Reach, Json):
         opened = [open_judge(Path(file), self.lm, self.connection()) for file in files]
         with Watch("scoring", 2 * len(read)) as watch:
             named = zip(files, opened, strict=True)
-            scores = [judge_rows(Path(file).name, judge, fingerprint(judge), read, watch) for file, judge in named]
+            scores = [judge_rows(Path(file).name, judge, read, watch) for file, judge in named]
         return compare_scores(*scores, seed=self.seed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -29,14 +29,13 @@ MOST_MOVED = 10
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """One judge's verdicts on some rows. score: NaN where `failure` says why. category: "" where there is none. judges:
-    fingerprints; scale: where it is known."""
+    """One judge's verdicts on some rows. score: NaN where `failure` says why. category: "" where there is none. scale:
+    where it is known."""
 
     name: str
     rows: Sequence[Row]
     score: Vector
     category: Sequence[str]
-    judges: frozenset[str] = frozenset()
     scale: tuple[float, float] | None = None
 
 
@@ -103,11 +102,11 @@ def read_scores(path: Path, columns: Mapping[str, str] | None = None) -> Scores:
     scored = read_scored(path, columns=columns)
     return Scores(
         path.name, [one.row for one in scored.rows], np.array([one.score for one in scored.rows]),
-        [one.verdict.category or "" for one in scored.rows], frozenset(one.judge for one in scored.rows if one.judge),
+        [one.verdict.category or "" for one in scored.rows],
     )  # fmt: skip
 
 
-def judge_rows(name: str, judge: Judge, mark: str, rows: Sequence[Row], watch: Watch) -> Scores:
+def judge_rows(name: str, judge: Judge, rows: Sequence[Row], watch: Watch) -> Scores:
     """Let a judge score rows now. Raises ModelError, OutageError."""
     watch.stage(f"scoring with {name}", len(rows))
     verdicts: list[Verdict] = []
@@ -116,7 +115,7 @@ def judge_rows(name: str, judge: Judge, mark: str, rows: Sequence[Row], watch: W
         watch.step()
     return Scores(
         name, rows, np.array([verdict.score for verdict in verdicts]), [v.category or "" for v in verdicts],
-        frozenset([mark]), (judge.scale.low, judge.scale.high),
+        (judge.scale.low, judge.scale.high),
     )  # fmt: skip
 
 
@@ -172,16 +171,15 @@ def _joined(a: Scores, b: Scores) -> tuple[list[tuple[int, int]], list[str]]:
     return shared, [f"{count} rows of {x.name} are not in the other file" for x, count in missing if count]
 
 
-def _moved(rows: Sequence[Row], x: Vector, y: Vector, categories: Iterable[tuple[str, str]]) -> list[Moved]:
+def _moved(rows: Sequence[Row], x: Vector, y: Vector, categories: Sequence[tuple[str, str]]) -> list[Moved]:
     """The rows whose ranks moved most among all, whatever the scales; rows that did not move are left out."""
     from scipy.stats import rankdata
 
     both = np.flatnonzero(~(np.isnan(x) | np.isnan(y)))
     far = np.abs(rankdata(x[both]) - rankdata(y[both]))
     gap = np.abs(x[both] - y[both])
-    known = list(categories)
     order = [k for k in np.lexsort((-gap, -far)) if far[k] > 0 or gap[k] > 1e-9][:MOST_MOVED]
-    return [Moved(rows[i], float(x[i]), float(y[i]), *known[i]) for i in both[order]]
+    return [Moved(rows[i], float(x[i]), float(y[i]), *categories[i]) for i in both[order]]
 
 
 def reversed_pairs(x: Vector, y: Vector) -> tuple[int, int]:
