@@ -58,7 +58,6 @@ def test_the_form_has_a_row_for_each_perturbation_and_a_column_for_each_metric(t
     [
         ("w.json", '{"typos": {"fluency": 2, "coherence": 1}}'),
         ("w.csv", "perturbation,fluency,coherence\ntypos,2,1\n"),
-        ("w.csv", "perturbation,metric,weight\ntypos,fluency,2\ntypos,coherence,1\n"),
     ],
 )
 def test_weights_are_read(tmp_path: Path, name: str, text: str) -> None:
@@ -77,7 +76,7 @@ def test_weights_are_read(tmp_path: Path, name: str, text: str) -> None:
         ("w.csv", "perturbation,accuracy,fluency\ntypos,nan,1\n", "line 2, column 'accuracy': 'nan' is not a weight"),
         ("w.csv", "perturbation,accuracy,fluency\ntypos,1,2,3\n", "line 2: 4 cells under 3 columns"),
         ("w.csv", "perturbation,accuracy,accuracy\ntypos,1,2\n", "line 1: a column appears twice"),
-        ("w.csv", "perturbation,metric,weight\ntypos,accuracy,0\n", "no metric is marked for 'typos'"),
+        ("w.csv", "perturbation,accuracy\ntypos,0\n", "no metric is marked for 'typos'"),
         ("w.json", '{"typos:minor": {"accuracy": -1}}', "'typos:minor', column 'accuracy': -1 is not a weight"),
         ("w.json", '{"typos": {"accuracy": null}}', "column 'accuracy': None is not a weight"),
         ("w.json", '{"typos": {"accuracy": true}}', "column 'accuracy': True is not a weight"),

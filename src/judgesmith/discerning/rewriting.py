@@ -47,14 +47,15 @@ _MOST = {("entities", "minor"): 0.35, ("entities", "major"): 0.7, ("grammar", "m
 
 
 class Rewriter(dspy.Module):  # type: ignore[misc]
-    """Perturbs texts. text_tokens: the longest answer that is asked for, in tokens."""
+    """Perturbs texts."""
 
-    def __init__(self, *, text_tokens: int = 1500) -> None:
+    def __init__(self) -> None:
         super().__init__()
         rule = "Answer with the {} and nothing else: no introduction, no quotation marks, no list of what you changed."
-        self.entities = JudgePredict(ReplaceEntities, _Again("changed", rule.format("whole text"), tokens=text_tokens))
-        self.grammar = JudgePredict(BreakGrammar, _Again("changed", rule.format("whole text"), tokens=text_tokens))
-        self.rephrase = JudgePredict(Rephrase, _Again("changed", rule.format("sentence"), tokens=text_tokens))
+        text, sentence = (_Again("changed", rule.format(what), tokens=1500) for what in ("whole text", "sentence"))
+        self.entities = JudgePredict(ReplaceEntities, text)
+        self.grammar = JudgePredict(BreakGrammar, text)
+        self.rephrase = JudgePredict(Rephrase, sentence)
 
     async def rewrite(self, kind: Rewriting, text: str, lm: LanguageModel, *, amount: Amount = "minor") -> str:
         """One text ("rephrase": one sentence). Raises CallError, also after three answers that fail."""

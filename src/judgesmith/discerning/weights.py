@@ -59,7 +59,7 @@ def read_weights(path: Path, known: Collection[str] = (), metrics: Sequence[str]
     """Weights of a file, or of a folder of forms, one an expert, each of whom has one vote for each perturbation.
 
     A file is JSON {perturbation: {metric: weight}}, or CSV with the perturbation in the first column and a column for
-    each metric (weights, votes, or an x under one metric), or with the columns perturbation, metric, weight.
+    each metric (weights, votes, or an x under one metric).
     known, metrics: names of perturbations and metrics that may occur; none: any. Raises OptionError with file, row and
     column for what is wrong.
     """
@@ -121,7 +121,6 @@ class _File:
         head = [name.strip() for name in next(lines, [])]
         if len(set(head)) < len(head):
             raise self._wrong(f"a column appears twice ({', '.join(head)})", "line 1")
-        long = {"metric", "weight"} <= set(head)
         for cells in lines:
             where = f"line {lines.line_num}"
             if not any(cell.strip() for cell in cells):
@@ -130,16 +129,13 @@ class _File:
                 raise self._wrong(f"{len(cells)} cells under {len(head)} columns", where)
             row = dict(zip(head, [*cells, *[""] * (len(head) - len(cells))], strict=True))
             name = row.pop(head[0])
-            if long:
-                self._put(name, {row["metric"]: row["weight"]}, where, more=True)
-            else:
-                self._put(name, {metric: cell for metric, cell in row.items() if metric != ISSUE}, where)
+            self._put(name, {metric: cell for metric, cell in row.items() if metric != ISSUE}, where)
 
-    def _put(self, perturbation: str, row: Mapping[str, Any], where: str, *, more: bool = False) -> None:
+    def _put(self, perturbation: str, row: Mapping[str, Any], where: str) -> None:
         name = perturbation.strip()
         if self.known and name.partition(":")[0] not in self.known:
             raise self._wrong(f"there is no perturbation {name!r}{nearest(name, self.known)}", where)
-        if name in self.table and not more:
+        if name in self.table:
             raise self._wrong(f"{name!r} appears twice", where)
         weights = self.table.setdefault(name, {})
         for column, cell in row.items():
