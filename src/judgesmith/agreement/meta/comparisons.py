@@ -65,7 +65,7 @@ def comparisons(
 
 
 def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
-    """What is known of the false alarms of these tests, by the simulation in tests/experiments/test_false_alarms.py."""
+    """What is known of the false alarms of these tests, by the simulation in tests/discerning/test_false_alarms.py."""
     units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
     found = [WILLIAMS_NOTE] if level == "pooled" and aspect.repeated() else []
     if how.over != "documents":
