@@ -108,25 +108,10 @@ class TaskInference(Evaluator):
         lm: str | LanguageModel | Any | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> dspy.Prediction:
-        """`description`, `criteria` and `notes`, as in `infer`."""
-        model = called(lm if lm is not None else self.observe.lm)
-        found = await self.infer(examples, model, aspect=aspect, described=described, progress=progress)
-        made = dspy.Prediction(description=found.description, criteria=list(found.criteria), notes=list(found.notes))
-        return carrying(made, found)
-
-    async def infer(
-        self,
-        examples: Sequence[Labelled],
-        lm: LanguageModel,
-        *,
-        aspect: str = "",
-        described: bool = True,
-        progress: Callable[[str], None] | None = None,
-    ) -> Inference:
-        """`examples` in the order in which they are to be read (shuffled by the caller). `aspect`: what people scored,
-        where the labels name it. described: no is the ablation without T, in which criteria come from observations
-        alone."""
-        run = _Reading(self, lm, progress, described)
+        """`description`, `criteria` and `notes`. examples: in the order in which they are to be read (shuffled by the
+        caller). aspect: what people scored, where the labels name it. described: no is the ablation without T, in which
+        criteria come from observations alone."""
+        run = _Reading(self, called(lm if lm is not None else self.observe.lm), progress, described)
         batches = [examples[i : i + self.batch_size] for i in range(0, len(examples), self.batch_size)]
         # A batch without a description is made up for by another one, as far as the announced calls go.
         most = 3 * self._kept(len(examples))
@@ -138,7 +123,9 @@ class TaskInference(Evaluator):
         criteria = (await run.criteria(description))[:MOST]
         if len(criteria) < FEWEST:
             run.notes.append(f"only {len(criteria)} criteria were inferred; {FEWEST} to {MOST} were asked for")
-        return Inference(description, tuple(criteria), run.batches, run.complete, tuple(run.notes), run.usage)
+        made = dspy.Prediction(description=description, criteria=list(criteria), notes=list(run.notes))
+        notes = tuple(run.notes)
+        return carrying(made, Inference(description, tuple(criteria), run.batches, run.complete, notes, run.usage))
 
     def _show(self, batch: Sequence[Labelled], aspect: str) -> str:
         def cut(text: str) -> str:

@@ -29,7 +29,7 @@ from ...signatures.values import Item, Usage
 from ..models import row_context
 from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Reply, Request
-from ..prompting.answers import token_at
+from ..prompting.answers import token_at, without_thoughts
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import SHARED, Laid, Layout, Read, block
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
@@ -256,9 +256,7 @@ class ComparisonLayout(Layout):
         return 24 if self.sampled else 8
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        thoughts = reply.text.rfind("</think>")
-        start = 0 if thoughts < 0 else thoughts + len("</think>")
-        text = " " * start + reply.text[start:]
+        text = without_thoughts(reply.text)
         said = said_word(text, self.words)
         strict = text.strip().rstrip(".").lower() in {word.lower() for word in self.words}
         if not self.sampled and reply.tokens is not None:
@@ -338,9 +336,6 @@ class PairwiseComparer(Evaluator):
             self.predict.layout = ComparisonLayout(self.form, sampled=drawn > 0)
         return reading
 
-    def calls(self) -> int:
-        return max(1, self.samples) * (2 if self.order == "both" else 1)
-
     def inputs(
         self, item: Item, other: str, *, task: str = "", aspect: str = "", name: str = "", order: Order | None = None
     ) -> dict[str, Any]:
@@ -374,28 +369,22 @@ class PairwiseComparer(Evaluator):
         """Probabilities that `output` is better, worse than or similar to `other`, and the most probable word. Raises
         CallError where no answer could be read."""
         item, model = Item(output, source, context, None, call.get("group")), called(call.get("lm") or self.predict.lm)
+        orders: list[Order] = ["other-first", "output-first"] if self.order == "both" else [self.order]
+        asked = []
         with row_context.under(item):
-            compared = await self._compared(item, other, model, task=task, aspect=aspect, name=name)
-        found = compared.comparison
+            for order in orders:
+                inputs = self.inputs(item, other, task=task, aspect=aspect, name=name, order=order)
+                answer = await self._asked(inputs, model)
+                if (order == "output-first") != (self.form == "yes-no-first"):  # the other one was asked about
+                    answer = replace(answer, comparison=answer.comparison.swapped())
+                asked.append(answer)
+        words = {answer.comparison.word for answer in asked}
+        compared = _mean(asked, len(words) > 1) if len(asked) > 1 else asked[0]
+        odds = compared.comparison
         prediction = dspy.Prediction(
-            better=found.better, worse=found.worse, similar=found.similar, word=found.word, notes=compared.notes
+            better=odds.better, worse=odds.worse, similar=odds.similar, word=odds.word, notes=compared.notes
         )
         return carrying(prediction, compared)
-
-    async def _compared(
-        self, item: Item, other: str, lm: LanguageModel, *, task: str, aspect: str, name: str
-    ) -> Compared:
-        orders: list[Order] = ["other-first", "output-first"] if self.order == "both" else [self.order]
-        found = []
-        for order in orders:
-            inputs = self.inputs(item, other, task=task, aspect=aspect, name=name, order=order)
-            one = await self._asked(inputs, lm)
-            if (order == "output-first") != (self.form == "yes-no-first"):  # the other one was asked about
-                one = replace(one, comparison=one.comparison.swapped())
-            found.append(one)
-        if len(found) == 1:
-            return found[0]
-        return _mean(found, found[0].comparison.word != found[1].comparison.word)
 
     async def _asked(self, inputs: Mapping[str, Any], lm: LanguageModel) -> Compared:
         if not self.samples:

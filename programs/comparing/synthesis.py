@@ -21,10 +21,12 @@ from typing import Any
 import dspy
 
 from ...errors import CallError
+from ...likeness import folded
 from ...signatures.values import Item, Usage
 from ...signatures.writing import WriteReference
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
+from ..prompting.answers import without_thoughts
 from ..prompting.layouts import SHARED, Laid, Layout, Read, block
 from ..prompting.predict import Evaluator, JudgePredict, answer_of, called, carrying
 from .comparison import sampled
@@ -197,12 +199,7 @@ class ReferenceWriter(Evaluator):
         lm: str | LanguageModel | Any | None = None,
     ) -> dspy.Prediction:
         """`outputs`: texts by level, and `left_out`: why others are missing. Raises CallError as `awrite` does."""
-        model = called(lm if lm is not None else self.predict.lm)
-        found, usage = await self._all(Item("", source, context, None, group), target, model)
-        made = dspy.Prediction(outputs=dict(found.outputs), left_out=dict(found.left_out))
-        return carrying(made, (found, usage))
-
-    async def _all(self, item: Item, target: Target, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
+        item, model = Item("", source, context, None, group), called(lm if lm is not None else self.predict.lm)
         outputs: dict[int, str] = {}
         left_out: dict[int, str] = {}
         usage = Usage()
@@ -210,17 +207,19 @@ class ReferenceWriter(Evaluator):
             below = max((n for n in outputs if n < level), default=None)
             above = min((n for n in outputs if n > level), default=None)
             between = {"worse": outputs[below], "better": outputs[above]} if below and above else {}
-            text, fault, cost = await self._written(item, target, level, list(outputs.values()), between, lm)
+            text, fault, cost = await self._written(item, target, level, list(outputs.values()), between, model)
             usage += cost
             if fault is None:
                 outputs[level] = text
             elif not between:
-                error = CallError(f"{lm.name} could not write reference {level} of {target.levels}: {fault}")
+                error = CallError(f"{model.name} could not write reference {level} of {target.levels}: {fault}")
                 error.usage = usage  # type: ignore[attr-defined]
                 raise error
             else:
                 left_out[level] = fault
-        return ReferenceSet(target.levels, dict(sorted(outputs.items())), dict(sorted(left_out.items()))), usage
+        outputs, left_out = dict(sorted(outputs.items())), dict(sorted(left_out.items()))
+        written = ReferenceSet(target.levels, outputs, left_out), usage
+        return carrying(dspy.Prediction(outputs=outputs, left_out=left_out), written)
 
     async def _written(
         self, item: Item, target: Target, level: int, others: Sequence[str], between: Mapping[str, str],
@@ -293,7 +292,7 @@ _EAST_ASIAN = {"CJK", "HIRAGANA", "KATAKANA"}
 
 def bare(text: str, noun: str) -> str:
     """A model's text without what wraps it: thoughts, tags, a code fence, an announcement, a label, quotation marks."""
-    text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
+    text = without_thoughts(text)
     if tagged := re.search(r"<output>\s*+(?=\w)", text):
         text = re.split(r"</?output>", text[tagged.end() :], maxsplit=1)[0]
     text = re.sub(r"^(?:```\w*|</?output>)", "", text.strip()).strip()
@@ -322,8 +321,7 @@ def fault_of(text: str, item: Item, target: Target, others: Iterable[str]) -> st
     """Why a text can be no reference, as a clause; None where nothing was found."""
     if not re.search(r"\w", text):
         return "it is empty"
-    plain = _plain(text)
-    if any(plain == _plain(other) for other in others):
+    if any(folded(text).key == folded(other).key for other in others):
         return "it is the same as one that exists"
     if _repeats(text):
         return "it repeats itself over and over"
@@ -348,11 +346,6 @@ def _repeats(text: str) -> bool:
         parts, size = text, 15
     runs = Counter(tuple(parts[i : i + size]) for i in range(len(parts) - size + 1))
     return max(runs.values(), default=0) >= 4
-
-
-def _plain(text: str) -> str:
-    """A text for comparison: no case, spacing or punctuation (combining marks stay: many scripts write with them)."""
-    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if unicodedata.category(c)[0] in "LMNS")
 
 
 def language_of(text: str) -> tuple[str, str]:

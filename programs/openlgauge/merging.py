@@ -16,6 +16,7 @@ from fractions import Fraction
 from rapidfuzz import fuzz
 
 from ...signatures.values import ErrorSpan
+from .places import plain
 from .reading import MOST
 
 INVENTED = "not reported by any annotator"
@@ -182,7 +183,7 @@ def _same_place(a: ErrorSpan, b: ErrorSpan) -> bool:
         return True  # what is missing stands in the explanation
     if "omission" in (a.how, b.how):
         return False
-    return a.text == b.text or fuzz.ratio(_plain(a.text), _plain(b.text)) >= ALIKE_PLACES
+    return a.text == b.text or fuzz.ratio(plain(a.text), plain(b.text)) >= ALIKE_PLACES
 
 
 def _same_issue(a: ErrorSpan, b: ErrorSpan) -> bool:
@@ -204,17 +205,13 @@ _COMMON = re.compile(
 
 def _words(error: ErrorSpan) -> str:
     text = error.explanation if error.how != "omission" else f"{error.explanation} {error.text}"
-    plain = _plain(text)[:2000]
+    text = plain(text)[:2000]
     if error.how == "omission":
-        plain = re.sub(r"\bomi\w+", "", plain)
-    words = re.findall(r"\w+", plain)
+        text = re.sub(r"\bomi\w+", "", text)
+    words = re.findall(r"\w+", text)
     return " ".join(
         w for w in words if (len(w) > 3 and not _COMMON.fullmatch(w)) or any(c.isdigit() or c > "\u2e80" for c in w)
     )
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _shared(a: ErrorSpan, b: ErrorSpan) -> int:

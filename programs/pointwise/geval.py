@@ -24,6 +24,7 @@ from ..models.engine import PerLoop
 from ..models.lm import LanguageModel
 from ..models.transport import Message, Reply
 from ..one_aspect import OneAspectJudge
+from ..prompting.answers import without_thoughts
 from ..prompting.layouts import OverallLayout, Read, TextLayout
 from ..prompting.predict import Answer, JudgePredict, material
 from ..registry import judges
@@ -55,7 +56,7 @@ _STEP = re.compile(
 
 def numbered(text: str) -> str:
     """The steps of a text, numbered again, at most ten; all of a text that has no numbers, on one line."""
-    text = text[text.rfind("</think>") + len("</think>") :] if "</think>" in text else text
+    text = without_thoughts(text)
     steps = _STEP.findall(text)
     lines = [" ".join(step.replace("**", "").split()) for step in steps[:10]] if len(steps) > 1 else []
     made = "\n".join(f"{i}. {line}" for i, line in enumerate(lines, start=1)) or " ".join(text.split())

@@ -135,7 +135,7 @@ def _mean(weights: Mapping[float, float]) -> tuple[float, float]:
 
 def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> ReadScore:
     """The overall score of an answer. fits: whether an answer has the asked form and needs no repair."""
-    text = _without_thoughts(reply.text)
+    text = without_thoughts(reply.text)
     if not text.strip():
         return ReadScore(problem="the answer is empty")
     found = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
@@ -358,7 +358,7 @@ def _explanation(text: str, score: re.Match[str]) -> str:
     return " ".join(words.split()).rstrip(" \"'*_`{}[],:|-").lstrip(" \"'*_`{}[],:|/-")
 
 
-def _without_thoughts(text: str) -> str:
+def without_thoughts(text: str) -> str:
     """A reasoning model's visible thoughts blanked out, at the same length, so that places in the text still hold."""
     end = text.rfind("</think>")
     return text if end < 0 else " " * (end + len("</think>")) + text[end + len("</think>") :]

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from judgesmith.programs.active_critic.task import FEWEST, MOST, Inference, Labelled, TaskInference
-from judgesmith.programs.models import engine
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request, Unanswered
-from judgesmith.programs.prompting.predict import AGAIN
+from judgesmith.programs.prompting.predict import AGAIN, answer_of
 from judgesmith.signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
@@ -55,8 +54,9 @@ def rows(count: int) -> list[Labelled]:
 
 
 def infer(lm: LanguageModel, examples: Sequence[Labelled], **options: Any) -> Inference:
-    aspect = options.pop("aspect", "")
-    return engine.run(TaskInference(**options).infer(examples, lm, aspect=aspect))
+    call = {name: options.pop(name) for name in ("aspect", "progress") if name in options}
+    inferred: Inference = answer_of(TaskInference(**options)(examples, lm=lm, **call))
+    return inferred
 
 
 def test_one_batch_needs_no_merging(scripted: MakeScripted) -> None:
@@ -253,7 +253,7 @@ def test_a_labelled_text_forges_no_further_example(scripted: MakeScripted, forge
 def test_progress_names_the_steps(scripted: MakeScripted) -> None:
     lm, _ = scripted(batch(1))
     told: list[str] = []
-    engine.run(TaskInference().infer(rows(1), lm, progress=told.append))
+    infer(lm, rows(1), progress=told.append)
     assert told == ["reading examples, batch 1", "describing the task, batch 1", "naming criteria, batch 1"]
 
 
