@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import dspy
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, field_validator
 
 from ...errors import OptionError
 from ...parts import Options, option
@@ -98,6 +98,13 @@ class SavedCombination(Options):
         Field(min_length=1, max_length=64, description="Weights of the criteria, by name."),
     ]
 
+    @field_validator("criteria")
+    @classmethod
+    def _weighty(cls, weights: dict[str, float]) -> dict[str, float]:
+        if not any(weights.values()):
+            raise OptionError("no criterion has a weight above 0")
+        return weights
+
 
 @dataclass(frozen=True, slots=True)
 class Combination:
@@ -105,21 +112,11 @@ class Combination:
 
     criteria: weights by name, each in [0, 1] and some above 0. overall: the share of OS-E's score, in [0, 1).
 
-    There is no intercept: agreement does not see one, and the calibration learns the user's scale anyway. Raises
-    OptionError for other weights.
+    There is no intercept: agreement does not see one, and the calibration learns the user's scale anyway.
     """
 
     criteria: Mapping[str, float]
     overall: float = 0.0
-
-    def __post_init__(self) -> None:
-        for name, weight in self.criteria.items():
-            if not 0 <= weight <= 1:  # NaN is refused, too
-                raise OptionError(f"the weight of {name!r} must lie in [0, 1]; got {weight!r}")
-        if not any(self.criteria.values()):
-            raise OptionError("no criterion has a weight above 0")
-        if not 0 <= self.overall < 1:
-            raise OptionError(f"the share of the overall score must lie in [0, 1); got {self.overall!r}")
 
     def __call__(self, scores: Mapping[str, CriterionScore], overall: float = math.nan) -> float:
         """The combined percent in [0, 100].

@@ -59,11 +59,11 @@ def ground(location: str, text: str, *, near: int | None = None, threshold: floa
     """
     if not location or not text:
         return []
-    found = _exact(location, text) or _exact(location.strip(), text) or _normalised(location, text)
+    found = _exact(location, text) or _as_it_is(location.strip(), text)
     if not found:
         for words, _ in read_places(location, text):
             if words is not None:
-                found = _exact(words, text) or _find(words, text, threshold)
+                found = _find(words, text, threshold)
             if found:
                 break
     return _ordered(found, near)
@@ -191,6 +191,10 @@ def _normalised(words: str, text: str) -> list[Grounded]:
     return found
 
 
+def _as_it_is(words: str, text: str) -> list[Grounded]:
+    return _exact(words, text) or _normalised(words, text)
+
+
 def _whole_words(wanted: str, folded: Folded, text: str) -> list[Grounded]:
     """Places that begin and end with a word of the text: "Art" is not in "party"."""
     places = [(folded.starts[a], folded.ends[b - 1]) for a, b in _occurrences(wanted, folded.text)]
@@ -219,13 +223,13 @@ def _in_word(letter: str) -> bool:
 
 
 def _find(words: str, text: str, threshold: float) -> list[Grounded]:
-    """As _exact and _normalised, with what models put around words and with approximate matches."""
-    found = _normalised(words, text)
+    """As _as_it_is, with what models put around words and with approximate matches."""
+    found = _as_it_is(words, text)
     trimmed = words.strip(" \t\n\"'`´“”„‘’«»‹›「」『』*_()[]{}<>.,;:!?…、。，；：！？-–—")
     unquoted = words.strip(" \t\n\"'`´“”„‘’«»‹›「」『』*_")
     for less in (unquoted, trimmed if len(trimmed) >= LEAST else ""):
         if not found and less and less != words:
-            found = _exact(less, text) or _normalised(less, text)
+            found = _as_it_is(less, text)
     if found:
         return found
     parts = [part for part in (p.strip(" \t\n\"'“”„‘’«»,;") for p in ELLIPSIS.split(words)) if part]
@@ -236,7 +240,7 @@ def _find(words: str, text: str, threshold: float) -> list[Grounded]:
     # He said "no way" about it: words around a quotation, which is what is meant if the whole is not there.
     for match in QUOTED.finditer(words):
         quoted = in_quotes(match)
-        if len(quoted) >= LEAST and (found := _exact(quoted, text) or _normalised(quoted, text)):
+        if len(quoted) >= LEAST and (found := _as_it_is(quoted, text)):
             return found
     return []
 
@@ -246,10 +250,8 @@ def _spanned(parts: list[str], text: str, threshold: float) -> list[Grounded]:
     longest part alone."""
 
     def part(words: str) -> list[Grounded]:
-        found = _exact(words, text) or _normalised(words, text)
-        if not found and (place := _fuzzy(words, text, threshold)) is not None:
-            found = [place]
-        return found
+        fuzzy = _fuzzy(words, text, threshold) if not (places := _as_it_is(words, text)) else None
+        return [fuzzy] if fuzzy is not None else places
 
     heads, tails = part(parts[0]), part(parts[-1])
     reach = GAP * (len(parts) - 1) + sum(map(len, parts[1:-1]))

@@ -67,24 +67,6 @@ def test_it_stays_on_the_scale_and_between_what_it_combines(told: list[tuple[flo
     assert 0 <= found <= 100
 
 
-@pytest.mark.parametrize(
-    ("weights", "overall"),
-    [
-        ({}, 0.0),
-        ({"a": 0.0}, 0.0),
-        ({"a": -0.1, "b": 1.0}, 0.0),
-        ({"a": math.nan, "b": 1.0}, 0.0),
-        ({"a": math.inf}, 0.0),
-        ({"a": 1.0}, 1.0),
-        ({"a": 1.0}, -0.1),
-        ({"a": 1.0}, math.nan),
-    ],
-)
-def test_senseless_weights_are_refused(weights: dict[str, float], overall: float) -> None:
-    with pytest.raises(OptionError):
-        Combination(weights, overall)
-
-
 # -- the judge
 
 

@@ -8,12 +8,11 @@ from typing import Any
 
 import dspy
 import pytest
-from dspy.utils.dummies import DummyLM
 
 from judgesmith.errors import CallError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models import engine
-from judgesmith.programs.models.lm import Sampling, language_model
+from judgesmith.programs.models.lm import Sampling
 from judgesmith.programs.models.transport import Reply, Request, Unanswered
 from judgesmith.programs.outcome import Calibration
 from judgesmith.programs.prompting.predict import AGAIN
@@ -251,7 +250,7 @@ def test_a_second_step_that_fails_keeps_the_first_ones_scores_and_costs(scripted
     assert verdict.raw == (LINES, "?", "?")
 
 
-def test_a_judge_that_gives_no_percent_fails() -> None:
+def test_a_judge_that_gives_no_percent_fails(scripted: MakeScripted) -> None:
     class Mute(ActiveCritic):
         async def prepare(self, lm: Any) -> None:
             return None
@@ -259,8 +258,7 @@ def test_a_judge_that_gives_no_percent_fails() -> None:
         async def ajudge(self, item: Item, lm: Any) -> Verdict:
             return Verdict(math.nan)
 
-    verdict = Mute(lm=language_model(DummyLM([]))).score("s", "o")
-    assert verdict.failure == "the judge gave no score"
+    assert Mute(lm=scripted([])[0]).score("s", "o").failure == "the judge gave no score"
 
 
 def test_models_without_a_system_role_get_its_text_in_the_first_turn(scripted: MakeScripted) -> None:
@@ -354,45 +352,22 @@ def test_a_row_of_a_demonstrations_group_is_judged_without_it(scripted: MakeScri
 # As a DSPy module
 
 
-class Obliging(dspy.BaseLM):  # type: ignore[misc]
-    """A dspy LM object that gives one answer to everything."""
-
-    def __init__(self, answer: str) -> None:
-        super().__init__(model="obliging/model")
-        self.answer = answer
-        self.asked = 0
-
-    def forward(self, prompt: Any = None, messages: Any = None, **_: Any) -> Any:
-        from litellm import ModelResponse
-
-        self.asked += 1
-        return ModelResponse(
-            choices=[{"message": {"role": "assistant", "content": self.answer}, "finish_reason": "stop"}],
-            usage={"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-            model="obliging/model",
-        )
-
-    async def aforward(self, prompt: Any = None, messages: Any = None, **kwargs: Any) -> Any:
-        return self.forward(prompt, messages, **kwargs)
-
-
-def test_it_is_a_dspy_module_that_uses_the_models_of_its_context() -> None:
+def test_it_is_a_dspy_module_that_uses_the_models_of_its_context(scripted: MakeScripted) -> None:
     judge = critic(scale=Scale(1, 5))
-    with dspy.context(lm=Obliging("Explanation: Fine.\nScore: 75")):
+    fine, bad = scripted(lambda _: "Explanation: Fine.\nScore: 75")[0], scripted(lambda _: "Score: 0")[0]
+    with dspy.context(lm=fine):
         prediction = judge(source="s", output="o")
     assert isinstance(prediction, dspy.Prediction)
     assert (prediction.score, prediction.percent, prediction.explanation) == (4.0, 75.0, "Fine.")
     assert prediction.failure is None
-    with dspy.context(lm=Obliging("Explanation: Bad.\nScore: 0")):  # another context, another model
+    with dspy.context(lm=bad):  # another context, another model
         assert judge(source="s", output="o").score == 1.0
 
 
 def test_the_own_model_comes_before_the_contexts(scripted: MakeScripted) -> None:
     lm, _ = scripted([(is_overall, OVERALL)])
-    other = Obliging("Score: 1")
-    with dspy.context(lm=other):
+    with dspy.context(lm=scripted([])[0]):
         assert critic(lm=lm).score("s", "o").score == 60.0
-    assert other.asked == 0
 
 
 def test_traces_name_the_predictors(scripted: MakeScripted) -> None:
@@ -434,7 +409,7 @@ def test_the_dspy_state_holds_the_task_knowledge() -> None:
 def test_one_predictor_alone_is_an_ordinary_dspy_predict(scripted: MakeScripted) -> None:
     judge = critic(lm=None)
     inputs = judge.overall_scorer.inputs(Item("o", "s"), judge.known())
-    with dspy.context(lm=Obliging(OVERALL)):
+    with dspy.context(lm=scripted([(is_overall, OVERALL)])[0]):
         assert judge.overall_scorer.predict(**inputs).score == 60.0
     lm, _ = scripted([(is_overall, "?"), (is_again, "?")])
     with pytest.raises(CallError, match="asked twice"):

@@ -112,25 +112,6 @@ def test_complete_before_the_first_description_is_not_believed(scripted: MakeScr
     assert "COMPLETE" not in transport.requests[1].messages[-1]["content"]
 
 
-def test_reading_stops_when_enough_are_kept(scripted: MakeScripted) -> None:
-    lm, _ = scripted(
-        [
-            *batch(1),
-            *batch(2),
-            (is_step("merge descriptions"), "Merged."),
-            (is_step("merge criteria"), criteria_json(*FOUR)),
-        ]
-    )
-    found = infer(lm, rows(100), keep=2)
-    assert (found.batches, found.usage.calls) == (2, TaskInference(keep=2).calls(100))
-    assert found.usage.calls == 8
-
-
-def test_no_more_batches_than_allowed(scripted: MakeScripted) -> None:
-    lm, _ = scripted(batch(1))
-    assert infer(lm, rows(100), batches=1).batches == 1
-
-
 @pytest.mark.parametrize(
     ("merged", "expected"),
     [
