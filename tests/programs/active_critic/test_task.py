@@ -54,7 +54,7 @@ def rows(count: int) -> list[Labelled]:
 
 
 def infer(lm: LanguageModel, examples: Sequence[Labelled], **options: Any) -> Inference:
-    call = {name: options.pop(name) for name in ("aspect", "progress") if name in options}
+    call = {name: options.pop(name) for name in ("aspect", "described", "progress") if name in options}
     inferred: Inference = answer_of(TaskInference(**options)(examples, lm=lm, **call))
     return inferred
 
@@ -199,6 +199,13 @@ def test_calls_is_an_upper_bound(scripted: MakeScripted, silent: set[str], count
     assert len(transport.requests) <= most
     if not silent:
         assert len(transport.requests) == most
+
+
+@pytest.mark.parametrize("options", [{"keep": 4}, {"batches": 4}])
+def test_without_descriptions_no_more_batches_are_read(scripted: MakeScripted, options: dict[str, int]) -> None:
+    lm, _ = scripted(lambda r: criteria_json(*FOUR) if "criteria" in r.messages[0]["content"] else "Words.")
+    inferred = infer(lm, rows(100), described=False, **options)
+    assert (inferred.batches, inferred.description) == (4, "")
 
 
 def test_long_texts_are_cut_and_attacks_disarmed(scripted: MakeScripted) -> None:

@@ -123,6 +123,14 @@ def test_the_places_of_a_line(line: str, output: str, places: list[tuple[str | N
     assert read_places(line, output) == places
 
 
+def test_the_most_severe_errors_are_kept_in_their_order() -> None:
+    blocks = [f"Error {i}\nLocation: word {i}\nSeverity: {5 if i == 7 else i % 4 + 1}" for i in range(20)]
+    found = read_annotation("\n\n".join([*blocks, "Overall: Poor"]), most=3)
+    # One has severity 5; the first two of severity 4 (i % 4 = 3) are 3 and 11.
+    assert [e.location for e in found.errors] == ["word 3", "word 7", "word 11"]
+    assert found.problems[0] == "20 errors, the 3 most severe are kept"
+
+
 #: Answers to be mutated: the cases themselves.
 ANSWERS = st.sampled_from([case["answer"] for case in CASES])
 PIECES = st.one_of(
