@@ -69,14 +69,10 @@ def groups(examples: Sequence[dspy.Example]) -> list[str]:
     return [e.group for e in examples]
 
 
-def systems(examples: Sequence[dspy.Example]) -> list[str] | None:
-    named = [e.system for e in examples]
-    return named if all(named) else None
-
-
 def told_of(examples: Sequence[dspy.Example]) -> Rows:
     """The rows as objectives see them."""
-    return Rows(humans(examples), documents(examples), groups(examples), systems(examples))
+    systems = [e.system for e in examples]
+    return Rows(humans(examples), documents(examples), groups(examples), systems if all(systems) else None)
 
 
 def refuse_overlap(train: Sequence[dspy.Example], other: Sequence[dspy.Example], what: str) -> None:

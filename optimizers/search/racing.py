@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import dspy
@@ -23,9 +23,6 @@ from ..examples import Scored, Vector, groups, humans, told_of
 Rows = NDArray[np.intp]
 #: With fewer documents (groups) among the rows seen, resampling them says nothing, and no candidate is dropped.
 FEWEST_GROUPS = 5
-SHARES = (0.25, 0.5, 0.75)
-LEAST = 10
-ROUNDS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +40,9 @@ class Racing:
     """
 
     chance: float = 0.15
-    shares: tuple[float, ...] = SHARES
-    least: int = LEAST
-    rounds: int = ROUNDS
+    shares: tuple[float, ...] = (0.25, 0.5, 0.75)
+    least: int = 10
+    rounds: int = 300
 
     def __post_init__(self) -> None:
         if not 0 <= self.chance < 0.5:
@@ -54,10 +51,6 @@ class Racing:
             raise OptionError(f"shares {self.shares} must rise between 0 and 1")
         if self.least < 2 or self.rounds < 1:
             raise OptionError(f"least must be 2 or more and rounds 1 or more; got {self.least} and {self.rounds}")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The rules as JSON values, as an artifact's provenance holds them."""
-        return asdict(self) | {"shares": list(self.shares)}
 
 
 @dataclass(slots=True)
@@ -81,8 +74,7 @@ def blocks(
     examples: Sequence[dspy.Example],
     *,
     objective: Objective | None = None,
-    shares: Sequence[float] = SHARES,
-    least: int = LEAST,
+    rules: Racing | None = None,
     seed: int = 0,
 ) -> list[Rows]:
     """Row numbers in blocks that together are all rows, each block with the whole range of human scores.
@@ -90,7 +82,7 @@ def blocks(
     Rows are spread where the objective (default: Q, pooled) is made of rows, else the whole documents (groups) that it
     is made of.
     """
-    rng = np.random.default_rng([seed, 41])
+    rules, rng = rules or Racing(), np.random.default_rng([seed, 41])
     human = humans(examples)
     units: dict[Any, list[int]] = {}
     for i, name in enumerate(groups(examples)):
@@ -101,8 +93,8 @@ def blocks(
     dealt = [ordered[place] for place in np.argsort(position, kind="stable")]
     starts = np.cumsum([0, *map(len, dealt)])
     cuts: list[int] = []
-    for share in shares:
-        wanted = max(share * len(examples), least)
+    for share in rules.shares:
+        wanted = max(share * len(examples), rules.least)
         cut = int(starts[np.searchsorted(starts, wanted - 1e-9)]) if wanted < len(examples) else len(examples)
         if (cuts[-1] if cuts else 0) < cut < len(examples):
             cuts.append(cut)
@@ -116,7 +108,7 @@ def chances(
     total: int,
     *,
     objective: Objective | None = None,
-    rounds: int = ROUNDS,
+    rounds: int = 300,
     seed: int = 0,
 ) -> Vector:
     """For each candidate, the share of paired resamples in which its objective on all rows would reach the leader's.
@@ -174,7 +166,7 @@ def race(
     runners = [Runner() for _ in names]
     seen = np.array([], dtype=np.intp)
     alive = list(range(len(names)))
-    for block in blocks(examples, objective=objective, shares=rules.shares, least=rules.least, seed=seed):
+    for block in blocks(examples, objective=objective, rules=rules, seed=seed):
         for i in alive:
             try:
                 runners[i].verdicts.update(zip(block.tolist(), score(i, block).verdicts, strict=True))

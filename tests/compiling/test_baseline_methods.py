@@ -92,16 +92,6 @@ def test_pairs_from_labels_to_ranks(model: Any, cli: Any, compile_: Any, rows_fi
         assert [row["verdict"]["percent"] for row in best_first] == pytest.approx([100, 200 / 3, 100 / 3, 0])
 
 
-def test_pairwise_is_pairwise_direct(compile_: Any, rows_file: Rows, server: Any) -> None:
-    done = compile_(rows_file(40), "--method", "pairwise", "--as", "fluency", "--levels", 12)
-    assert done.code == 2 and "9" in done.err  # its own option is looked at
-    plans = [
-        compile_(rows_file(40), "--method", name, "--as", "fluency", "--dry-run", "--json").json
-        for name in ("pairwise", "pairwise-direct")
-    ]
-    assert plans[0] == plans[1]
-
-
 # Files of whole documents
 
 
@@ -150,12 +140,3 @@ def test_retry_failed_ranks_the_whole_document_again(
     assert (again.code, again.json["failed"], again.json["scored"]) == (0, 0, 12)
     assert ranked(rows, "-o", straight).code == 0
     assert lines(out) == lines(straight)
-
-
-def test_an_output_of_another_input_is_left_as_it_is(model: Any, ranked: Any, rows_file: Rows, tmp_path: Path) -> None:
-    out = tmp_path / "out.jsonl"
-    assert ranked(rows_file(8), "-o", out).code == 0
-    before = out.read_bytes()
-    done = ranked(rows_file(12, "others.jsonl", prefix="Other: "), "-o", out)
-    assert done.code == 2 and "Traceback" not in done.err
-    assert out.read_bytes() == before

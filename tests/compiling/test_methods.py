@@ -46,12 +46,10 @@ def test_error_spans_from_labels_to_a_report(
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
-        (("--annotators", "openai/a"), "it is an option of openlgauge"),
         (("--as", "fluency"), "--as and --aspect-file are for the other methods"),
         (("--method", "openlgauge", "--as", "flunecy"), "did you mean"),
         (("--method", "openlgauge", "--as", "fluency", "--annotators", "a@9"), "between 0 and 2"),
         (("--method", "openlgauge", "--as", "fluency", "--annotators", "my model"), "cannot be saved"),
-        (("--method", "pairwise-direct", "--as", "fluency", "--levels", 12), "9"),
         (("--method", "g-eval", "--aspect-file", "nowhere.yaml"), "nowhere.yaml"),
     ],
 )

@@ -31,10 +31,6 @@ def labels(labels_of: Any) -> Labels:
     return labels_of(8, 3, lambda n: draw.randint(0, 100))
 
 
-def number(request: Request) -> int:
-    return int(re.findall(r"\br(\d{3})\b", request.messages[-1]["content"])[-1]) * 37 % 101
-
-
 def answers(request: Request) -> Reply:
     """A model that stops where it is told to stop, by its limit of tokens."""
     said, system = number_or_none(request), request.messages[0]["content"]
@@ -65,7 +61,8 @@ def answers(request: Request) -> Reply:
 
 
 def number_or_none(request: Request) -> int | None:
-    return number(request) if re.search(r"\br\d{3}\b", request.messages[-1]["content"]) else None
+    marks = re.findall(r"\br(\d{3})\b", request.messages[-1]["content"])
+    return int(marks[-1]) * 37 % 101 if marks else None
 
 
 def judges() -> list[Any]:
