@@ -68,7 +68,7 @@ def imports() -> set[tuple[str, str]]:
     for path, text in sources().items():
         parts = path.relative_to(ROOT).parts
         inside = parts[2:] if parts[0] == "src" else parts
-        if room_of(path) in ("tests", "docs") or inside[1:2] in (("bench",), ("papers",), ("peers",)):
+        if room_of(path) in ("tests", "docs") or inside[1:2] in (("bench",), ("peers",)):
             continue
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.ImportFrom) and node.level:

@@ -115,7 +115,7 @@ def corrected(
     resamples, each taken with both signs of d, is the estimate: that of the Q which the rule reaches with 1 / (1 + a)
     of the rows. On the scale of the arc sine, where the noise of a Q hardly depends on the Q. The estimate varies from
     sample to sample as much as a Q of these rows does or more, and may come out above the naive one.
-    Simulated (`experiments/bench/selection.py`, 1000 repeats a cell): with 40 rows and 16 equal candidates the highest
+    Simulated (`experiments/results/choosing.md`, 1000 repeats a cell): with 40 rows and 16 equal candidates the highest
     Q was 0.36 to 0.53 too high, the estimate off by 0.03 or less; with 80 rows and 8, 0.21 to 0.32 and 0.02; where one
     candidate was better than the others, by 0.03. After a race, where most were dropped early, it is rougher: 0.03 to
     0.05 too high among equals, 0.1 too low with one good.

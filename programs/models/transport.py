@@ -92,16 +92,27 @@ class Transport(Protocol):
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none."""
-    value = headers.get("Retry-After") or headers.get("retry-after") or ""
+    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none.
+
+    A date counts from the answer's own `Date`, where it has one: the two machines' clocks need not agree.
+    """
+    value, answered = (headers.get(name) or headers.get(name.lower()) or "" for name in ("Retry-After", "Date"))
     try:
         seconds = float(value)
     except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
+        if (then := _moment(value)) is None:
             return None
+        now = _moment(answered)
+        seconds = then - (time.time() if now is None else now)
     return None if math.isnan(seconds) else max(0.0, seconds)
+
+
+def _moment(date: str) -> float | None:
+    """A header's date in seconds since 1970; None where it is not a date."""
+    try:
+        return email.utils.parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
+        return None
 
 
 def read_reply(data: Any) -> Reply:

@@ -6,7 +6,7 @@ Three kinds of signs: control tokens of chat templates and tags that close a pro
 instructions or a score. Phrases are looked for in the folded text (compatibility forms, invisible characters, case,
 white space), in English and, for the commonest requests, in other languages. No model is asked, and time grows with the
 text's length. A text *about* such attacks is flagged, too; a request in other words is not.
-`experiments/bench/suspicion.py` measures both.
+`experiments/results/discernment.md` has figures of both.
 
 A flagged text is judged without what addresses the judge (`blanked`): delimiters keep an instruction in its place,
 but a small model follows it there as well.

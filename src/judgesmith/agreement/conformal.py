@@ -5,8 +5,8 @@ share asked for, since the row to come is one more: (n + 1) / n of it. Rows of o
 So every document counts alike, whatever its number of rows, and n is the number of independent rows that would say as
 much, by the correlation of the errors' ranks within documents: between the number of documents and that of rows. With
 one row a document this is split conformal prediction with its guarantee, else an approximation (measured in
-experiments/results/uncertainty.md). The form that is guaranteed for every correlation counts documents only (Lee, Barber
-and Willett 2023, arXiv:2306.06342): with ten rows a document it promised 90 % and held 94 to 100 %.
+experiments/results/uncertainty.md). The form that is guaranteed for every correlation counts documents only (Lee,
+Barber and Willett 2023, arXiv:2306.06342): with ten rows a document it promised 90 % and held 94 to 100 %.
 
 crepes and MAPIE would do for independent rows, where the whole is one quantile; neither knows documents.
 

@@ -221,7 +221,7 @@ class Kappa(_OfDecisions):
     scores together. A row's own label has a part in that only by how often its category occurs, which no reordering of
     labels changes: for scores that know nothing the expected kappa is exactly 0. Cut points that were fitted to other
     folds are as fair, but differ from fold to fold: in a simulation they chose worse judges with 40 and with 100 labels
-    (`experiments/bench/objectives.py`). Resamples keep the cuts.
+    (`experiments/results/objectives.md`). Resamples keep the cuts.
     """
 
     name = "kappa"
