@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from misbehaving_server import Say, Server
 from patience import HANG
+from written import lines
 
 ROW = re.compile(r"\brow(\d+)\b")
 SOON = {"Retry-After": "0.01"}
@@ -82,10 +83,6 @@ def sick() -> Iterator[Sick]:
 def write_rows(path: Path, rows: int) -> Path:
     path.write_text("".join(json.dumps({"id": f"i{n}", "output": f"This is row{n}."}) + "\n" for n in range(rows)))
     return path
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def whole(path: Path, rows: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from written import lines
 
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.programs import artifact
@@ -22,10 +23,6 @@ def score(cli: Any, judge_file: Path, server: Any) -> Callable[..., Any]:
         return cli("score", *arguments, "--judge", judge_file, "--api-base", server.base, "--concurrency", 2)
 
     return run
-
-
-def lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def test_max_calls_stops_score_and_the_same_command_goes_on(
