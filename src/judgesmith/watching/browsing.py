@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -60,16 +60,16 @@ def _judges(found: Browsed) -> Table:
     numbers += [Column(name, "s") for name in ("calls", "tokens in + out")]
     made = Table(["judge", "method", "model", "aspect", *numbers, "created", "watched"])
     for one in found.judges:
-        labels = _mapping(one.said("provenance", "labels"))
-        cost = _mapping(one.said("provenance", "cost"))
-        tokens = " + ".join(_count(cost.get(key)) for key in ("prompt_tokens", "completion_tokens")) if cost else "–"
+        aspect = one.said("provenance", "labels", "aspect") or one.said("provenance", "labels", "aspects")
+        cost = [_count(one.said("provenance", "cost", key)) for key in ("calls", "prompt_tokens", "completion_tokens")]
         watched = [f"{w.state}, {moment(w.last.time)}" for w in found.watched if w.last.judge == one.mark]
         signature = _told(one.said("provenance", "heldout", "signature") or "")
         made.add(
             Cell(one.path, note=one.mark), _told(one.said("program", "kind") or "several aspects"),
-            _told(one.said("lm", "model") or "–"), _told(labels.get("aspect") or labels.get("aspects") or "–"),
-            Cell(*one.agreement(), title=signature), one.agreement("zero_shot")[0], _count(cost.get("calls")), tokens,
-            moment(_told(one.said("provenance", "created") or "–")),
+            _told(one.said("lm", "model") or "–"), _told(aspect or "–"),
+            Cell(*one.agreement(), title=signature), one.agreement("zero_shot")[0], cost[0],
+            " + ".join(cost[1:]) if one.said("provenance", "cost") else "–",
+            moment(_told(one.said("provenance", "created"))),
             Cell("; ".join(watched), warn=any(line.startswith("alarm") for line in watched),
                  href="#watched-judges" if watched else ""),
         )  # fmt: skip
@@ -79,11 +79,11 @@ def _judges(found: Browsed) -> Table:
 def _lineage(found: Browsed) -> Table:
     made = Table(["judge", "labels", "optimizer", "scored files"])
     for one in found.judges:
-        labels = _mapping(one.said("provenance", "labels"))
-        origin = f"{_told(labels.get('rows', '–'))} rows of {_told(labels.get('origin', '–'))}" if labels else "–"
+        named = [_told(one.said("provenance", "labels", key)) for key in ("rows", "origin")]
+        labels = " rows of ".join(named) if one.said("provenance", "labels") else "–"
         optimizer = one.said("provenance", "optimizer", "name") or one.said("provenance", "optimizer") or "–"
         scored = [file.path for file in found.scored if one.mark in file.judges]
-        made.add(one.path, origin, _told(optimizer), ", ".join(scored) or "–")
+        made.add(one.path, labels, _told(optimizer), ", ".join(scored) or "–")
     return made
 
 
@@ -141,10 +141,6 @@ def _study(one: StudyFolder, link: Callable[[str | None], str]) -> list[Any]:
     page = Markup('<p><a href="{}">page</a></p>').format(link(one.page)) if one.page else ""
     failed = f"{one.failed} cell{'s'[: one.failed != 1]} failed." if one.failed else ""
     return [made, page, failed]
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def _count(value: Any) -> str:
