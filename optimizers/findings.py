@@ -263,8 +263,8 @@ class Findings:
             figures |= {"categories": list(decision.names), "cuts": list(decision.cuts)}
         units = id_codes([row.group for row in rows], len(rows), "groups")
         for name, measure in self._measures(usable, rows, units).items():
-            (found,) = estimates_of(measure, int(units.max(initial=-1)) + 1, 1000, 0.95, self.seed)
-            figures[name] = {key: json_number(value) for key, value in asdict(found).items()}
+            (estimate,) = estimates_of(measure, int(units.max(initial=-1)) + 1, 1000, 0.95, self.seed)
+            figures[name] = {key: json_number(value) for key, value in asdict(estimate).items()}
         return figures
 
     def _measures(self, usable: NDArray[np.intp], rows: Sequence[Row], units: Codes) -> dict[str, Statistic]:

@@ -243,11 +243,11 @@ def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: 
     """(rounds, 2): d and effect of texts drawn with replacement, the same for all metrics."""
     pairs = np.stack([differences_in_place(a, b) for a, b in zip(one, other, strict=True)])
 
-    def found(times: Vector) -> tuple[float, float]:
+    def measured(times: Vector) -> tuple[float, float]:
         p_values, effects = zip(*map(_quick, np.repeat(pairs, times.astype(np.intp), axis=1)), strict=True)
         return score_of(combine(p_values, weights, form)), _weighted(effects, weights)
 
-    return drawn_again(lambda counts: np.array([found(times) for times in counts]), one.shape[1], rounds, seed)
+    return drawn_again(lambda counts: np.array([measured(times) for times in counts]), one.shape[1], rounds, seed)
 
 
 def differences_in_place(before: Vector, after: Vector) -> Vector:

@@ -206,8 +206,8 @@ def drawn_again(
 
 def defined(drawn: Vector) -> Vector | None:
     """The resamples in which a statistic is defined; None where these are fewer than half: too few for an interval."""
-    there = drawn[~np.isnan(drawn)]
-    return None if len(there) < len(drawn) / 2 else there
+    known = drawn[~np.isnan(drawn)]
+    return None if len(known) < len(drawn) / 2 else known
 
 
 def too_often(undefined: int, rounds: int) -> str:
@@ -216,10 +216,10 @@ def too_often(undefined: int, rounds: int) -> str:
 
 def percentiles(drawn: Vector, confidence: float) -> tuple[float, float]:
     """The percentile interval from resamples, NaN where most of these are undefined."""
-    there = defined(drawn)
-    if there is None:
+    known = defined(drawn)
+    if known is None:
         return np.nan, np.nan
-    low, high = np.quantile(there, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(known, [(1 - confidence) / 2, (1 + confidence) / 2])
     return float(low), float(high)
 
 
@@ -415,10 +415,10 @@ def _statistic(
 def mean_drawn(counts: Vector, table: Vector) -> Vector:
     """Mean over documents that count so often, (rounds, documents), of values of each, (1 or rounds, documents, parts)
     -> (rounds, parts). Undefined values are left out; NaN where no other is drawn."""
-    there = ~np.isnan(table)
-    used = np.matmul(counts[:, None, :], there.astype(np.float64))[:, 0]
+    known = ~np.isnan(table)
+    used = np.matmul(counts[:, None, :], known.astype(np.float64))[:, 0]
     used[used < 0.5] = np.nan
-    return np.asarray(np.matmul(counts[:, None, :], np.where(there, table, 0.0))[:, 0] / used)
+    return np.asarray(np.matmul(counts[:, None, :], np.where(known, table, 0.0))[:, 0] / used)
 
 
 def rowwise_defined(x: Vector, y: Vector, names: Sequence[str]) -> Vector:

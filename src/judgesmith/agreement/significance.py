@@ -111,10 +111,10 @@ def difference_of(value: float, drawn: Vector, units: int, undefined: int, confi
     """
     rounds = len(drawn)
     drawn = np.where(np.abs(drawn) < 1e-12, 0.0, drawn)  # rounding is no difference
-    there = defined(drawn)
-    if there is None:
+    known = defined(drawn)
+    if known is None:
         return Difference(value, np.nan, np.nan, np.nan, rounds, undefined, units, too_often(undefined, rounds))
-    drawn = there
+    drawn = known
     # Against the difference found: where nearly all resamples lie beyond zero on its other side (Qs of a few systems
     # near 3 fall in every resample), they speak for neither.
     tail = max(int((drawn <= 0).sum()) if not value < 0 else 0, int((drawn >= 0).sum()) if not value > 0 else 0)

@@ -1,5 +1,5 @@
 """The judges of `judgesmith evaluate`: columns, verdicts of scored files, metric files, reference metrics, and saved
-judges, which `evaluation_live` lets judge the rows."""
+judges, which `live` lets judge the rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from .sources import (
     Judged,
     LiveJudge,
     aspects_of,
-    check_systems,
     inside,
     json_lines,
     matched,
@@ -119,7 +118,9 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     base = files[0] if labels is None else read_file(labels, wanted.columns, wanted.limit)
     joined = Judged(base.origin)
     keep = [i for i, row in enumerate(base.rows) if (row.system or "") not in wanted.without_systems]
-    check_systems(base, wanted.without_systems)
+    systems = sorted({row.system for row in base.rows if row.system})
+    if missing := [name for name in wanted.without_systems if name not in systems]:
+        raise OptionError(f"--without-system {missing[0]!r}: {base.origin} has {some(systems)}")
     rows, records = [base.rows[i] for i in keep], [base.records[i] for i in keep]
     if not rows:
         raise LabelsError(f"{base.origin}: no row is left without the systems {', '.join(wanted.without_systems)}")

@@ -19,7 +19,7 @@ from ..datasets.marks import Marks, folded
 from ..datasets.preferences import Pairs
 from ..datasets.records import OVERALL, Columns, Row, infer_scale, parts_of, read_ratings
 from ..datasets.sheet import names_of
-from ..errors import LabelsError, OptionError
+from ..errors import LabelsError
 from ..running.opening import rows_file
 
 _SHOWN = 12  # names in one message
@@ -128,13 +128,6 @@ def _compares(path: Path, columns: Mapping[str, str]) -> bool:
     """Whether the rows of a file compare two outputs."""
     first = next(iter(open_table(path).records), None)
     return first is not None and "output" not in columns and Pairs.find(list(first), columns) is not None
-
-
-def check_systems(file: File, wanted: Sequence[str]) -> None:
-    there = {row.system for row in file.rows}
-    for name in wanted:
-        if name not in there:
-            raise OptionError(f"--without-system {name!r}: {file.origin} has {some(sorted(s for s in there if s))}")
 
 
 def places(origin: str, rows: Sequence[Row]) -> dict[str, int]:

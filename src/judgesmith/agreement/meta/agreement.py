@@ -217,19 +217,9 @@ def ceilings(
                 continue
             coefficient = cast(Coefficient, "sum" if name == "q" else name)
             cell = _ceiling(aspect, table, units, sets, level, coefficient, how)
-            found.append(
-                {
-                    "aspect": aspect.name,
-                    "level": level,
-                    "coefficient": name,
-                    "value": cell.value,
-                    "low": cell.low,
-                    "high": cell.high,
-                    "raters": raters,
-                    "alpha": alpha,
-                    "reason": cell.reason,
-                }
-            )
+            shown = {key: getattr(cell, key) for key in ("value", "low", "high", "reason")}
+            about = {"aspect": aspect.name, "level": level, "coefficient": name, "raters": raters, "alpha": alpha}
+            found.append(about | shown)
     return found
 
 

@@ -1,7 +1,6 @@
 """Meta-evaluation: how far do judges and metrics agree with people, how surely, and how far do people themselves?
 
-`meta_evaluate` is a computation from vectors to data frames. What reads files is in `evaluation_sources`, what draws is
-in `evaluation_report`.
+`meta_evaluate` is a computation from vectors to data frames; `evaluating` reads files and draws.
 """
 
 from __future__ import annotations

@@ -127,15 +127,15 @@ def too_few(units: Units, how: How) -> str | None:
 
 def limit(cell: Cell, drawn: Vector, how: How) -> None:
     """Give a cell the interval of its resamples: that of `how`, or percentiles where no agreement is known."""
-    there = defined(drawn)
-    if there is None:
+    known = defined(drawn)
+    if known is None:
         cell.reason = too_often(int(np.isnan(drawn).sum()), how.rounds)
         return
     cell.drawn, cell.interval = drawn, "percentile" if cell.agreement is None else how.interval
     if cell.agreement is None:
-        cell.low, cell.high = percentiles(there, how.confidence)
+        cell.low, cell.high = percentiles(known, how.confidence)
     else:
-        cell.low, cell.high = limits(there, cell.agreement, how.confidence, how.interval)
+        cell.low, cell.high = limits(known, cell.agreement, how.confidence, how.interval)
         if how.interval == "fisher" and cell.agreement.bounds is not None:
             cell.interval = "arcsine"
     if cell.high - cell.low < 1e-9:
