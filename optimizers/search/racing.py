@@ -33,7 +33,7 @@ class Racing:
     shares: the shares of rows after which candidates are compared; the rest follows. least: rows of the first block at
     least. rounds: resamples.
 
-    Simulated with 11 synthetic judges and 30 to 300 rows (`experiments/results/optimizers.md`, 60 to 150 repeats a cell),
+    Simulated with 11 synthetic judges and 30 to 300 rows (`experiments/results/optimizers.md`, 60 to 150 repeats),
     against judging all on all rows: chance 0.15 took 48 % of the calls and chose judges whose true Q was 0.012 lower on
     average (0.05 where one good judge stands among equals and rows are 60 or fewer); 0.1 took 52 % for 0.009, 0.2 took
     46 % for 0.017. With 120 rows or fewer, chance 0.05 with least 15 took 63 % for 0.002.
