@@ -168,11 +168,11 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
 
 
 def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
-    hub: Hub, tmp_path: Path, catalog: dict[str, LocalModel], monkeypatch: pytest.MonkeyPatch
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/mirror")
-    catalog["tiny"] = tiny("missing")
+    tiny("missing")
     lines: list[str] = []
     path = model_path("tiny", announce=lines.append)
     assert path == tmp_path / ".cache/judgesmith/models/tiny.gguf" and path.read_bytes() == CONTENT
