@@ -87,7 +87,7 @@ class Merged:
 
     def warnings(self, rows: Sequence[Row], origin: str) -> list[str]:
         """What was merged and what was not, in sentences for the user."""
-        said = []
+        lines = []
         # Of rows that repeat another's texts to the letter `read_labels` speaks itself.
         links = [
             x for x in self.links if x.field != "row" or any(a != b for a, b in _texts(rows[x.one], rows[x.other]))
@@ -98,7 +98,7 @@ class Merged:
                 f"{n} {'equal' if equal else 'nearly equal'} {name}{'s' if n > 1 else ''}"
                 for (name, equal), n in sorted(counts.items(), key=lambda item: (item[0][0], not item[0][1]))
             ]
-            said.append(
+            lines.append(
                 f"{origin}: rows of different documents repeat each other's texts ({', '.join(parts)}, case, white"
                 f" space, Unicode and punctuation apart; first: {_pair(links[0], rows)}); they stay on one side"
                 " of every split"
@@ -106,12 +106,12 @@ class Merged:
         if self.left:
             link, count = self.left[0]
             more = f", and {len(self.left) - 1} more such texts" if len(self.left) > 1 else ""
-            said.append(
+            lines.append(
                 f"{origin}: {count} rows of many documents have {'the same' if link.equal else 'nearly the same'}"
                 f" {link.field} (first: {_pair(link, rows)}){more}; this was taken for a stock answer or a template, so"
                 " that these rows may stand on both sides of a split, though never in each other's prompt"
             )
-        return said
+        return lines
 
 
 def _pair(link: Link, rows: Sequence[Row]) -> str:
@@ -280,12 +280,12 @@ def near_pairs(texts: Sequence[Folded]) -> Iterator[tuple[int, int]]:
 def minhashes(texts: Sequence[Folded], values: int) -> NDArray[np.uint32]:
     """MinHash of each text's pairs of neighbouring words, shape (texts, values)."""
     empty = _empty(values)
-    found = np.empty((len(texts), values), dtype=np.uint32)
+    result = np.empty((len(texts), values), dtype=np.uint32)
     for place, text in enumerate(texts):
         made = empty.copy()
         made.update_batch(_pairs(text))
-        found[place] = made.hashvalues
-    return found
+        result[place] = made.hashvalues
+    return result
 
 
 @cache

@@ -165,9 +165,9 @@ def _mean_of(read: Sequence[Labels], min_rows: int) -> Labels:
     LabelsError where the aspects are on different scales, or too few rows have them all."""
     first = read[0]
     if len({one.scale for one in read}) > 1:
-        told = ", ".join(f"{one.aspect} on {one.scale[0]:g}..{one.scale[1]:g}" for one in read)
+        text = ", ".join(f"{one.aspect} on {one.scale[0]:g}..{one.scale[1]:g}" for one in read)
         raise LabelsError(
-            f"{first.origin}: the aspects of a mean share a scale, and these do not: {told}; pass --scale LOW HIGH if "
+            f"{first.origin}: the aspects of a mean share a scale, and these do not: {text}; pass --scale LOW HIGH if "
             "they were inferred wrongly, or leave some out"
         )
     names = ", ".join(one.aspect for one in read)
@@ -357,15 +357,15 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
 
 
 def _choose_aspect(parsed: Sequence[tuple[Row, dict[str, str]]], wanted: str | None, origin: str) -> str:
-    there = list(dict.fromkeys(name for row, reasons in parsed for name in (*row.scores, *reasons)))
+    present = list(dict.fromkeys(name for row, reasons in parsed for name in (*row.scores, *reasons)))
     if wanted is None:
-        if OVERALL in there or len(there) == 1:
-            return OVERALL if OVERALL in there else there[0]
-        if not there:
+        if OVERALL in present or len(present) == 1:
+            return OVERALL if OVERALL in present else present[0]
+        if not present:
             raise LabelsError(f"{origin}: no row has a score; rate some, or name the column with --columns score=NAME")
-        raise LabelsError(f"{origin}: there are several aspects ({', '.join(there)}); pass --aspect NAME")
-    if wanted not in there:
-        raise LabelsError(f"{origin}: there is no aspect {wanted!r}; pass --aspect with one of: {', '.join(there)}")
+        raise LabelsError(f"{origin}: there are several aspects ({', '.join(present)}); pass --aspect NAME")
+    if wanted not in present:
+        raise LabelsError(f"{origin}: there is no aspect {wanted!r}; pass --aspect with one of: {', '.join(present)}")
     return wanted
 
 
@@ -468,9 +468,9 @@ def open_table(source: Source) -> _Table:
         encoding = _encoding(path, notes)
         lines = _guarded(path, _text_lines(path, encoding))
         header = next(lines, "")
-        told = _SEPARATOR.fullmatch(header.strip())
-        header = next(lines, "") if told else header
-        delimiter = told[1] if told else "\t" if kind == "tsv" else _delimiter(header)
+        match = _SEPARATOR.fullmatch(header.strip())
+        header = next(lines, "") if match else header
+        delimiter = match[1] if match else "\t" if kind == "tsv" else _delimiter(header)
         records = _guarded(path, _csv_records(path, delimiter, encoding))
         return _Table(path.name, records, has_header=True, decimal_comma=delimiter == ";", notes=notes)
     reader = {"json": _json_records, "jsonl": _jsonl_records, "parquet": _parquet_records}[kind]

@@ -135,14 +135,14 @@ class Marks:
         if not words:
             return cls()
         ways = (_numbers, _stars, _fractions, _percents, _numbered)
-        found = [made for way in ways if (made := way(words)) is not None]
-        found += [made for table in (_PAIRS, _LADDERS) if (made := _ladder(words, table)) is not None]
+        result = [made for way in ways if (made := way(words)) is not None]
+        result += [made for table in (_PAIRS, _LADDERS) if (made := _ladder(words, table)) is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
 
         def read(made: Marks) -> int:
             return sum(n for word, n in words.items() if made.reads(word))
 
-        best = max(found, key=read, default=cls())
+        best = max(result, key=read, default=cls())
         wordy = not any(character.isdigit() for word in words for character in word)
         if read(best) * 2 <= sum(words.values()) and len(words) <= _MOST_WORDS and wordy:
             return cls(unknown=tuple(sorted(words)))
@@ -189,11 +189,11 @@ def folded(cell: Any) -> str:
 
 
 def _numbers(words: Counter[str]) -> Marks | None:
-    found = [float(word) for word in words if NUMBER.fullmatch(word)]
-    if not found:
+    numbers = [float(word) for word in words if NUMBER.fullmatch(word)]
+    if not numbers:
         return None
     for low in (0.0, -1.0):
-        if len(found) == len(words) and set(found) == {low, 1.0}:
+        if len(numbers) == len(words) and set(numbers) == {low, 1.0}:
             return Marks("binary", {}, (f"{low:g}", "1"), (low, 1.0), (low, 1.0))
     return Marks()
 
@@ -203,13 +203,13 @@ def _stars(words: Counter[str]) -> Marks | None:
     most = 5
     for word in words:
         plain = word.replace(" ", "")
-        drawn, said = _STARS.fullmatch(plain), _STAR_WORDS.fullmatch(word)
+        drawn, written = _STARS.fullmatch(plain), _STAR_WORDS.fullmatch(word)
         if drawn and plain:
             values[word] = float(len(drawn[1]))
             most = max(most, len(plain))
-        elif said:
-            values[word] = float(said[1])
-            most = max(most, math.ceil(float(said[1])))
+        elif written:
+            values[word] = float(written[1])
+            most = max(most, math.ceil(float(written[1])))
     if not values:
         return None
     whole = all(value.is_integer() for value in values.values())
@@ -221,14 +221,14 @@ def _stars(words: Counter[str]) -> Marks | None:
 
 
 def _fractions(words: Counter[str]) -> Marks | None:
-    found = {word: made for word in words if (made := _FRACTION.fullmatch(word))}
+    fractions = {word: made for word in words if (made := _FRACTION.fullmatch(word))}
     tops: Counter[str] = Counter()
-    for word, made in found.items():
+    for word, made in fractions.items():
         tops[made[2]] += words[word]
     top = tops.most_common(1)[0][0] if tops else "0"  # another one in some cell is a problem of that cell
     if int(top) < 2:
         return None
-    values = {word: float(made[1].replace(",", ".")) for word, made in found.items() if made[2] == top}
+    values = {word: float(made[1].replace(",", ".")) for word, made in fractions.items() if made[2] == top}
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)}
     low = 0.0 if min(values.values()) < 1 or int(top) >= 20 else 1.0
     return Marks("score", values, scale=(low, float(top)))
@@ -241,13 +241,13 @@ def _percents(words: Counter[str]) -> Marks | None:
 
 def _numbered(words: Counter[str]) -> Marks | None:
     """`4 - Good`, `5 (excellent)`, `1: poor`: a form's numbers with their words."""
-    found = {word: made for word in words if (made := _NUMBERED.fullmatch(word))}
-    if not found:
+    numbers = {word: made for word in words if (made := _NUMBERED.fullmatch(word))}
+    if not numbers:
         return None
-    values = {word: float(made[1]) for word, made in found.items()}
+    values = {word: float(made[1]) for word, made in numbers.items()}
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word)}
     texts: dict[float, set[str]] = {}
-    for word, made in found.items():
+    for word, made in numbers.items():
         texts.setdefault(values[word], set()).add(made[2].strip(" ()"))
     low, high = int(min(values.values())), int(max(values.values()))
     if high - low < 1 or high - low > 10:

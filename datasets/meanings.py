@@ -55,13 +55,13 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
     if match is None:
         return name, None
     inside = match["inside"].replace("_", " ")
-    ends = [(float(number), told) for number, told in _NAMED_ENDS.findall(inside)]
+    ends = [(float(number), word) for number, word in _NAMED_ENDS.findall(inside)]
     if len(ends) >= 2:
         (low, _), (high, _) = min(ends), max(ends)
-    elif found := _RANGE.search(inside):
-        low, high = float(found[1]), float(found[2])
-    elif found := _OUT_OF.search(inside):
-        high = float(found[1])
+    elif hit := _RANGE.search(inside):
+        low, high = float(hit[1]), float(hit[2])
+    elif hit := _OUT_OF.search(inside):
+        high = float(hit[1])
         low = 0.0 if high >= 20 else 1.0
     else:
         return name, None
@@ -70,24 +70,24 @@ def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
 
 def reversed_scale(name: str) -> bool:
     """Whether a column's name says that the lowest score is the best: "Rank (1 = best, 5 = worst)"."""
-    ends = sorted((float(number), told) for number, told in _NAMED_ENDS.findall(name))
+    ends = sorted((float(number), word) for number, word in _NAMED_ENDS.findall(name))
     return len(ends) >= 2 and bool(_GOOD.search(ends[0][1]) and _BAD.search(ends[-1][1]))
 
 
 def guessed(records: Sequence[Mapping[str, Any]], names: Sequence[str], taken: Mapping[str, str]) -> dict[str, str]:
     """role -> column for roles without a column: of the columns with texts the only one whose name has one of the
     role's words."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for role, words in _WORDS.items():
         if role in taken:
             continue
-        free = [name for name in names if name not in (*taken.values(), *found.values())]
+        free = [name for name in names if name not in (*taken.values(), *result.values())]
         other = _ABOUT if role == "reference" else _ABOUT | _WORDS["reference"]
         hits = [name for name in free if words & (said := words_of(name)) and not said & other]
         hits = [name for name in hits if text_like(records, name)]
         if len(hits) == 1:
-            found[role] = hits[0]
-    return found
+            result[role] = hits[0]
+    return result
 
 
 def likely_scores(records: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:

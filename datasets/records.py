@@ -107,10 +107,10 @@ class Account:
 
 def by_reason(skipped: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
     """Rows that were skipped, `(row, reason)` each, by reason in the order given."""
-    found: dict[str, list[int]] = {}
+    result: dict[str, list[int]] = {}
     for row, reason in skipped:
-        found.setdefault(reason, []).append(row)
-    return found
+        result.setdefault(reason, []).append(row)
+    return result
 
 
 @dataclass(frozen=True)
@@ -240,27 +240,27 @@ class Columns:
         Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and
         for a missing output or (if `scores_needed`) score; OptionError for a role that does not exist.
         """
-        found: dict[str, str] = {}
+        result: dict[str, str] = {}
         for role, name in (chosen or {}).items():
             if role not in ROLES:
                 raise OptionError(f"--columns: there is no role {role!r}; the roles are {', '.join(ROLES)}")
             same = [n for n in names if n == name] or [n for n in names if n.casefold() == name.casefold()]
             if len(same) != 1:
                 raise LabelsError(f"{origin}: there is no column {name!r} for the {role}; {_listed(names)}")
-            found[role] = same[0]
+            result[role] = same[0]
         for role in ROLES:
-            if role not in found and role not in ("score", "scores"):
-                free = [n for n in names if n not in found.values()]
+            if role not in result and role not in ("score", "scores"):
+                free = [n for n in names if n not in result.values()]
                 if (column := _best(role, free, origin)) is not None:
-                    found[role] = column
+                    result[role] = column
         if records:
-            found |= guessed(records, names, found)
-        if "output" not in found and "messages" not in found:
+            result |= guessed(records, names, result)
+        if "output" not in result and "messages" not in result:
             raise LabelsError(
                 f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
             )
-        score, objects = found.pop("score", None), found.pop("scores", None)
-        free = [n for n in names if n not in found.values()]
+        score, objects = result.pop("score", None), result.pop("scores", None)
+        free = [n for n in names if n not in result.values()]
         aspects: dict[str, tuple[str | None, tuple[str, ...]]] = {}
         if score is not None:
             own_name = OVERALL if _is_score(score) else named_scale(score)[0]
@@ -276,7 +276,7 @@ class Columns:
             aspects = {aspect or OVERALL: (likely[0], ())}
         if scores_needed and not aspects and objects is None:
             raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
-        return cls(found, aspects, objects, decimal_comma)
+        return cls(result, aspects, objects, decimal_comma)
 
     def reading(self, records: Iterable[Mapping[str, Any]], categories: Sequence[str] = ()) -> Columns:
         """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers."""

@@ -125,20 +125,22 @@ class Sheet:
 
     def notes(self, roles: Columns) -> list[str]:
         """What a user should know of how the rows were read."""
-        told = []
+        lines = []
         if self.export is not None:
             left = f"; {self.export.left_out} ratings were left out, which no person gave or which were discarded"
-            told.append(f"{self.origin}: read as an export of {self.export.tool}{left if self.export.left_out else ''}")
+            lines.append(
+                f"{self.origin}: read as an export of {self.export.tool}{left if self.export.left_out else ''}"
+            )
         column = roles.texts.get("messages")
         if column is not None and "output" not in roles.texts:
             cut = [found for record in self.records if (found := judged(record.get(column))) is not None]
             after = sum(found.after > 0 for found in cut)
             more = f"; turns after it are not shown ({after} rows)" if after else ""
-            told.append(
+            lines.append(
                 f"{self.origin}, column {column!r}: the assistant's last turn is judged, the turns before it are its "
                 f"source{more}; to judge whole conversations, pass --columns output={column}"
             )
-        return told
+        return lines
 
     def account(self, roles: Columns, aspect: str, scale_from: str | None) -> Account:
         """How many rows were read, and why others were skipped."""

@@ -183,12 +183,12 @@ def _marked(target: str, text: str | None, identity: str, where: str) -> Sequenc
     """The places of <v>…</v> once the marks are taken out; (None, None, "") where there are none."""
     pieces = _MARK.split(target)  # what stands before a mark, what is marked, what stands behind it
     plain, ends = "".join(pieces), list(accumulate(map(len, pieces)))
-    found: list[tuple[int | None, int | None, str]] = [
+    marked: list[tuple[int | None, int | None, str]] = [
         (end - len(words), end, words) for end, words in zip(ends[1::2], pieces[1::2], strict=True)
     ]
     if text is not None:
         _same(plain, text, identity, where)
-    return found or [(None, None, "")]
+    return marked or [(None, None, "")]
 
 
 def _by_characters(
@@ -215,10 +215,10 @@ def _by_tokens(
     first, last = _whole(error, "start", where), _whole(error, "end", where)
     if not 1 <= first <= last <= len(tokens):
         raise LabelsError(f"{where}: tokens {first}..{last} are not among the {len(tokens)}; they count from 1")
-    words, said = " ".join(tokens[first - 1 : last]), error.get("tokens")
-    if isinstance(said, str) and said.split() != words.split():
+    words, named = " ".join(tokens[first - 1 : last]), error.get("tokens")
+    if isinstance(named, str) and named.split() != words.split():
         raise LabelsError(
-            f"{where}: tokens {first}..{last} are {_short(words)} and not {_short(said)}; they count from 1, the end"
+            f"{where}: tokens {first}..{last} are {_short(words)} and not {_short(named)}; they count from 1, the end"
             " inclusive"
         )
     start, end = places[first - 1][0], places[last - 1][1]

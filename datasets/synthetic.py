@@ -84,7 +84,7 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
 
     Raises LabelsError with each line that cannot be taken, the first twenty of them.
     """
-    found: list[tuple[SyntheticRow, Row]] = []
+    result: list[tuple[SyntheticRow, Row]] = []
     problems: list[str] = []
     seen: dict[str, int] = {}
     for number, line in _lines(path):
@@ -94,15 +94,15 @@ def read_synthetic(path: Path) -> list[tuple[SyntheticRow, Row]]:
             problems.append(f"{path.name}, line {number}: {_first(error)}")
             continue
         seen[made.id] = number
-        found.append((made, made.row(number)))
+        result.append((made, made.row(number)))
     if problems:
         more = f" (and {len(problems) - _PROBLEMS_SHOWN} more lines)" if len(problems) > _PROBLEMS_SHOWN else ""
         told = problems[:_PROBLEMS_SHOWN]
         told[-1] += f"{more}; correct or remove such lines, or write the file again with `judgesmith synthesize`"
         raise LabelsError(*told)
-    if not found:
+    if not result:
         raise LabelsError(f"{path.name}: no example in it; `judgesmith synthesize` writes some")
-    return found
+    return result
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes | None]]:
@@ -134,6 +134,6 @@ def _first(error: ValueError) -> str:
         return str(error)
     first = error.errors()[0]
     where = ".".join(str(part) for part in first["loc"])[:80]
-    said = f"{where}: {first['msg']}" if where else first["msg"]
-    said += "; scores are percent, 0 to 100" if where == "percent" else ""
-    return "".join(c if c.isprintable() else " " for c in " ".join(said.split())[:200])
+    text = f"{where}: {first['msg']}" if where else first["msg"]
+    text += "; scores are percent, 0 to 100" if where == "percent" else ""
+    return "".join(c if c.isprintable() else " " for c in " ".join(text.split())[:200])

@@ -75,8 +75,8 @@ def optimizers() -> None:
     table = text.split("\n| wiki_da meaning, 40 labels |", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
     rows: list[Row] = []
     for line in table:
-        name, said, *_ = (cell.strip() for cell in line.strip("|").split("|"))
-        value, low, high = (float(n) for n in re.findall(r"-?[\d.]+", said.replace("−", "-")))
+        name, cell, *_ = (cell.strip() for cell in line.strip("|").split("|"))
+        value, low, high = (float(n) for n in re.findall(r"-?[\d.]+", cell.replace("−", "-")))
         rows.append((re.sub("[*`]", "", name), value, low, high, ORANGE if name.startswith("*") else BLUE))
     label = "Q on held-out rows, 95 % interval; orange: other projects"
     forest(rows[::-1], label, (-0.7, 2.2), ROOT / "experiments/figures/optimizers.svg")
@@ -107,14 +107,17 @@ def suggestion() -> None:
 
 def demo(judge: Path) -> None:
     """Agreement of the demo's judge on its held-out rows, beside zero-shot and what no model is needed for."""
-    told = json.loads(judge.read_text(encoding="utf-8"))["provenance"]
+    provenance = json.loads(judge.read_text(encoding="utf-8"))["provenance"]
     judges = (
         ("length, overlap, repetition", "surface", GREY),
         ("zero-shot", "zero_shot", ORANGE),
         ("compiled", "heldout", BLUE),
     )
-    rows = [(name, told[key]["q"], told[key]["low"], told[key]["high"], colour) for name, key, colour in judges]
-    label = f"Q with human ratings on {told['heldout']['n']} held-out rows, 95 % interval (3: perfect agreement)"
+    rows = [
+        (name, provenance[key]["q"], provenance[key]["low"], provenance[key]["high"], colour)
+        for name, key, colour in judges
+    ]
+    label = f"Q with human ratings on {provenance['heldout']['n']} held-out rows, 95 % interval (3: perfect agreement)"
     forest(rows, label, (-3, 3), ROOT / "docs/pages/assets/demo.svg")
 
 

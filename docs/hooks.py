@@ -78,8 +78,8 @@ def on_post_build(config: Any) -> None:
     """Refuses a page that would load anything from another place: readers may be offline, or watched."""
     shutil.rmtree(config.extra["tree"])
     for page in Path(config.site_dir).rglob("*.html"):
-        if found := LOADED.search(page.read_text(encoding="utf-8")):
-            raise PluginError(f"{page.name} loads {found[1]}")
+        if match := LOADED.search(page.read_text(encoding="utf-8")):
+            raise PluginError(f"{page.name} loads {match[1]}")
 
 
 def on_files(files: Files, config: Any) -> Files:

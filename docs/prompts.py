@@ -33,7 +33,7 @@ def critic(variant: str) -> Judge:
 
 def prompt(name: str) -> str:
     make, predictor = SHOWN[name]
-    messages = next(said for key, said in make().previews(ROW).items() if key.startswith(predictor))
+    messages = next(text for key, text in make().previews(ROW).items() if key.startswith(predictor))
     return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in messages)
 
 

@@ -71,16 +71,16 @@ class Step:
 
 def steps(text: str) -> Iterator[Step]:
     """What a page tells its reader to write and to run, in order."""
-    for found in FENCE.finditer(text):
-        language, title, block = found.groups()
-        line = text.count("\n", 0, found.start()) + 1
+    for match in FENCE.finditer(text):
+        language, title, block = match.groups()
+        line = text.count("\n", 0, match.start()) + 1
         if title:
             yield Step(line, "file", block, title)
         elif language == "console":
-            for said in re.finditer(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE):
-                code = re.search(r"# exit code (\d+)", said[1])
-                at = line + 1 + block.count("\n", 0, said.start())
-                yield Step(at, "command", re.sub(r"\\\n\s*", " ", said[1]), code=int(code[1]) if code else 0)
+            for hit in re.finditer(r"^\$ ((?:.*\\\n)*.*)$", block, re.MULTILINE):
+                code = re.search(r"# exit code (\d+)", hit[1])
+                at = line + 1 + block.count("\n", 0, hit.start())
+                yield Step(at, "command", re.sub(r"\\\n\s*", " ", hit[1]), code=int(code[1]) if code else 0)
         elif language == "python":
             yield Step(line, "python", block)
 
@@ -253,8 +253,8 @@ def run_step(page: Path, step: Step, folder: Path, environment: dict[str, str]) 
     except subprocess.TimeoutExpired as error:
         raise Failed(f"{where}: {step.text or page.name}\nnot done after {error.timeout:.0f} s") from None
     if done.returncode != step.code:
-        said = f"exit code {done.returncode} where the page says {step.code}"
-        raise Failed(f"{where}: {step.text or page.name}\n{said}\n{done.stdout[-3000:]}")
+        line = f"exit code {done.returncode} where the page says {step.code}"
+        raise Failed(f"{where}: {step.text or page.name}\n{line}\n{done.stdout[-3000:]}")
 
 
 def run_pages(wanted: tuple[str, ...], pages: Iterable[Path], plain: Path, built: Path, base: str) -> None:

@@ -57,8 +57,8 @@ _BETWEEN = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
 
 def pages() -> list[Path]:
     """Every page of the repository, in order, but for the style page and what is built or installed."""
-    found = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
-    kept = (path for path in found if not any(part == "build" or part.startswith(".") for part in path.parts[:-1]))
+    result = (path.relative_to(ROOT) for path in ROOT.rglob("*.md"))
+    kept = (path for path in result if not any(part == "build" or part.startswith(".") for part in path.parts[:-1]))
     return sorted(ROOT / path for path in kept if ROOT / path != STYLE)
 
 
@@ -70,11 +70,11 @@ def sources() -> list[Path]:
 def wrong(text: str, phrases: Mapping[str, str] = PHRASES | IN_PAGES) -> Iterator[tuple[int, str, str]]:
     """Line number, the phrase, and what to write instead. Code, quotations and names of options are left alone."""
     plain = re.sub(
-        r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"", lambda found: re.sub(r"\S", " ", found[0]), text, flags=re.DOTALL
+        r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"", lambda match: re.sub(r"\S", " ", match[0]), text, flags=re.DOTALL
     )
     for phrase, instead in phrases.items():
-        for found in re.finditer(phrase.replace(" ", r"\s+"), plain, re.IGNORECASE):
-            yield text.count("\n", 0, found.start()) + 1, " ".join(found[0].split()), instead
+        for match in re.finditer(phrase.replace(" ", r"\s+"), plain, re.IGNORECASE):
+            yield text.count("\n", 0, match.start()) + 1, " ".join(match[0].split()), instead
 
 
 def wrong_in_code(source: str) -> Iterator[tuple[int, str, str]]:
@@ -103,14 +103,14 @@ def _texts(source: str) -> Iterator[tuple[int, str]]:
 
 
 def main() -> int:
-    said = [
+    lines = [
         f"{path.relative_to(ROOT)}:{line}: {phrase!r}: write {instead}"
         for paths, check in ((pages(), wrong), (sources(), wrong_in_code))
         for path in paths
         for line, phrase, instead in check(path.read_text(encoding="utf-8"))
     ]
-    sys.stderr.write("".join(f"{line}\n" for line in said))
-    return bool(said)
+    sys.stderr.write("".join(f"{line}\n" for line in lines))
+    return bool(lines)
 
 
 if __name__ == "__main__":

@@ -146,7 +146,7 @@ class Findings:
         self, report: CompileReport, *, optimizer: dict[str, Any], capabilities: Capabilities, cost: dict[str, int]
     ) -> dict[str, Any]:
         """What an artifact says of where it comes from. cost: calls and tokens, as they would be without a cache."""
-        final, told, inference = self.final, report.to_dict(), self.final.inference
+        final, data, inference = self.final, report.to_dict(), self.final.inference
         same = (
             "candidates",
             "selected",
@@ -178,8 +178,8 @@ class Findings:
             "task_inference": inference
             and {"batches": inference.batches, "complete": inference.complete, "notes": list(inference.notes)},
             **{refinement.name: refinement.details for refinement in final.refined},
-            **{name: told[name] for name in same},
-            "heldout": told["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
+            **{name: data[name] for name in same},
+            "heldout": data["heldout"] | {"cross_validated": self.folds > 0, "folds": self.folds},
             **({} if report.decisions is None else {"decisions": report.decisions}),
             "capabilities": asdict(capabilities),
             "cost": cost,
@@ -244,10 +244,10 @@ class Findings:
             chosen |= {"candidate": instead.candidate, "kind": instead.name}
             train, corrected = examples_of(self.seen), None
             reached = agreement(self.final.percents, train, objective=by, seed=self.seed, rounds=0)
-        told = reached.to_dict()
+        data = reached.to_dict()
         return {
             **chosen,
-            **{name: told[name] for name in ("objective", "value", "q")},
+            **{name: data[name] for name in ("objective", "value", "q")},
             "corrected": corrected,
             "q_corrected": corrected if by.name == "q" else None,
         }

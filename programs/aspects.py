@@ -131,8 +131,8 @@ class AspectLibrary:
 
     def _with(self, name: str) -> dict[str, Aspect]:
         """TASK/NAME -> aspect, of all tasks that have one of this name."""
-        found = (_by_name(task.aspects, name) for task in self.tasks.values())
-        return {f"{aspect.task}/{aspect.name}": aspect for aspect in found if aspect is not None}
+        result = (_by_name(task.aspects, name) for task in self.tasks.values())
+        return {f"{aspect.task}/{aspect.name}": aspect for aspect in result if aspect is not None}
 
 
 def aspects(path: str | PathLike[str] | None = None) -> AspectLibrary:
@@ -199,15 +199,15 @@ def _parsed(text: str, file: str) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise OptionError(f"{file}: no YAML that can be read ({type(error).__name__})") from None
     tasks = _mapping({} if data is None else data, file, "the file", ("tasks",)).get("tasks", {})
-    found = {}
+    result = {}
     for name, task in _mapping(tasks, file, "tasks").items():
         fields = _mapping(task, file, f"tasks.{name}", [f for f in Task.model_fields if f != "name"])
         inner = _mapping(fields.get("aspects", {}), file, f"tasks.{name}.aspects")
         known = [f for f in Aspect.model_fields if f not in ("name", "task")]
-        found[name] = fields | {
+        result[name] = fields | {
             "aspects": {a: _mapping(value, file, f"tasks.{name}.aspects.{a}", known) for a, value in inner.items()}
         }
-    return found
+    return result
 
 
 def _mapping(value: Any, file: str, where: str, known: Iterable[str] | None = None) -> dict[str, Any]:
@@ -253,18 +253,18 @@ def _tasks(data: Mapping[str, Any], file: str) -> list[Task]:
     problems: list[str] = []
     tasks = []
     for name, fields in data.items():
-        found: dict[str, Aspect] = {}
+        result: dict[str, Aspect] = {}
         for aspect, value in fields["aspects"].items():
             where = f"tasks.{name}.aspects.{aspect}"
             try:
-                found[aspect] = Aspect(name=aspect, task=name, **value)
+                result[aspect] = Aspect(name=aspect, task=name, **value)
             except ValidationError as error:
                 problems += _said(error, file, where)
         try:
-            tasks.append(Task(name=name, **{**fields, "aspects": found}))
+            tasks.append(Task(name=name, **{**fields, "aspects": result}))
         except ValidationError as error:
             problems += _said(error, file, f"tasks.{name}")
-        problems += _clashes(found, file, f"tasks.{name}.aspects")
+        problems += _clashes(result, file, f"tasks.{name}.aspects")
     if not problems:
         problems += _clashes({task.name: task for task in tasks}, file, "tasks")
     if problems:

@@ -136,10 +136,10 @@ class Judge(Quiet):
     def __repr__(self) -> str:
         """On one line: method, scale, model, and how far it agrees with people. `judgesmith show` has everything."""
         model = self._model_name()
-        told = [f"scale={self.scale}", *([f"lm={model!r}"] if model else [])]
+        parts = [f"scale={self.scale}", *([f"lm={model!r}"] if model else [])]
         if agreed := self._agreed():
-            told.append(f"held out: {agreed}")
-        return shortened(f"{type(self).__name__}({', '.join(told)})", 240)
+            parts.append(f"held out: {agreed}")
+        return shortened(f"{type(self).__name__}({', '.join(parts)})", 240)
 
     def _repr_html_(self) -> str:
         """For notebooks. Nothing that a file or a model says is markup."""
@@ -505,10 +505,10 @@ class Judge(Quiet):
         percent = verdict.percent
         score = (self.calibration or Calibration.linear(self.scale))(percent)
         interval = None if self.sureness is None else self.sureness.interval(percent, score, self.scale)
-        said = {}
+        decided = {}
         if self.decision is not None:
-            said = {"category": self.decision.category(percent), "passed": self.decision.passed(percent)}
-        return verdict.model_copy(update={"score": score, "interval": interval, **said})
+            decided = {"category": self.decision.category(percent), "passed": self.decision.passed(percent)}
+        return verdict.model_copy(update={"score": score, "interval": interval, **decided})
 
     async def aforward(
         self,
@@ -647,12 +647,12 @@ def as_prediction(verdict: Verdict) -> dspy.Prediction:
 
 def _signature(cls: type[Judge]) -> inspect.Signature:
     """How a judge is made: what its constructors take, and its options as keywords."""
-    found: dict[str, inspect.Parameter] = {}
+    result: dict[str, inspect.Parameter] = {}
     for part in cls.__mro__:
         if issubclass(part, Judge) and "__init__" in vars(part):
-            found = {p.name: p for p in list(inspect.signature(part.__init__).parameters.values())[1:]} | found
+            result = {p.name: p for p in list(inspect.signature(part.__init__).parameters.values())[1:]} | result
     keyword = inspect.Parameter.KEYWORD_ONLY
     for name, option in cls.Options.model_fields.items():
-        found.setdefault(name, inspect.Parameter(name, keyword, default=option.default, annotation=option.annotation))
-    shown = [p for p in found.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        result.setdefault(name, inspect.Parameter(name, keyword, default=option.default, annotation=option.annotation))
+    shown = [p for p in result.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     return inspect.Signature(sorted(shown, key=lambda p: p.kind))

@@ -184,8 +184,8 @@ def reference_metric(name: str) -> Metric:
     known = {one.casefold(): part for one, part in metrics.parts().items()}
     part: type[Metric] | None = known.get(kind.casefold())
     if part is None or (colon and not part.Options.model_fields):
-        there = ", ".join(PREFIX + one for one in metrics.names())
-        raise OptionError(f"there is no metric {PREFIX}{plain}; there are {there}")
+        names = ", ".join(PREFIX + one for one in metrics.names())
+        raise OptionError(f"there is no metric {PREFIX}{plain}; there are {names}")
     if not colon:
         return part()
     fields = part.Options.model_fields

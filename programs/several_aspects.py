@@ -118,7 +118,7 @@ class AspectsJudge(OfMembers):
     async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
         with one_output():
             heard = await self.heard(item, lm)
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "score": math.nan,
             "aspects": heard,
             "explanation": "\n".join(f"{name}: {v.explanation}" for name, v in heard.items() if v.explanation),
@@ -127,6 +127,6 @@ class AspectsJudge(OfMembers):
             **self.joined(heard),
         }
         if failed := [f"{name}: {v.failure}" for name, v in heard.items() if v.failure is not None]:
-            return Verdict(**told, failure="; ".join(failed))
+            return Verdict(**data, failure="; ".join(failed))
         shares = [m.scale.to_percent(heard[name].score) for name, m in self.by_aspect.items()]
-        return Verdict(**told, percent=min(100.0, max(0.0, float(np.mean(shares)))))
+        return Verdict(**data, percent=min(100.0, max(0.0, float(np.mean(shares)))))

@@ -73,10 +73,10 @@ def comparable(a: Version, b: Version) -> Comparable:
     other = [name for name, mark in a.parts().items() if b.parts()[name] != mark]
     if not other:
         return Comparable(True, True, "prompt, model, readings and head, scale and calibration are the same")
-    told = ", ".join(other)
+    text = ", ".join(other)
     if other == ["scale and calibration"]:
-        return Comparable(False, True, f"the order of the scores, but not the scores: other {told}")
-    return Comparable(False, False, f"other {told}")
+        return Comparable(False, True, f"the order of the scores, but not the scores: other {text}")
+    return Comparable(False, False, f"other {text}")
 
 
 def weights(member: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,10 +90,10 @@ def members(whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     aspects of a judge of several."""
     if aspects := whole.get("aspects"):
         return [member for part in aspects.values() for member in members(part)]
-    found = [(name, value) for name, value in whole.items() if isinstance(value, Mapping) and "others" in value]
-    if not found:
+    result = [(name, value) for name, value in whole.items() if isinstance(value, Mapping) and "others" in value]
+    if not result:
         return [whole]
-    name, committee = found[0]
+    name, committee = result[0]
     first = {key: value for key, value in whole.items() if key != name}
     return [first | {"norm": committee["norm"]}, *committee["others"]]
 
@@ -102,7 +102,7 @@ def _model(lm: Mapping[str, Any] | None) -> str:
     if lm is None:
         return "none"
     name, sampling = str(lm["model"]), lm["sampling"]
-    told = f"{name} at temperature {sampling['temperature']:g}"
-    told += f", {sampling['max_tokens']} tokens" if sampling.get("max_tokens") else ""
+    text = f"{name} at temperature {sampling['temperature']:g}"
+    text += f", {sampling['max_tokens']} tokens" if sampling.get("max_tokens") else ""
     file = CATALOG.get(name.removeprefix("local/")) if name.startswith("local/") else None
-    return f"{told} (by its name)" if file is None else f"{told} (file {file.sha256[:12]})"
+    return f"{text} (by its name)" if file is None else f"{text} (file {file.sha256[:12]})"

@@ -64,10 +64,10 @@ class Scale:
         >>> Scale.parse("1-5")
         Scale(low=1.0, high=5.0)
         """
-        found = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|\.\.|:|,|\s)\s*(-?\d+(?:\.\d+)?)\s*", text)
-        if not found:
+        match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*(?:-|\.\.|:|,|\s)\s*(-?\d+(?:\.\d+)?)\s*", text)
+        if not match:
             raise OptionError(f"scale {text!r} is not of the form LOW-HIGH, for example 1-5 or 0-100")
-        return cls(float(found[1]), float(found[2]))
+        return cls(float(match[1]), float(match[2]))
 
     def to_percent(self, value: float) -> float:
         """A score on this scale as a percent: 0 at `low`, 100 at `high`, outside 0..100 for a score off the scale."""

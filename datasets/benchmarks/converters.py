@@ -99,7 +99,7 @@ def _topical_chat(raw: Raw) -> Rows:
     contexts = [record["context"].strip() for record in raw]
     keys = list(zip(turns, contexts, strict=True))
     documents = _numbered(keys)
-    conversation = _conversations([said for said, _ in documents])
+    conversation = _conversations([text for text, _ in documents])
     outputs = [record["system_output"].strip() for record in raw]
     answers = {
         key: output

@@ -80,8 +80,8 @@ class BenchmarkCard:
         scales = {
             aspect: [worst if math.isfinite(worst) else None, best] for aspect, (worst, best) in self.aspects.items()
         }
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("file", "convert")}
-        return told | {"aspects": scales, "origin": asdict(self.origin) if self.origin else None}
+        data = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("file", "convert")}
+        return data | {"aspects": scales, "origin": asdict(self.origin) if self.origin else None}
 
 
 #: The sets of cards.toml, and those of other packages.

@@ -156,19 +156,19 @@ def sentences(text: str, language: str = "en") -> list[str]:
 
 @lru_cache(maxsize=4096)  # the others' texts are cut again for every text
 def _sentences(text: str, language: str) -> tuple[str, ...]:
-    found: list[str] = []
+    result: list[str] = []
     place = 0
     # a lone surrogate, which broken JSON holds, is no text to it; "?" has the same length
     for piece in sentencex.segment(language, text.encode("utf-8", "replace").decode()):
         part = text[place : place + len(piece)]
         place += len(piece)
-        if found and not part.strip():
-            found[-1] += part
+        if result and not part.strip():
+            result[-1] += part
         else:
-            found.append(part)
+            result.append(part)
     if place < len(text):
-        found.append(text[place:])
-    return tuple(found)
+        result.append(text[place:])
+    return tuple(result)
 
 
 def split_space(sentence: str) -> tuple[str, str]:
@@ -208,8 +208,8 @@ class Spot:
 
 def spots_of(text: str, pattern: re.Pattern[str], new: Callable[[re.Match[str]], str | None]) -> list[Spot]:
     """A spot for every match that `new` has a replacement for."""
-    found = ((m, new(m)) for m in pattern.finditer(text))
-    return [Spot(m.start(), m.end(), made) for m, made in found if made is not None and made != m[0]]
+    matches = ((m, new(m)) for m in pattern.finditer(text))
+    return [Spot(m.start(), m.end(), made) for m, made in matches if made is not None and made != m[0]]
 
 
 def replace_spots(text: str, spots: Iterable[Spot], rng: random.Random, count: int | None = None) -> str:

@@ -104,15 +104,15 @@ def entities(text: str, degree: Degree, rng: random.Random, material: Material) 
 def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
     language = material.language
     quoted = [v for v in _values(material.own.source) if not NUMBER.fullmatch(v)]
-    found = [(m.start(), m.end()) for v in quoted for m in re.finditer(rf"(?<!\w){re.escape(v)}(?!\w)", text, re.I)]
+    spots = [(m.start(), m.end()) for v in quoted for m in re.finditer(rf"(?<!\w){re.escape(v)}(?!\w)", text, re.I)]
     pool_of_values = {v for o in material.others for v in _values(o.source) if not NUMBER.fullmatch(v)}
     pool: set[str] = set()
     if not language.lower().startswith("de"):  # there every noun has a capital
-        found += [place for place in names(text, language) if not any(a < place[1] and place[0] < b for a, b in found)]
+        spots += [place for place in names(text, language) if not any(a < place[1] and place[0] < b for a, b in spots)]
         pool = {o.text[a:b] for o in material.others for a, b in names(o.text, language)}
     known = f"{text}\n{material.own.source}".casefold()
     given: dict[str, str] = {}  # the same name is replaced by the same one
-    for start, end in found:
+    for start, end in spots:
         old = text[start:end]
         wanted = pool_of_values if old.casefold() in {v.casefold() for v in quoted} else pool
         fitting = sorted(n for n in wanted if n.casefold() not in known and n not in given.values())
@@ -260,8 +260,8 @@ def _content(text: str) -> set[str]:
 def irrelevant(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     parts = several_sentences(text, material, 1)
     own = {split_space(part)[0] for part in parts}
-    found = {split_space(s)[0] for o in material.others for s in sentences(o.text, material.language)}
-    pool = sorted(s for s in found - own if len(letters(s)) >= 4)
+    result = {split_space(s)[0] for o in material.others for s in sentences(o.text, material.language)}
+    pool = sorted(s for s in result - own if len(letters(s)) >= 4)
     wanted = 1 if degree == "minor" else 3
     if len(pool) < wanted:
         raise Unperturbable(f"{len(pool)} sentences in other documents, and {wanted} are needed")

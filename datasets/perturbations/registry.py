@@ -131,8 +131,8 @@ class Left:
 def _of_paper(there: Mapping[str, Perturbation], task: str) -> dict[str, tuple[Degree, ...]]:
     """What the paper has for a task, with its degrees; a stand-in where there is no language model to make it."""
     stand_ins = {made.stands_for: name for name, made in there.items() if made.stands_for}
-    found = {name if name in there else stand_ins.get(name, ""): d for name, d in TASKS[task].perturbations.items()}
-    return {name: degrees for name, degrees in found.items() if name}
+    result = {name if name in there else stand_ins.get(name, ""): d for name, d in TASKS[task].perturbations.items()}
+    return {name: degrees for name, degrees in result.items() if name}
 
 
 def find_perturbations(
@@ -150,7 +150,7 @@ def find_perturbations(
         groups.setdefault(made.kind, []).append(name)
         if made.kind == "degradation":
             groups.setdefault(made.level, []).append(name)
-    found: dict[str, set[Degree]] = {}
+    result: dict[str, set[Degree]] = {}
     for word in wanted:
         name, colon, degree = word.strip().partition(":")
         members = groups.get(name, [name] if name in there else [])
@@ -170,8 +170,8 @@ def find_perturbations(
                 if name not in groups:
                     raise OptionError(f"{name} has no degree {degree!r}; it has {', '.join(degrees)}")
                 continue
-            found.setdefault(member, set()).update([d for d in degrees if not colon or d == degree])
-    return [(made, tuple(d for d in made.degrees if d in found[n])) for n, made in there.items() if n in found]
+            result.setdefault(member, set()).update([d for d in degrees if not colon or d == degree])
+    return [(made, tuple(d for d in made.degrees if d in result[n])) for n, made in there.items() if n in result]
 
 
 def pairs_of(
@@ -214,8 +214,8 @@ def _pair(perturbation: Perturbation, degree: Degree, material: Material, seed: 
             raise Unperturbable("it has no letters")
         for attempt in range(_TRIES if minor is not None else 1):
             # The degree is no part of the seed: what minor draws is the beginning of what major draws.
-            said = f"{seed}|{perturbation.name}|{own.id}|{own.text}" + (f"|{attempt}" if attempt else "")
-            rng = random.Random(said.encode("utf-8", "backslashreplace"))  # bytes, for the sake of lone surrogates
+            key = f"{seed}|{perturbation.name}|{own.id}|{own.text}" + (f"|{attempt}" if attempt else "")
+            rng = random.Random(key.encode("utf-8", "backslashreplace"))  # bytes, for the sake of lone surrogates
             after = perturbation.change(before, degree, rng, material)
             change = Change.between(before, after)
             if minor is None or change.distance > minor.change.distance:

@@ -27,7 +27,7 @@ _ROWS = ("1234567890", "qwertyuiop", "asdfghjkl", "zxcvbnm")
 
 
 def _neighbours() -> dict[str, str]:
-    found = {}
+    result = {}
     for r, row in enumerate(_ROWS):
         for c, key in enumerate(row):
             near = [row[i] for i in (c - 1, c + 1) if 0 <= i < len(row)]
@@ -36,8 +36,8 @@ def _neighbours() -> dict[str, str]:
                 if 0 <= other < len(_ROWS):
                     near += [_ROWS[other][i] for i in places if 0 <= i < len(_ROWS[other])]
             kept = [k for k in near if k.isdigit() == key.isdigit()]  # a slip changes no word into a number
-            found[key] = "".join(kept)
-    return found
+            result[key] = "".join(kept)
+    return result
 
 
 QWERTY = _neighbours()
@@ -195,8 +195,8 @@ def rewrite_by_rules(text: str, degree: Degree, rng: random.Random, material: Ma
 
 
 def _again(sentence: str) -> str:
-    found = re.fullmatch(r"(\w[^,;]{8,}), ([^,;]{8,}?)([.!?]*)", sentence)
-    return f"{found[2][:1].upper()}{found[2][1:]}, {found[1]}{found[3]}" if found else sentence
+    match = re.fullmatch(r"(\w[^,;]{8,}), ([^,;]{8,}?)([.!?]*)", sentence)
+    return f"{match[2][:1].upper()}{match[2][1:]}, {match[1]}{match[3]}" if match else sentence
 
 
 @rule(
@@ -245,7 +245,7 @@ def random_answer(text: str, degree: Degree, rng: random.Random, material: Mater
 
 def other_text(text: str, material: Material) -> str:
     """A whole text of another document, the same one for every perturbation that asks. Raises Unperturbable."""
-    there = [o.text for o in material.others if o.text.strip() != text.strip() and letters(o.text)]
-    if not there:
+    present = [o.text for o in material.others if o.text.strip() != text.strip() and letters(o.text)]
+    if not present:
         raise Unperturbable("there is no text of another document")
-    return random.Random(f"other|{material.own.id}".encode("utf-8", "backslashreplace")).choice(there)
+    return random.Random(f"other|{material.own.id}".encode("utf-8", "backslashreplace")).choice(present)

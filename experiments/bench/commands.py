@@ -51,22 +51,22 @@ def discerned(words: Sequence[str], found: Found) -> Rows:
     texts = words[words.index("--preset") + 1] if "--preset" in words else found["origin"].removesuffix(".jsonl")
     rows: list[list[Any]] = []
     for judge in found["judges"]:
-        for origin, told in ORIGINS.items():
+        for origin, value in ORIGINS.items():
             lines = [
                 x for x in judge["perturbations"] if (x["kind"], x["origin"]) == ("degradation", origin) and x["n"]
             ]
             by_form = judge if origin == "paper" else judge["stand_ins" if origin == "stand-in" else "ours"]
-            there = len(by_form["rests_on"])
+            count = len(by_form["rests_on"])
             if not lines:
                 continue
-            of = f"{there} of {there + len(judge['unmeasured'])}" if origin == "paper" else f"{there}"
+            of = f"{count} of {count + len(judge['unmeasured'])}" if origin == "paper" else f"{count}"
             forms = [by_form[form] for form in (("paper", "normalised") if of_paper else ("normalised",))]
             few = sum(line["sees"] == "unknown" for line in lines)
             blind = ", ".join(line["perturbation"] for line in lines if line["sees"] == "no") or "none"
             blind += f"; too few texts for {few}" if few else ""
             ds = [[form[d] for form in forms] for d in ("d_avg", "d_min")]
-            more = [forms[0]["worst"], blind if there else None, judge["false_alarms"]]
-            rows.append([texts, judge["judge"], found["n"], f"{told}, {of}", *ds, *more])
+            more = [forms[0]["worst"], blind if count else None, judge["false_alarms"]]
+            rows.append([texts, judge["judge"], found["n"], f"{value}, {of}", *ds, *more])
     return columns, rows
 
 
@@ -196,10 +196,10 @@ def main() -> None:
         columns, rows = titles, rows + more
     empty = [i for i in range(len(columns)) if all(row[i] in (None, "") for row in rows)]
     kept = {title: form for i, (title, form) in enumerate(columns.items()) if i not in empty}
-    told = [[value for i, value in enumerate(row) if i not in empty] for row in rows]
-    print(json.dumps({"columns": list(kept), "rows": told}, ensure_ascii=False))
+    lines = [[value for i, value in enumerate(row) if i not in empty] for row in rows]
+    print(json.dumps({"columns": list(kept), "rows": lines}, ensure_ascii=False))
     about = {"notes": given.notes} if given.notes else {}
-    save(given.save, given.name, kept, told, commands=[without_folders(words) for words in commands], **about)
+    save(given.save, given.name, kept, lines, commands=[without_folders(words) for words in commands], **about)
 
 
 if __name__ == "__main__":

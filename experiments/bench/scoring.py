@@ -295,40 +295,40 @@ def main() -> None:
     def say(line: str) -> None:
         print(line, file=sys.stderr if options.json else sys.stdout, flush=True)
 
-    found: dict[str, Any] = {"rows": options.rows, "latency_ms": options.latency_ms, "in_flight": options.in_flight}
+    result: dict[str, Any] = {"rows": options.rows, "latency_ms": options.latency_ms, "in_flight": options.in_flight}
     say(f"Speed: {options.rows} rows, {options.latency_ms:g} ms latency, {options.in_flight} in flight")
     if hasattr(os, "getloadavg"):
-        found["load_average"] = round(os.getloadavg()[0], 1)
-        say(f"  load average of this machine {found['load_average']}, {os.cpu_count()} cores")
+        result["load_average"] = round(os.getloadavg()[0], 1)
+        say(f"  load average of this machine {result['load_average']}, {os.cpu_count()} cores")
     with loopback(latency_ms=options.latency_ms) as base:
         speeds = measure(base, options.rows, options.in_flight, options.repetitions, say)
     ours = speeds["ours"]
     for name, speed in speeds.items():
         say(f"  {name:20} {speed.rows_per_second:7.0f} rows/s  {speed.cpu_ms_per_row:6.2f} ms CPU a row")
-        found[f"{name}_rows_per_s"] = round(speed.rows_per_second, 1)
-        found[f"{name}_cpu_ms_per_row"] = round(speed.cpu_ms_per_row, 3)
+        result[f"{name}_rows_per_s"] = round(speed.rows_per_second, 1)
+        result[f"{name}_cpu_ms_per_row"] = round(speed.cpu_ms_per_row, 3)
     for name in ("dspy_parallel", "dspy_same_messages", "raw"):
-        found[f"ours_vs_{name}"] = round(ours.rows_per_second / speeds[name].rows_per_second, 2)
-        say(f"  ours / {name}: {found[f'ours_vs_{name}']:.2f}")
+        result[f"ours_vs_{name}"] = round(ours.rows_per_second / speeds[name].rows_per_second, 2)
+        say(f"  ours / {name}: {result[f'ours_vs_{name}']:.2f}")
 
-    found["peak_mb_1k"] = found["peak_mb_100k"] = found["prefix_cached_share"] = None
+    result["peak_mb_1k"] = result["peak_mb_100k"] = result["prefix_cached_share"] = None
     if options.large_rows:
         say("Memory: peak of a fresh process, rows from a generator, verdicts dropped, 0 ms latency")
         with loopback(latency_ms=0) as base:
             for name, count in (("peak_mb_1k", 1000), ("peak_mb_100k", options.large_rows)):
-                found[name] = round(memory_of(base, count, options.in_flight), 1)
-                say(f"  {count} rows: {found[name]:.0f} MB")
-        found["large_rows"] = options.large_rows
+                result[name] = round(memory_of(base, count, options.in_flight), 1)
+                say(f"  {count} rows: {result[name]:.0f} MB")
+        result["large_rows"] = options.large_rows
     if options.local != "none":
         say(f"Prefix cache: {options.local}, 40 rows, 4 demonstrations")
         try:
-            found["prefix_cached_share"] = round(prefix_share(options.local, 40), 3)
-            say(f"  {found['prefix_cached_share']:.1%} of the prompt tokens came from the cache")
+            result["prefix_cached_share"] = round(prefix_share(options.local, 40), 3)
+            say(f"  {result['prefix_cached_share']:.1%} of the prompt tokens came from the cache")
         except JudgesmithError as error:
-            found["prefix_cached_skipped"] = str(error)
+            result["prefix_cached_skipped"] = str(error)
             say(f"  skipped: {error}")
     if options.json:
-        print(json.dumps(found))
+        print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -48,11 +48,11 @@ def server(base: str, judge: Path, in_flight: int, workers: int = 1) -> Iterator
     ) as process:
         assert process.stderr is not None
         try:
-            said = process.stderr.readline()
-            found = re.search(r"at (http://\S+)", said)
-            if found is None:
-                raise RuntimeError(f"the server did not start: {said}{process.stderr.read()}")
-            yield found[1], process.pid
+            text = process.stderr.readline()
+            match = re.search(r"at (http://\S+)", text)
+            if match is None:
+                raise RuntimeError(f"the server did not start: {text}{process.stderr.read()}")
+            yield match[1], process.pid
         finally:
             process.terminate()
             try:
@@ -111,11 +111,11 @@ def memory(process: int, field: str) -> float:
     total = 0
     for one in family(process):
         try:
-            said = Path(f"/proc/{one}/status").read_text()
+            text = Path(f"/proc/{one}/status").read_text()
         except OSError:
             return float("nan")
-        found = re.search(rf"{field}:\s+(\d+) kB", said)
-        total += int(found[1]) if found else 0
+        match = re.search(rf"{field}:\s+(\d+) kB", text)
+        total += int(match[1]) if match else 0
     return total / 1024
 
 

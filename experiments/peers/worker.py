@@ -26,13 +26,13 @@ Score = Callable[[dict[str, Any]], float]
 
 
 def versions(packages: list[str]) -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    result = {"python": platform.python_version()}
     for name in packages:
         try:
-            found[name] = version(name)
+            result[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            result[name] = "not installed"
+    return result
 
 
 def reason(error: BaseException) -> str:

@@ -69,13 +69,13 @@ class Line:
 
     def mean(self, *names: str) -> float:
         """The mean over seeds of a number of the records, or of the sum of several; NaN where there is none."""
-        found = [sum(_number(r.get(name)) for name in names) for r in self.records.values()]
-        return float(np.mean(found)) if found else math.nan
+        result = [sum(_number(r.get(name)) for name in names) for r in self.records.values()]
+        return float(np.mean(result)) if result else math.nan
 
     def spread(self, name: str) -> float:
         """The standard deviation (n − 1) over seeds of a number of the records; NaN for fewer than two seeds."""
-        found = [_number(r.get(name)) for r in self.records.values()]
-        return float(np.std(found, ddof=1)) if len(found) > 1 else math.nan
+        result = [_number(r.get(name)) for r in self.records.values()]
+        return float(np.std(result, ddof=1)) if len(result) > 1 else math.nan
 
     @property
     def q(self) -> float:
@@ -208,9 +208,9 @@ def _compare(lines: Sequence[Line], config: StudyConfig, journal: Journal, round
         line.baseline = None if base is None else gap(line, base)
         line.best = None if best is None else gap(line, best)
     for name in ("baseline", "best"):
-        there = [line for line in usable if getattr(line, name) is not None]
-        adjusted = holm([getattr(line, name).difference.p for line in there])
-        for line, p in zip(there, adjusted.tolist(), strict=True):
+        present = [line for line in usable if getattr(line, name) is not None]
+        adjusted = holm([getattr(line, name).difference.p for line in present])
+        for line, p in zip(present, adjusted.tolist(), strict=True):
             old: Gap = getattr(line, name)
             setattr(line, name, Gap(old.other, old.difference, old.seeds, p))
 
@@ -229,7 +229,7 @@ def resample(
     if len(places) < 2:
         return {cell: np.zeros(0) for cell in predictions}, len(places)
     counts = np.random.default_rng(seed).multinomial(len(places), np.full(len(places), 1 / len(places)), size=rounds)
-    found = {}
+    result = {}
     for cell, rows in predictions.items():
         ids, systems = [row[unit] for row in rows], [row["system"] for row in rows]
         people = [row["human"] for row in rows]
@@ -238,8 +238,8 @@ def resample(
         of_cell = counts[:, [places[name] for name in dict.fromkeys(ids)]].astype(np.float64)
         step = max(1, _CELLS // len(rows))
         parts = [whole.statistics[0](of_cell[start : start + step]) for start in range(0, rounds, step)]
-        found[cell] = np.nansum(np.concatenate(parts), axis=1)
-    return found, len(places)
+        result[cell] = np.nansum(np.concatenate(parts), axis=1)
+    return result, len(places)
 
 
 def _notes(found: Analysis) -> list[str]:
@@ -258,10 +258,10 @@ def _notes(found: Analysis) -> list[str]:
             "those of fitting alone, as for the arms"
         )
     for line, seed, record in records:
-        said = [f"{record['reason']}; that counts 0"] if record.get("reason") else []
-        said += [record["stopped"]] if record.get("stopped") else []
-        said += record.get("tried", ())
-        notes += [f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in said]
+        lines = [f"{record['reason']}; that counts 0"] if record.get("reason") else []
+        lines += [record["stopped"]] if record.get("stopped") else []
+        lines += record.get("tried", ())
+        notes += [f"{line.name}, {line.train} labels, seed {seed}: {one}" for one in lines]
     for line in found.lines:
         if line.arm.startswith(PEER):
             continue

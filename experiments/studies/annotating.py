@@ -49,10 +49,10 @@ class Asked:
         if table.kind == "subsets":
             told["supervisor"] = "none"  # it touches no score
         told |= dict(self.options or {})
-        found = {name: value for name, value in told.items() if name not in ("method", "lm")}
-        if table.kind == "subsets" and len(found["annotators"]) > _MOST:
-            raise OptionError(f"--annotator: subsets of {_MOST} annotators at most; got {len(found['annotators'])}")
-        return OpeNLGauge(table.columns[column].settings["library_aspect"], scale=Scale(*scale), **found)
+        result = {name: value for name, value in told.items() if name not in ("method", "lm")}
+        if table.kind == "subsets" and len(result["annotators"]) > _MOST:
+            raise OptionError(f"--annotator: subsets of {_MOST} annotators at most; got {len(result['annotators'])}")
+        return OpeNLGauge(table.columns[column].settings["library_aspect"], scale=Scale(*scale), **result)
 
     def model(self, table: PaperTable) -> str:
         """Whose model supervises."""
@@ -88,7 +88,7 @@ def joined(
     name: str, table: PaperTable, columns: Sequence[str], asked: Asked, folder: Path, where: Connection
 ) -> Joined:
     """Every column annotated, and what was found beside the published rows."""
-    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    result: dict[str, dict[str, tuple[float, ...]]] = {}
     differs: dict[str, list[str]] = {}
     for column in columns:
         labels, scored = annotate(table, column, asked, folder / slug(column), where)
@@ -99,7 +99,7 @@ def joined(
             shares = (spans.touching, spans.micro.precision, spans.micro.recall, spans.micro.f1)
             numbers = {"ensemble": tuple(share.value for share in shares)}
         for row, values in numbers.items():
-            found.setdefault(row, {})[column] = values
+            result.setdefault(row, {})[column] = values
             differs.setdefault(row, []).append(f"{column}: {len(labels)} rows")
     empty = (math.nan,) * len(table.coefficients)
     model = asked.model(table)
@@ -107,7 +107,7 @@ def joined(
     rows += [
         PaperRow(row, True, model if table.kind == "spans" else "", {c: values.get(c, empty) for c in columns},
                  "; ".join((*differs[row], *filter(None, [table.differs.get(row, "")]))))
-        for row, values in found.items()
+        for row, values in result.items()
     ]  # fmt: skip
     rows += [published_row(other, table, numbers, columns) for other, numbers in table.beside.items()]
     return Joined(name, table, tuple(columns), tuple(rows), table.notes)
@@ -117,12 +117,12 @@ def _subsets(labels: Labels, scored: Path, table: PaperTable) -> dict[str, tuple
     """The mean of every subset of annotators against human ratings, by the annotators' names, and the mean of each
     size."""
     lines = [json.loads(line) for line in scored.read_text(encoding="utf-8").splitlines()]
-    said = [line["verdict"].get("opinions") or {} for line in lines]
-    names = list(dict.fromkeys(name for one in said for name in one))
-    percents = [[(one.get(name) or {}).get("percent") for name in names] for one in said]
+    opinions = [line["verdict"].get("opinions") or {} for line in lines]
+    names = list(dict.fromkeys(name for one in opinions for name in one))
+    percents = [[(one.get(name) or {}).get("percent") for name in names] for one in opinions]
     matrix = np.array(percents, dtype=float)  # None becomes NaN
     where = [row.doc_id for row in labels.rows]
-    found: dict[str, tuple[float, ...]] = {}
+    result: dict[str, tuple[float, ...]] = {}
     for size in range(1, len(names) + 1):
         of_size = []
         for chosen in itertools.combinations(range(len(names)), size):
@@ -133,8 +133,8 @@ def _subsets(labels: Labels, scored: Path, table: PaperTable) -> dict[str, tuple
                 correlate(mean, labels.scores, coefficient=c, level=table.level, documents=where).value
                 for c in table.correlations
             )
-            found[" + ".join(names[i] for i in chosen)] = values
+            result[" + ".join(names[i] for i in chosen)] = values
             of_size.append(values)
         if len(of_size) > 1:
-            found[f"mean of the {len(of_size)} subsets of {size}"] = tuple(np.mean(of_size, axis=0).tolist())
-    return found
+            result[f"mean of the {len(of_size)} subsets of {size}"] = tuple(np.mean(of_size, axis=0).tolist())
+    return result

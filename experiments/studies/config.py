@@ -81,23 +81,23 @@ def declared() -> dict[str, list[FieldInfo]]:
 
 def default_of(name: str) -> Any:
     """The default of a setting, as a JSON value; None where its parts have none, or do not agree."""
-    found = [_plain(one.default) for one in declared().get(name, ())]
-    return found[0] if found and all(value == found[0] for value in found) else None
+    result = [_plain(one.default) for one in declared().get(name, ())]
+    return result[0] if result and all(value == result[0] for value in result) else None
 
 
 def check_settings(given: Mapping[str, Any], where: str, beside: Sequence[str] = ()) -> dict[str, Any]:
     """Settings by the names of options, as JSON values. Raises OptionError for unknown ones and wrong values.
     beside: other names that one may have meant there."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for key, value in given.items():
         name = "library_aspect" if key == "as" else key.replace("-", "_")
         if name not in declared():
             raise OptionError(f"{where}: there is no option {key!r}{nearest(name, [*declared(), *beside])}")
-        found[name] = _checked(declared()[name], value, f"{where}, {key}")
+        result[name] = _checked(declared()[name], value, f"{where}, {key}")
         registry = {"method": judges, "optimizer": optimizers}.get(name)
         if registry is not None and value not in registry:
             registry.get(value)  # raises with the nearest name
-    return found
+    return result
 
 
 def _checked(fields: Sequence[FieldInfo], value: Any, where: str) -> Any:
@@ -324,14 +324,14 @@ class Given:
 
     def connection(self) -> Connection:
         """How models are reached: by the flags that were given, and else by the file. Raises OptionError."""
-        found = {
+        result = {
             n: v for given in (self.file, self.flags) for n, v in given.items() if n in CONNECTION and v is not None
         }
-        bases = found.pop("api_base", [])
+        bases = result.pop("api_base", [])
         bases = [bases] if isinstance(bases, str) else bases
         if not isinstance(bases, list | tuple) or not all(isinstance(base, str) for base in bases):
             raise OptionError(f"{self.origin}, api_base: an address is a text; got {bases!r}")
-        return connection_of(read_options(ReachOptions, found, self.origin), bases)
+        return connection_of(read_options(ReachOptions, result, self.origin), bases)
 
     def folder(self) -> Path:
         """Where the file wants the results; study-KIND where it does not say."""
@@ -383,25 +383,25 @@ GROWS = ("arms", "lm", "train", "seeds")
 
 def changes(old: StudyConfig, new: StudyConfig) -> list[str]:
     """What makes the results of two studies not comparable, in words; none where `new` is `old` or has more of it."""
-    found = []
+    differences = []
     for name in StudyConfig.model_fields:
         if name in ("labels", "settings", "baseline", *GROWS):  # labels count by their fingerprint
             continue
         before, now = getattr(old, name), getattr(new, name)
         if before != now:
-            found.append(f"{name} was {_say(before)}, is {_say(now)}")
+            differences.append(f"{name} was {_say(before)}, is {_say(now)}")
     for name in ("lm", "train", "seeds"):
         gone = [v for v in getattr(old, name) if v not in getattr(new, name)]
         if gone:
-            found.append(f"{name} was {_say(getattr(old, name))}, is {_say(getattr(new, name))}")
-    found += _setting_changes(old.settings, new.settings, "")
-    there = {arm.name: arm for arm in new.arms}
+            differences.append(f"{name} was {_say(getattr(old, name))}, is {_say(getattr(new, name))}")
+    differences += _setting_changes(old.settings, new.settings, "")
+    present = {arm.name: arm for arm in new.arms}
     for arm in old.arms:
-        if arm.name not in there:
-            found.append(f"arm {arm.name!r} is gone")
+        if arm.name not in present:
+            differences.append(f"arm {arm.name!r} is gone")
         else:
-            found += _setting_changes(arm.settings, there[arm.name].settings, f"arm {arm.name!r}: ", {})
-    return found
+            differences += _setting_changes(arm.settings, present[arm.name].settings, f"arm {arm.name!r}: ", {})
+    return differences
 
 
 def _setting_changes(

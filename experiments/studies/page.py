@@ -59,17 +59,17 @@ def lead(found: Analysis) -> str:
         [line for line in done if line.whole] or done, key=lambda line: -math.inf if math.isnan(line.q) else line.q
     )
     seeds = f"{len(best.records)} seed{'s'[: len(best.records) != 1]}"
-    told = f"{best.name} agrees best with people: Q {number(best.q, 2)} {interval(best.low, best.high)}".rstrip()
-    told += f" on held-out rows with {best.mean('labels'):.0f} labels and {best.mean('calls'):,.0f} calls ({seeds})."
+    text = f"{best.name} agrees best with people: Q {number(best.q, 2)} {interval(best.low, best.high)}".rstrip()
+    text += f" on held-out rows with {best.mean('labels'):.0f} labels and {best.mean('calls'):,.0f} calls ({seeds})."
     gap = best.baseline
     if gap is None:
-        return told + (
+        return text + (
             f" No line is better than {best.arm}, the baseline." if best.arm == found.config.baseline else ""
         )
     d = gap.difference
     sure = "beyond chance" if gap.p_holm < ALPHA else "which may be chance"
     return (
-        f"{told} That is {d.value:+.2f} {interval(d.low, d.high)} against {gap.other}, {sure} (p = "
+        f"{text} That is {d.value:+.2f} {interval(d.low, d.high)} against {gap.other}, {sure} (p = "
         f"{p_value(gap.p_holm)}, corrected by Holm; the best was chosen on these rows, which flatters it)."
     )
 

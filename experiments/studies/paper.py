@@ -141,16 +141,16 @@ def given_for(table: PaperTable, column: str, flags: Mapping[str, Any], folder: 
     """The study of one column. flags: as `Given.read` takes them, which win over what the table says. folder: where a
     file of criteria is written, if the column has some."""
     chosen = table.columns[column]
-    told: dict[str, Any] = {"labels": str(rows_file(chosen.labels)), **chosen.settings}
+    data: dict[str, Any] = {"labels": str(rows_file(chosen.labels)), **chosen.settings}
     if chosen.criteria:
         library = aspects()
         lines = [f"{a.name}: {a.definition}" for a in map(library.find, chosen.criteria)]
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "criteria.txt"
         write_whole(path, "\n".join(lines) + "\n")
-        told["criteria"] = str(path)
-    told |= {name: value for name, value in flags.items() if value is not None}
-    given = Given.read("ablation", None, told, [name for name in (chosen.preset, table.preset) if name])
+        data["criteria"] = str(path)
+    data |= {name: value for name, value in flags.items() if value is not None}
+    given = Given.read("ablation", None, data, [name for name in (chosen.preset, table.preset) if name])
     if not given.has("scale"):
         aspect = given.flags.get("aspect") or given.file.get("aspect")
         scale = benchmark_scale(chosen.labels, aspect)
@@ -238,8 +238,8 @@ def rows_of(name: str, table: PaperTable, columns: Sequence[str] = ()) -> Joined
                 correlate(ratings[one], ratings[other], coefficient=c, level=table.level, documents=where).value
                 for c in table.correlations
             )  # fmt: skip
-        told = "; ".join(filter(None, (f"{len(rows)} rows", table.columns[column].differs)))
-        made.append(PaperRow(one, True, "", values, told))
+        text = "; ".join(filter(None, (f"{len(rows)} rows", table.columns[column].differs)))
+        made.append(PaperRow(one, True, "", values, text))
     return Joined(name, table, table.aspects, tuple(made), table.notes)
 
 
@@ -268,7 +268,7 @@ def markdown(joined: Joined) -> str:
 
 def write(joined: Joined, folder: Path) -> list[Path]:
     """table.md and table.json. Raises OptionError for a folder that cannot be written."""
-    told = {
+    data = {
         "table": joined.name, "paper": joined.table.paper, "of": joined.table.table, "model": joined.table.model,
         "coefficients": list(joined.table.coefficients), "columns": list(joined.columns),
         "rows": [row.to_dict() for row in joined.rows], "notes": list(joined.notes),
@@ -276,7 +276,7 @@ def write(joined: Joined, folder: Path) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         write_whole(folder / "table.md", markdown(joined))
-        write_whole(folder / "table.json", json.dumps(told, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        write_whole(folder / "table.json", json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     except OSError as error:
         raise OptionError(f"-o {folder} cannot be written: {error.strerror or error}") from None
     return [folder / "table.md", folder / "table.json"]

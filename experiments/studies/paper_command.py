@@ -126,7 +126,7 @@ class Paper(Command, Model, Json):
             **settings, **self._ensemble(table),
         }  # fmt: skip
         plans: list[dict[str, Any]] = []
-        found: dict[str, Analysis] = {}
+        result: dict[str, Analysis] = {}
         failures: list[str] = []
         with ExitStack() as stack:
             place = Path(stack.enter_context(tempfile.TemporaryDirectory())) if self.dry_run else self.folder
@@ -143,14 +143,14 @@ class Paper(Command, Model, Json):
                     if not self.as_json:
                         studies.show_plan(one, where, column)
                     continue
-                found[column], _, _ = studies.run_one(
+                result[column], _, _ = studies.run_one(
                     one, self.folder / papers.slug(column), where, overwrite=self.overwrite,
                     said=None if self.as_json else column,
                 )  # fmt: skip
-                failures += [f"{column}: {cell}: {reason}" for cell, reason in found[column].failures]
+                failures += [f"{column}: {cell}: {reason}" for cell, reason in result[column].failures]
         if self.dry_run:
             return self._planned(plans)
-        return self._finish(papers.table_of(self.table or "", table, found), failures)
+        return self._finish(papers.table_of(self.table or "", table, result), failures)
 
     def _arms(self, table: PaperTable) -> list[Any] | None:
         """The chosen arms of the preset, None for all of them."""

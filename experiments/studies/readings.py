@@ -171,13 +171,13 @@ def read_table(judge: ReadingsJudge, labels: Labels, lm: LanguageModel, progress
     direct = score_rows(judge, examples, progress).percents
     progress.stage(f"{labels.aspect}: readings", len(examples))
     read = judge.read_many([item_of(e) for e in examples], lm, progress.step)
-    there = [i for i, row in enumerate(read) if row is not None]
-    if not there:
+    present = [i for i, row in enumerate(read) if row is not None]
+    if not present:
         raise OptionError(f"no row of {labels.origin} could be read by {judge.opened(lm).reader.name}")
     members = groups(examples)
-    table = table_of([row for row in read if row is not None], direct[there].tolist(), [members[i] for i in there])
-    systems = tuple(labels.rows[i].system or "" for i in there)
-    return Known(table, humans(examples)[there], systems, len(examples) - len(there))
+    table = table_of([row for row in read if row is not None], direct[present].tolist(), [members[i] for i in present])
+    systems = tuple(labels.rows[i].system or "" for i in present)
+    return Known(table, humans(examples)[present], systems, len(examples) - len(present))
 
 
 def draw_labels(members: Sequence[Any], labels: int, draw: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -218,7 +218,7 @@ def study_table(
 
 
 def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Callable[[], None]) -> Draws | None:
-    zero_shot, chosen, told = [], [], []
+    zero_shot, chosen, reported = [], [], []
     each: dict[str, list[float]] = {}
     total, times = np.zeros(len(table)), np.zeros(len(table))
     direct = np.nan_to_num(table.columns([DIRECT])[:, 0])
@@ -238,7 +238,7 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
         chosen.append(agreement(given, scores[left]))
         if draw < NESTED_DRAWS:
             own = nested(weigh, known, scores[train], seed=draw)
-            told.append(agreement(own, scores[train]) - chosen[-1])
+            reported.append(agreement(own, scores[train]) - chosen[-1])
     seen = np.flatnonzero(times)
     mean, plain, human = total[seen] / times[seen], direct[seen], scores[seen]
     members = [str(table.groups[i]) for i in seen]
@@ -252,7 +252,7 @@ def _draws(table: Readings, scores: Vector, labels: int, draws: int, step: Calla
         gap,
         (_within(plain, human, members), _within(mean, human, members)),
         (_without(plain, human, words), _without(mean, human, words)),
-        np.array(told),
+        np.array(reported),
     )
 
 
@@ -263,7 +263,7 @@ def _systems(known: Known, labels: int, draws: int) -> Systems | None:
     if len(names) < 4 or len(set(table.groups)) < 4:
         return None
     direct = np.nan_to_num(table.columns([DIRECT])[:, 0])
-    found = []
+    result = []
     for draw in range(draws):
         half = np.random.default_rng([draw, 9]).permutation(names)[: len(names) // 2]
         seen = np.flatnonzero(np.isin(of_row, half))
@@ -275,11 +275,11 @@ def _systems(known: Known, labels: int, draws: int) -> Systems | None:
         if not enough or min(len(left), len(rest)) < FEWEST_LEFT:
             continue
         head = weigh(table.rows(train), scores[train]).head
-        found.append(
+        result.append(
             [agreement(head(table.rows(rows)), scores[rows]) for rows in (left, np.array(rest))]
             + [agreement(direct[rest], scores[rest])]
         )
-    return Systems(labels, *np.mean(found, axis=0).tolist()) if found else None
+    return Systems(labels, *np.mean(result, axis=0).tolist()) if result else None
 
 
 def _without(values: Vector, scores: Vector, words: Vector) -> float:
@@ -290,13 +290,13 @@ def _without(values: Vector, scores: Vector, words: Vector) -> float:
 
 
 def _within(values: Vector, scores: Vector, members: Sequence[Any]) -> float:
-    found = []
+    result = []
     codes = np.unique([str(member) for member in members], return_inverse=True)[1]
     for group in range(int(codes.max()) + 1):
         rows = codes == group
         if rows.sum() > 2 and np.ptp(values[rows]) > 0 and np.ptp(scores[rows]) > 0:
-            found.append(float(np.corrcoef(values[rows], scores[rows])[0, 1]))
-    return float(np.mean(found)) if found else math.nan
+            result.append(float(np.corrcoef(values[rows], scores[rows])[0, 1]))
+    return float(np.mean(result)) if result else math.nan
 
 
 def _short(value: float) -> float | None:
@@ -326,13 +326,13 @@ def gather(
 ) -> list[tuple[str, Labels]]:
     """Sets of labels by name: each file with each aspect, at most `rows` rows of each in whole groups. Raises
     LabelsError, OptionError."""
-    found = []
+    result = []
     for file in files:
         for aspect in aspects or (None,):
             labels = read_labels(file, aspect=aspect, columns=dict(columns))
             name = f"{file.stem}/{labels.aspect}" if aspects else file.stem
-            found.append((name, labels if rows is None else _fewer(labels, rows)))
-    return found
+            result.append((name, labels if rows is None else _fewer(labels, rows)))
+    return result
 
 
 def _fewer(labels: Labels, rows: int) -> Labels:

@@ -37,7 +37,7 @@ class Readings(Command, Model, Rows, Json):
         from ...running.settings import ReachOptions
         from .readings import Found, gather, read_table, study_table
 
-        found: list[SetFound] = []
+        result: list[SetFound] = []
         sizes = self.size or (20, 40, 80)
         with quiet():
             sets = gather(self.labels, self.aspect, columns=self.roles(), rows=self.rows)
@@ -56,8 +56,8 @@ class Readings(Command, Model, Rows, Json):
                             f"note: {known.failed} rows of {name} could not be read", style="yellow", markup=False
                         )
                     watch.stage(f"{one.aspect}: draws of labels", self.draws * len(sizes))
-                    found.append(study_table(name, known, sizes=sizes, draws=self.draws, step=watch.step))
-            whole = Found(tuple(found), model.name)
+                    result.append(study_table(name, known, sizes=sizes, draws=self.draws, step=watch.step))
+            whole = Found(tuple(result), model.name)
             written = whole.write(self.output)
         if self.as_json:
             print_json(whole.to_dict() | {"files": [str(path) for path in written]})

@@ -184,13 +184,13 @@ class Study:
     def facts(self) -> dict[str, Any]:
         """What is kept in config.yaml beside the options."""
         c = self.config
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "rows": len(self.labels), "fingerprint": self.labels.fingerprint(), "files": c.files(),
             "judgesmith": version("judgesmith"), "dspy": version("dspy"),
         }  # fmt: skip
         if not _is_number(c.heldout):
-            found["heldout_fingerprint"] = self.parts[c.seeds[0]].heldout.fingerprint()
-        return found
+            result["heldout_fingerprint"] = self.parts[c.seeds[0]].heldout.fingerprint()
+        return result
 
 
 def _is_number(text: str) -> bool:
@@ -362,7 +362,7 @@ def run_cell(
     scored = score_rows(brief(fitted.judge), examples, progress)  # the score without what comes after it
     if scored.failed == len(examples):
         raise ModelError(f"no held-out row got a score: {scored.verdicts[0].failure}")
-    found = agreement(scored.percents, examples, objective=Q(study.config.level), seed=cell.seed)
+    measured = agreement(scored.percents, examples, objective=Q(study.config.level), seed=cell.seed)
     record, selected = fitted.record, fitted.record.selected
     options = fitted.judge.options()
     kept = ("variant", "explain", "reading", "use_task", "use_criteria", "combine")
@@ -370,7 +370,7 @@ def run_cell(
         "status": "done",
         "labels": len(train),
         "heldout": len(examples),
-        **found.to_dict(),
+        **measured.to_dict(),
         **fitting,
         "heldout_calls": meter.logical - calls,
         "heldout_seconds": round(time.monotonic() - started, 2),

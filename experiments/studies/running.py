@@ -35,10 +35,10 @@ def run_one(
     if said is not None:
         for warning in made.labels.warnings:
             out.print(f"note: {clean(warning)}", style="yellow", markup=False)
-        there = f", {len(cells) - len(todo)} of them there" if len(todo) < len(cells) else ""
+        finished = f", {len(cells) - len(todo)} of them there" if len(todo) < len(cells) else ""
         calls = sum(made.plan(cell).calls for cell in todo)
         head = f"{clean(said)}: " if said else ""
-        err.print(f"{head}{len(cells)} cells{there}; at most {calls:,} calls; Ctrl-C loses nothing", style="dim")
+        err.print(f"{head}{len(cells)} cells{finished}; at most {calls:,} calls; Ctrl-C loses nothing", style="dim")
     if todo:
         with Show(made, todo) as show:
             run_study(made, journal, where, show)

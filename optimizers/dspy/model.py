@@ -51,8 +51,8 @@ class PlainAdapter(dspy.ChatAdapter):  # type: ignore[misc]
 
     def parse(self, signature: type[dspy.Signature], completion: str) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = super().parse(signature, completion)
-            return found
+            result: dict[str, Any] = super().parse(signature, completion)
+            return result
         except AdapterParseError:
             (name, only), *others = signature.output_fields.items()
             text = cleaned(completion)

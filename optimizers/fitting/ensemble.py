@@ -75,11 +75,13 @@ def form_ensemble(
     if (count := len(set(group))) < FEWEST_GROUPS:
         return None, stays(f"training rows of {count} documents are too few to tell whether the mean of several helps")
     apart = _out_of_fold(whole, examples, top, choose, by, fold_numbers(group, seed=seed))
-    found, single = (agreement(scores, examples, objective=by, seed=seed, rounds=500) for scores in apart)
-    measured = f"on training rows that they were not chosen by, {by.label} {found.value:.2f} against {single.value:.2f}"
+    result, single = (agreement(scores, examples, objective=by, seed=seed, rounds=500) for scores in apart)
+    measured = (
+        f"on training rows that they were not chosen by, {by.label} {result.value:.2f} against {single.value:.2f}"
+    )
     if not clearly(difference(*apart, examples, objective=by, seed=seed, rounds=1000), sure):
-        said = f"the mean of the best {len(best)} candidates does not clearly beat a single one: {measured}"
-        return None, stays(said, found, single)
+        text = f"the mean of the best {len(best)} candidates does not clearly beat a single one: {measured}"
+        return None, stays(text, result, single)
     percents = [whole[i].scored.percents for i in best]
     # Six digits are what an artifact keeps.
     norms = [Norm(round(float(np.nanmean(p)), 6), round(float(np.nanstd(p)), 6)) for p in percents]
@@ -91,7 +93,7 @@ def form_ensemble(
         f"the mean of {len(best)} candidates ({', '.join(names)}) takes the place of a single one: {measured}; "
         f"scoring takes {ensemble.calls_per_row()} calls a row"
     )
-    details = _told(names, found, single, None) | {
+    details = _told(names, result, single, None) | {
         "demos": sum(whole[i].candidate.demos for i in best),
         "training_q": agreement(scores, examples, objective=by, seed=seed, rounds=0).to_dict()["q"],
     }
@@ -116,11 +118,11 @@ def _on(tried: Sequence[Trial], examples: Sequence[dspy.Example], kept: NDArray[
     made = []
     for one in tried:
         percents = one.scored.percents[kept]
-        found = agreement(percents, rows, objective=by, seed=0, rounds=0)
+        measured = agreement(percents, rows, objective=by, seed=0, rounds=0)
         candidate = replace(
             one.candidate,
-            agreement=found,
-            disqualified=one.candidate.disqualified or found.reason,
+            agreement=measured,
+            disqualified=one.candidate.disqualified or measured.reason,
         )
         made.append(replace(one, candidate=candidate, scored=Scored((), percents)))
     return made

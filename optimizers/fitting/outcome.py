@@ -76,9 +76,9 @@ def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: boo
             low = cuts[place - 1] if place else -np.inf
             high = cuts[place + 1] if place + 1 < len(cuts) else np.inf
             open_ = [(float(cut), float(gap)) for cut, gap in zip(tried, gaps, strict=True) if low <= cut <= high]
-            found = [(agreement([*cuts[:place], cut, *cuts[place + 1 :]]), gap, cut) for cut, gap in open_]
-            if found and max(found)[0] >= best:
-                best, _, cuts[place] = max(found)
+            result = [(agreement([*cuts[:place], cut, *cuts[place + 1 :]]), gap, cut) for cut, gap in open_]
+            if result and max(result)[0] >= best:
+                best, _, cuts[place] = max(result)
         if best == before:
             break
     return cuts
@@ -163,11 +163,11 @@ def fit_sureness(
     percent, scores: raw and on the user's scale, of rows that the judge had not learnt from; NaN rows are left out.
     human: human ratings of them; groups: rows that belong together. None where no row is left.
     """
-    there = np.isfinite(percent) & np.isfinite(scores) & np.isfinite(human)
-    if not there.any():
+    present = np.isfinite(percent) & np.isfinite(scores) & np.isfinite(human)
+    if not present.any():
         return None
-    x, off = percent[there], np.abs(scores - human)[there]
-    members = [group for group, ok in zip(groups, there, strict=True) if ok]
+    x, off = percent[present], np.abs(scores - human)[present]
+    members = [group for group, ok in zip(groups, present, strict=True) if ok]
     floor = LEAST * (scale.high - scale.low)
     knots, errors = _expected(x, np.maximum(off, floor))
     times = off / np.interp(x, knots, errors)

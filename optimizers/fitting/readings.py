@@ -45,11 +45,11 @@ def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
     have = set(table.names)
     likely = [f"{form}.mean" for form in ("assistant", "tags", "plain") if f"{form}.mean" in have]
     lifts = [f"{form}.lift" for form in ("assistant", "tags") if f"{form}.lift" in have]
-    said = [zero_shot] if zero_shot else []
-    found: list[Recipe] = [Directed("zero-shot", {name: 1}) for name in said]
-    found += [Directed(name, {name: 1}) for name in (*likely, *lifts)]
+    own = [zero_shot] if zero_shot else []
+    result: list[Recipe] = [Directed("zero-shot", {name: 1}) for name in own]
+    result += [Directed(name, {name: 1}) for name in (*likely, *lifts)]
     if likely and zero_shot:
-        found.append(Directed("zero-shot and likelihood", dict.fromkeys((zero_shot, likely[0]), 1)))
+        result.append(Directed("zero-shot and likelihood", dict.fromkeys((zero_shot, likely[0]), 1)))
     numbers = tuple(n for n in table.names if n != DIRECT and not n.startswith(("surface.", *ASKED)))
     surface = tuple(n for n in table.names if n.startswith("surface."))
     asked = tuple(n for n in table.names if n.startswith(ASKED))
@@ -59,22 +59,22 @@ def candidates(table: Readings, zero_shot: str | None) -> tuple[Recipe, ...]:
         for form in ("assistant", "tags")
         if (blocks := middle_layers(tuple(table.states), form))
     ]
-    every = Once(Ridge("all numbers", tuple(dict.fromkeys((*said, *numbers, *surface, *asked)))))
-    found += [Ridge(name, columns) for name, columns in (("surface", surface), ("questions", asked)) if columns]
-    found += [likelihood] if numbers else []
-    found += [every] if numbers or surface else []
-    found += layers
+    every = Once(Ridge("all numbers", tuple(dict.fromkeys((*own, *numbers, *surface, *asked)))))
+    result += [Ridge(name, columns) for name, columns in (("surface", surface), ("questions", asked)) if columns]
+    result += [likelihood] if numbers else []
+    result += [every] if numbers or surface else []
+    result += layers
     if layers:
         states: Recipe = Once(Together("layers", tuple(layers))) if len(layers) > 1 else layers[0]
         if zero_shot:
-            found.append(Together("zero-shot and layers", (found[0], states)))
+            result.append(Together("zero-shot and layers", (result[0], states)))
         if likely:
-            found.append(Together("likelihood and layers", (Directed("", {likely[0]: 1}), states)))
+            result.append(Together("likelihood and layers", (Directed("", {likely[0]: 1}), states)))
         if numbers:
-            found.append(Together("likelihoods and layers", (likelihood, states)))
+            result.append(Together("likelihoods and layers", (likelihood, states)))
         if numbers or surface:
-            found.append(Together("everything and layers", (every, states)))
-    return tuple(found)
+            result.append(Together("everything and layers", (every, states)))
+    return tuple(result)
 
 
 def fit_head(table: Readings, human: Vector, *, seed: int) -> HeadFit:

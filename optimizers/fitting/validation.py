@@ -69,15 +69,15 @@ def nested(chooser: Callable[[Readings, Vector], Choice], table: Readings, score
     the mean label without a fold, which is low where the fold's labels are high, would look like scores that are wrong
     on purpose, and heads that spread widely by chance would count for more.
     """
-    found, spreads = np.zeros(len(table)), []
+    result, spreads = np.zeros(len(table)), []
     for rows in folds(table.groups, seed=seed + 1):
         rest = np.setdiff1d(np.arange(len(table)), rows)
         head = chooser(table.rows(rest), scores[rest]).head
         own = head(table.rows(rest))
         spreads.append(float(np.std(own)))
         if spreads[-1] > 0:
-            found[rows] = (head(table.rows(rows)) - own.mean()) / spreads[-1]
-    return np.asarray(scores.mean() + found * np.mean(spreads))
+            result[rows] = (head(table.rows(rows)) - own.mean()) / spreads[-1]
+    return np.asarray(scores.mean() + result * np.mean(spreads))
 
 
 def _on_scale(fit: Fitted, table: Readings, scores: Vector) -> LinearHead:

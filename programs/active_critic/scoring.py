@@ -124,16 +124,16 @@ class Combination:
         A criterion without a score leaves its weight to the others, as in a plain mean. NaN where none with a weight
         has a score, or where OS-E's is asked for and is NaN: half of a fitted rule is another rule.
         """
-        there = [
+        present = [
             (weight, scores[name].score)
             for name, weight in self.criteria.items()
             if weight > 0 and name in scores and not math.isnan(scores[name].score)
         ]
-        if not there:
+        if not present:
             return math.nan
-        percent = sum(w * s for w, s in there) / sum(w for w, _ in there)
+        percent = sum(w * s for w, s in present) / sum(w for w, _ in present)
         # The least weights that a float can hold are too coarse for a quotient.
-        percent = min(max(s for _, s in there), max(min(s for _, s in there), percent))
+        percent = min(max(s for _, s in present), max(min(s for _, s in present), percent))
         if self.overall:
             percent = self.overall * overall + (1 - self.overall) * percent
         return percent if math.isnan(percent) else min(100.0, max(0.0, percent))

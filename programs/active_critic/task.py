@@ -247,30 +247,30 @@ class OwnWords(TextLayout):
     answer."""
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = super().read(reply, inputs)
-        if found.problem is not None:
-            return found
+        parsed = super().read(reply, inputs)
+        if parsed.problem is not None:
+            return parsed
         rows = str(inputs.get("examples") or "")
-        said = re.findall(r"\S.*?(?:[.!?](?=\s)|$)", found.values[self.field], re.MULTILINE)
+        said = re.findall(r"\S.*?(?:[.!?](?=\s)|$)", parsed.values[self.field], re.MULTILINE)
         own = [s for s in said if not repeated(s, *PROMPTS, self.rule) and not repeated(s, rows, least=FROM_ROW)]
         if not any(re.search(r"\w", s) for s in own):
             return Read({}, problem="the answer only repeats the prompt or a row")
-        return found if len(own) == len(said) else Read({self.field: "\n".join(own)}, True)
+        return parsed if len(own) == len(said) else Read({self.field: "\n".join(own)}, True)
 
 
 class OwnCriteria(CriteriaListLayout):
     """Criteria without those that repeat our prompt."""
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = super().read(reply, inputs)
-        if found.problem is not None:
-            return found
+        parsed = super().read(reply, inputs)
+        if parsed.problem is not None:
+            return parsed
         ours = (*PROMPTS, self.rules(inputs))
-        own = [c for c in found.values["criteria"] if not (repeated(c.name, *ours) or repeated(c.definition, *ours))]
+        own = [c for c in parsed.values["criteria"] if not (repeated(c.name, *ours) or repeated(c.definition, *ours))]
         own = [c for c in own if not repeated(f"{c.name} {c.definition}", *ours)]
         if not own:
             return Read({}, problem="the criteria only repeat the prompt")
-        return Read({"criteria": own}, len(own) < len(found.values["criteria"]))
+        return Read({"criteria": own}, len(own) < len(parsed.values["criteria"]))
 
 
 def _is_complete(text: str) -> bool:

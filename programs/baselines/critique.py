@@ -135,13 +135,13 @@ class ChoiceLayout(Layout):
         return _TOKENS
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        said = {found.lower() for found in self._choice.findall(reply.text)}
-        if len(said) != 1:
-            why = "no choice" if not said else "several choices"
+        choices = {found.lower() for found in self._choice.findall(reply.text)}
+        if len(choices) != 1:
+            why = "no choice" if not choices else "several choices"
             return Read({}, problem=f"{why} in the answer: {' '.join(reply.text.split())[:120]!r}")
         explained = re.search(r"explanation[\s*_]*:\s*(.+)", reply.text, re.IGNORECASE)
         return Read(
-            {"score": self.percents[said.pop()], "explanation": explained[1].strip() if explained else ""},
+            {"score": self.percents[choices.pop()], "explanation": explained[1].strip() if explained else ""},
             repaired=not self.form(inputs).fits(reply.text),
         )
 

@@ -157,11 +157,11 @@ def fastembed_encoder(model: str) -> Encoder:
         raise ModelError(f"the embedding model {model} cannot be loaded: {one_line(error)}") from None
 
     def encode(texts: Sequence[str]) -> Iterator[npt.ArrayLike]:
-        found: dict[int, npt.ArrayLike] = {}
+        result: dict[int, npt.ArrayLike] = {}
         for batch in _batches(texts):
             given = [texts[i] for i in batch]
-            found.update(zip(batch, text_embedding.embed(given, batch_size=len(given)), strict=True))
-        return (found[i] for i in range(len(texts)))
+            result.update(zip(batch, text_embedding.embed(given, batch_size=len(given)), strict=True))
+        return (result[i] for i in range(len(texts)))
 
     return encode
 
@@ -180,9 +180,9 @@ def _batches(texts: Sequence[str]) -> Iterator[list[int]]:
 
 def _in_folder(fastembed: Any, folder: Path) -> Any:
     """A model in the form that sentence-transformers saves, exported to ONNX."""
-    there = next((name for name in _ONNX if (folder / name).is_file()), None)
-    if there is None or not (folder / "tokenizer.json").is_file():
-        lacking = "tokenizer.json" if there else " or ".join(_ONNX[:2])
+    file = next((name for name in _ONNX if (folder / name).is_file()), None)
+    if file is None or not (folder / "tokenizer.json").is_file():
+        lacking = "tokenizer.json" if file else " or ".join(_ONNX[:2])
         raise OptionError(
             f"{folder} has no {lacking}: an embedding model's folder needs both; `optimum-cli export onnx` writes one"
         )
@@ -190,13 +190,13 @@ def _in_folder(fastembed: Any, folder: Path) -> Any:
     pooling = description.PoolingType.MEAN
     saved = folder / "1_Pooling" / "config.json"
     if saved.is_file():
-        told = json.loads(saved.read_text(encoding="utf-8"))
-        pooling = description.PoolingType.CLS if told.get("pooling_mode_cls_token") else pooling
+        settings = json.loads(saved.read_text(encoding="utf-8"))
+        pooling = description.PoolingType.CLS if settings.get("pooling_mode_cls_token") else pooling
     name = str(folder.resolve())
     if name.casefold() not in _known(fastembed):
         fastembed.TextEmbedding.add_custom_model(
             name, pooling=pooling, normalization=True, sources=description.ModelSource(url="file"), dim=1,
-            model_file=there,
+            model_file=file,
         )  # fmt: skip  # source and dimension have to be named, and are not looked at for a folder
     return fastembed.TextEmbedding(name, specific_model_path=name)
 
@@ -232,16 +232,16 @@ def _by_name(fastembed: Any, model: str) -> Any:
 def hub_problem(repository: str) -> str | None:
     """Why a model cannot be fetched, None if it can. fastembed itself would try for most of a minute. In a thread,
     because looking up a host's name has no time limit of its own."""
-    found: list[str | None] = [f"no answer in {_PATIENCE:g} s"]
+    result: list[str | None] = [f"no answer in {_PATIENCE:g} s"]
 
     def ask() -> None:
         try:
             importlib.import_module("huggingface_hub").HfApi().model_info(repository, timeout=_PATIENCE / 2)
-            found[0] = None
+            result[0] = None
         except Exception as error:  # of the connection, of the server's answer, or that the hub was switched off
-            found[0] = one_line(error)
+            result[0] = one_line(error)
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_PATIENCE)
-    return found[0]
+    return result[0]

@@ -255,17 +255,17 @@ class PairS(OneAspectJudge):
         async def ranked(places: list[int]) -> list[Verdict]:
             return await self._ranked([items[place] for place in places], lm, slots)
 
-        there: dict[int, Verdict] = {}
+        judged: dict[int, Verdict] = {}
         following = 0
         found = engine.ordered_map(ranked, documents.values(), in_flight=in_flight)
         with counting(progress, "judging", items) as finished:
             for places, verdicts in zip(documents.values(), found, strict=True):
-                there.update(
+                judged.update(
                     (place, verdict.model_copy(update={"suspicious": suspicious[place]}))
                     for place, verdict in zip(places, verdicts, strict=True)
                 )
-                while following in there:
-                    yield there.pop(following)
+                while following in judged:
+                    yield judged.pop(following)
                     following += 1
                     finished(following)
 
@@ -329,20 +329,20 @@ class PairS(OneAspectJudge):
     def _cautions(self, ranking: _Ranking, ranked: int) -> list[str]:
         """What a reader of any of the document's ranks should know."""
         compared = ranking.compared.values()
-        found = [c.comparison for c in compared]
+        results = [c.comparison for c in compared]
         steps = sum(path.comparisons for path in ranking.merges)
         mean = math.exp(math.fsum(path.total for path in ranking.merges) / max(1, steps))
         notes = [
-            f"comparisons of this document: {len(found)}, for {ranked} outputs; those on the way to their order have a "
-            f"probability of {mean:.2f} in the geometric mean"
+            f"comparisons of this document: {len(results)}, for {ranked} outputs; those on the way to their order have "
+            f"a probability of {mean:.2f} in the geometric mean"
         ]
         if ranking.failed:
             notes.append(f"{len(ranking.failed)} other outputs of this document could not be compared")
-        low = [c.share for c in found if c.share < LOW_SHARE]  # NaN is none
+        low = [c.share for c in results if c.share < LOW_SHARE]  # NaN is none
         if low:
             notes.append(
-                f"little of the probability was on the asked words in {len(low)} of {len(found)} comparisons (at least "
-                f"{min(low):.1%})"
+                f"little of the probability was on the asked words in {len(low)} of {len(results)} comparisons (at "
+                f"least {min(low):.1%})"
             )
         if self.comparer.samples:
             notes.append(
@@ -351,7 +351,7 @@ class PairS(OneAspectJudge):
             )
         if self.order == "both":
             notes.append(
-                f"the two orders disagreed in {sum(bool(c.flipped) for c in found)} of {len(found)} comparisons"
+                f"the two orders disagreed in {sum(bool(c.flipped) for c in results)} of {len(results)} comparisons"
             )
         return notes + list(dict.fromkeys(note for c in compared for note in c.notes))
 

@@ -103,8 +103,8 @@ class PenaltyLayout(Layout):
 
 def _points(text: str | None) -> float | None:
     """A penalty in its range, None where there is no number."""
-    found = _NUMBER.search(text or "")
-    return None if found is None else min(HIGHEST, max(LOWEST, float(found[1])))
+    match = _NUMBER.search(text or "")
+    return None if match is None else min(HIGHEST, max(LOWEST, float(match[1])))
 
 
 @judges.register
@@ -128,7 +128,7 @@ class TigerScore(CritiqueJudge):
         answer: Answer = await self.scorer.ask(lm, self._inputs(item))
         listed: list[dict[str, str]] = answer.read.values["errors"]
         points = tuple(_points(error["penalty"]) or 0.0 for error in listed)
-        found = [
+        result = [
             FoundError(
                 None if _OMISSION.match(error["location"]) else error["location"],
                 ": ".join(filter(None, (error.get("aspect", ""), error.get("explanation", "")))),
@@ -138,6 +138,6 @@ class TigerScore(CritiqueJudge):
         ]
         return answer.verdict(
             100.0 * (1.0 - sum(points) / (MOST * HIGHEST)),
-            errors=ground_errors(found, item.output),
+            errors=ground_errors(result, item.output),
             details=Penalties(points, tuple(error.get("aspect", "") for error in listed)),
         )

@@ -177,15 +177,15 @@ def _letters(text: str) -> str:
 def said_word(text: str, words: Sequence[str]) -> tuple[int, int] | None:
     """Which word an answer says, and at which character: the one it begins with, else the only one in it. None where
     that is not clear ("not better", two words)."""
-    found = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
-    if not found or re.search(rf"(?:\bnot|n['’]t|\bneither|\bnor)\s+(?:\w+\s+)?(?:{'|'.join(words)})\b", text, re.I):
+    matches = list(re.finditer(rf"\b({'|'.join(words)})\b", text, re.IGNORECASE))
+    if not matches or re.search(rf"(?:\bnot|n['’]t|\bneither|\bnor)\s+(?:\w+\s+)?(?:{'|'.join(words)})\b", text, re.I):
         return None
     place = {word.lower(): i for i, word in enumerate(words)}
-    first = found[0]
+    first = matches[0]
     begins = not re.search(r"\w", text[: first.start()])
     following = re.match(rf"(\W*+)(or\b\W*+)?(?:{'|'.join(words)})\b", text[first.end() :], re.I)
     listed = following and (following[2] or any(mark in following[1] for mark in "/,"))
-    if (begins and not listed) or len({m[0].lower() for m in found}) == 1:
+    if (begins and not listed) or len({m[0].lower() for m in matches}) == 1:
         return place[first[0].lower()], first.start()
     return None
 

@@ -306,22 +306,22 @@ class PairwiseDirectScorer(OneAspectJudge):
         compared, failures = await self._compared(item, references, lm)
         usage = sum((c.usage for c in compared.values()), usage)
         raw = tuple(text for c in compared.values() for text in c.raw)
-        found = {level: c.comparison for level, c in compared.items()}
-        percent = level_percent({level: c.better - c.worse for level, c in found.items()}, self.weights())
+        by_level = {level: c.comparison for level, c in compared.items()}
+        percent = level_percent({level: c.better - c.worse for level, c in by_level.items()}, self.weights())
         if math.isnan(percent):
             reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values()))
             return Verdict.failed(
-                f"only {len(found)} of {len(self.asked())} comparisons could be made: {reasons or 'no references'}",
+                f"only {len(by_level)} of {len(self.asked())} comparisons could be made: {reasons or 'no references'}",
                 usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
                 raw=raw,
             )
         return Verdict(
             score=math.nan,
             percent=percent,
-            explanation=in_words(found, references),
+            explanation=in_words(by_level, references),
             repaired=any(c.repaired for c in compared.values()),
             notes=tuple(self._cautions(compared, references, failures)),
-            details=Vectors.of(found),
+            details=Vectors.of(by_level),
             usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
             raw=raw,
         )
@@ -358,32 +358,34 @@ class PairwiseDirectScorer(OneAspectJudge):
     def _cautions(
         self, compared: Mapping[int, Compared], references: ReferenceSet, failures: Mapping[int, CallError]
     ) -> list[str]:
-        found = {level: c.comparison for level, c in compared.items()}
+        by_level = {level: c.comparison for level, c in compared.items()}
         notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items() if n in self.asked()]
         notes += [f"the comparison with level {n} failed: {error}" for n, error in failures.items()]
-        if len(found) < len(self.asked()):
-            kept = ", ".join(map(str, found))
+        if len(by_level) < len(self.asked()):
+            kept = ", ".join(map(str, by_level))
             notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
-        low = [n for n, c in found.items() if c.share < LOW_SHARE]  # NaN is none
+        low = [n for n, c in by_level.items() if c.share < LOW_SHARE]  # NaN is none
         if low:
-            least = min(found[n].share for n in low)
+            least = min(by_level[n].share for n in low)
             where = ", ".join(map(str, low))
             notes.append(f"little of the probability was on the asked words (level {where}; at least {least:.1%})")
-        if any(c.answers for c in found.values()):
-            weights = {n: self.weights()[n - 1] for n in found}
-            error = 50.0 * math.sqrt(sum((weights[n] * c.error) ** 2 for n, c in found.items())) / sum(weights.values())
-            told = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
+        if any(c.answers for c in by_level.values()):
+            weights = {n: self.weights()[n - 1] for n in by_level}
+            error = (
+                50.0 * math.sqrt(sum((weights[n] * c.error) ** 2 for n, c in by_level.items())) / sum(weights.values())
+            )
+            text = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
             counted = self.comparer.counted
             lacks = self.reading != "samples" and not counted
             why = "; the judge was made for log-probabilities, which this model lacks" if lacks else ""
             if number := counted or self.comparer.samples:
                 notes.append(
                     f"{'' if counted else 'not '}from log-probabilities: {number} answers drawn a comparison at "
-                    f"temperature {self.temperature:g}, standard error {told}{why}"
+                    f"temperature {self.temperature:g}, standard error {text}{why}"
                 )
-        flips = [n for n, c in found.items() if c.flipped]
+        flips = [n for n, c in by_level.items() if c.flipped]
         if self.order == "both":
-            notes.append(f"the two orders disagreed at {len(flips)} of {len(found)} levels")
+            notes.append(f"the two orders disagreed at {len(flips)} of {len(by_level)} levels")
         return notes + list(dict.fromkeys(note for c in compared.values() for note in c.notes))
 
     # -- demonstrations and prompts
@@ -405,12 +407,12 @@ class PairwiseDirectScorer(OneAspectJudge):
         if found is None:
             return demo
         about = 50.0 if verdict is None or math.isnan(verdict.percent) else verdict.percent
-        stands = {level: 100.0 * (level - 1) / (found.levels - 1) for level in found.outputs}
-        below = [n for n in stands if stands[n] < about - TIE]
-        above = [n for n in stands if stands[n] > about + TIE]
+        by_level = {level: 100.0 * (level - 1) / (found.levels - 1) for level in found.outputs}
+        below = [n for n in by_level if by_level[n] < about - TIE]
+        above = [n for n in by_level if by_level[n] > about + TIE]
         lower = sha256(item.output.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
         level = max(below) if below and (lower or not above) else min(above)
-        return demo | {"other": found.outputs[level], "other_score": round(stands[level], 6)}
+        return demo | {"other": found.outputs[level], "other_score": round(by_level[level], 6)}
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         writing = self.writer.inputs(item, self.target(), 1)

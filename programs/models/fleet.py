@@ -59,8 +59,8 @@ class Fleet:
         """The least loaded server that is not left out; where all are, the one whose time is up first."""
         now, count = time.monotonic(), len(self.endpoints)
         self._turn = (self._turn + 1) % count  # of equally loaded ones each has its turn
-        there = [i for i in range(count) if i not in tried]
-        up = [i for i in there if self.endpoints[i].until <= now]
+        untried = [i for i in range(count) if i not in tried]
+        up = [i for i in untried if self.endpoints[i].until <= now]
         if up:
             return min(up, key=lambda i: (self.endpoints[i].under_way, (i - self._turn) % count))
-        return min(there, key=lambda i: self.endpoints[i].until)
+        return min(untried, key=lambda i: self.endpoints[i].until)

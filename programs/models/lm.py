@@ -397,17 +397,17 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 reply = await self._again(once, error)
         except Unanswered as error:
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
-            told = f" after {tries} tries" if tries > 1 else ""
+            text = f" after {tries} tries" if tries > 1 else ""
             if error.reached:
                 traffic.unreached = 0
-                raise CallError(f"{self.name}: {error}{told}") from None
+                raise CallError(f"{self.name}: {error}{text}") from None
             traffic.unreached += 1
             if traffic.unreached >= self.connection.outage_after:
                 raise OutageError(
                     f"{self.name} does not answer any more: {traffic.unreached} calls in a row got no answer, the last "
-                    f"one: {error}{told}. Start the server again and repeat the command: it goes on from here"
+                    f"one: {error}{text}. Start the server again and repeat the command: it goes on from here"
                 ) from None
-            raise Unreachable(f"{self.name}: {error}{told}") from None
+            raise Unreachable(f"{self.name}: {error}{text}") from None
         traffic.unreached = 0
         return reply, Usage(
             calls=tries,
@@ -495,8 +495,8 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         }
         try:
             answer, *_ = await self._complete(Request(messages, 24, schema=shape), sane)
-            told = orjson.loads(answer.text)
-            schema = isinstance(told, dict) and told.get("digit") in (1, 2, 3, 4)
+            data = orjson.loads(answer.text)
+            schema = isinstance(data, dict) and data.get("digit") in (1, 2, 3, 4)
         except (CallError, orjson.JSONDecodeError):
             schema = False
         return Capabilities(logprobs, schema, system, self._knows_grammar)

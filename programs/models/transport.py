@@ -234,8 +234,8 @@ class OpenAIStyle:
         if status in (401, 403):
             raise ModelError(f"{self.label}: the key was refused ({what}); set the key in the environment")
         if status in (301, 302, 303, 307, 308):
-            there = (headers.get("Location") or "another address")[:300]
-            raise ModelError(f"{self.label}: {self.url} has moved to {there}; correct --api-base")
+            target = (headers.get("Location") or "another address")[:300]
+            raise ModelError(f"{self.label}: {self.url} has moved to {target}; correct --api-base")
         if status == 404:
             raise ModelError(f"{self.label}: not found at the server ({what}); check the name and --api-base")
         raise Unanswered(what, again=_passes(status), after=retry_after(headers))
@@ -287,7 +287,7 @@ class ThroughLiteLLM:
         options = self._options | request.options()
         try:
             response = await litellm.acompletion(model=self.model, messages=list(request.messages), **options)
-            told = response.model_dump(warnings=False)
+            data = response.model_dump(warnings=False)
         except (failures.AuthenticationError, failures.PermissionDeniedError, failures.NotFoundError) as error:
             raise ModelError(f"{self.model}: {_first_line(error)}") from None
         except failures.BadRequestError as error:
@@ -307,7 +307,7 @@ class ThroughLiteLLM:
             raise Unanswered(_first_line(error), again=_passes(status), after=retry_after(headers)) from None
         except Exception as error:  # what its providers' own readers make of an answer that they do not expect
             raise Unanswered(f"{type(error).__name__}: {_first_line(error)}", again=False) from None
-        return read_reply(told)
+        return read_reply(data)
 
 
 class ThroughDSPy:

@@ -153,23 +153,23 @@ class AnnotationLayout(Layout):
         return OF_AN_ERROR * self.forced_most + OF_THE_REST
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
-        said = self._said(found)
+        parsed = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
+        said = self._said(parsed)
         if math.isnan(said):
-            why = "; ".join(found.problems) or "no overall label in the answer"
+            why = "; ".join(parsed.problems) or "no overall label in the answer"
             cut = " (cut off at the token limit)" if reply.finish == "length" else ""
             return Read({}, problem=f"{why}{cut}")
-        percent, notes = said, list(found.problems)
+        percent, notes = said, list(parsed.problems)
         if self.reading == "expected":
-            place, mass = share_of_words(reply, found.label_start, self.labels)
+            place, mass = share_of_words(reply, parsed.label_start, self.labels)
             if math.isnan(place):
                 notes.append("no log-probabilities of labels at the label's place; the stated label was taken")
             else:
                 percent = self.percent(place)
                 if mass < 0.5:
                     notes.append(f"only {mass:.0%} of the probability was on the labels")
-        label = found.label or self.label_for(said)
-        return Read({"annotation": found, "percent": percent, "label": label}, found.repaired, notes=tuple(notes))
+        label = parsed.label or self.label_for(said)
+        return Read({"annotation": parsed, "percent": percent, "label": label}, parsed.repaired, notes=tuple(notes))
 
     def _said(self, found: Annotation) -> float:
         if found.label in self.labels:
@@ -212,10 +212,10 @@ class MergeLayout(Layout):
         return OF_AN_ERROR * self.forced_most + OF_THE_REST
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
-        if not found.errors:
-            return Read({}, problem="; ".join(found.problems) or "no error in the merged list")
-        return Read({"merged": found.errors}, found.repaired, notes=found.problems)
+        parsed = read_annotation(reply.text, output=inputs.get("output") or "")  # a merged list has no overall label
+        if not parsed.errors:
+            return Read({}, problem="; ".join(parsed.problems) or "no error in the merged list")
+        return Read({"merged": parsed.errors}, parsed.repaired, notes=parsed.problems)
 
 
 class Annotator(Evaluator):
@@ -284,5 +284,5 @@ class Supervisor(Evaluator):
 
 def error_list(errors: Sequence[ErrorSpan]) -> str:
     """Errors in the form that answers have; "" where there are none."""
-    found = tuple(FoundError(None if e.how == "omission" else e.text, e.explanation, e.severity) for e in errors)
-    return annotation_form(Annotation(errors=found)) if found else ""
+    result = tuple(FoundError(None if e.how == "omission" else e.text, e.explanation, e.severity) for e in errors)
+    return annotation_form(Annotation(errors=result)) if result else ""

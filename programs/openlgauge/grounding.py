@@ -171,12 +171,12 @@ def _occurrences(words: str, text: str) -> list[tuple[int, int]]:
     """All places of `words`, without overlaps; only those that are whole words, if any is."""
     if not words:
         return []
-    found: list[tuple[int, int]] = []
+    result: list[tuple[int, int]] = []
     place = text.find(words)
     while place >= 0:
-        found.append((place, place + len(words)))
+        result.append((place, place + len(words)))
         place = text.find(words, place + len(words))
-    return [(a, b) for a, b in found if _is_edge(text, a) and _is_edge(text, b)] or found
+    return [(a, b) for a, b in result if _is_edge(text, a) and _is_edge(text, b)] or result
 
 
 def _exact(words: str, text: str) -> list[Grounded]:
@@ -329,16 +329,16 @@ def _edges(text: str, place: int, *, begin: bool) -> list[int]:
             return at < len(text) and text[at] != " " and _is_edge(text, at)
         return at > 0 and text[at - 1] != " " and _is_edge(text, at)
 
-    found: list[int] = []
+    result: list[int] = []
     for steps in (range(place, max(-1, place - 200), -1), range(place + 1, min(len(text) + 1, place + 200))):
         side = 0
         for at in steps:
             if fits(at):
-                found.append(at)
+                result.append(at)
                 side += 1
                 if side == _EDGES:
                     break
-    return sorted(found)
+    return sorted(result)
 
 
 # --- which of several occurrences -------------------------------------------------------------------------------------

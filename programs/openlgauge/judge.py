@@ -60,10 +60,10 @@ class Member:
     @classmethod
     def parse(cls, text: str) -> Member:
         """`local/qwen2.5-1.5b`, or `local/qwen2.5-1.5b@0.7` for a temperature. Raises OptionError."""
-        found = re.fullmatch(r"(.+?)(?:@(\d+(?:\.\d+)?))?", text.strip())
-        if not found:
+        match = re.fullmatch(r"(.+?)(?:@(\d+(?:\.\d+)?))?", text.strip())
+        if not match:
             raise OptionError("an annotator needs a model's name, and perhaps @ and a temperature: MODEL@0.7")
-        made = cls(found[1], float(found[2] or 0.0))
+        made = cls(match[1], float(match[2] or 0.0))
         if made.temperature > 2:
             raise OptionError(f"annotator {text!r}: a temperature lies between 0 and 2")
         return made
@@ -206,9 +206,9 @@ class OpeNLGauge(OneAspectJudge):
             return Refinement("ensemble", rows.percents, fit.to_dict(), fit.reason)
         weighed = [replace(m, weight=round(w, 6)) for m, w in zip(self.members, fit.weights, strict=True)]
         self.choose(annotators=weighed)
-        said = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True))
+        text = ", ".join(f"{name} {w:.2f}" for name, w in zip(names, fit.weights, strict=True))
         changed = (
-            f"annotators are weighed ({said}): training {rows.label} {fit.found:.2f} against {fit.plain:.2f} for equal "
+            f"annotators are weighed ({text}): training {rows.label} {fit.found:.2f} against {fit.plain:.2f} for equal "
             "weights"
         )
         return Refinement("ensemble", weighted_mean(opinions, fit.weights), fit.to_dict(), changed=changed)
@@ -359,8 +359,8 @@ class OpeNLGauge(OneAspectJudge):
         made = check_merged(merged, reported, item.output)
         lost = len(lost_reports(made, reported, item.output)) if len(made) < MOST else 0
         count = sum(map(len, reported.values()))
-        said = f"the supervisor dropped {lost} of {count} reported errors; they are with the annotators"
-        return made, [said] if lost else [], answer
+        text = f"the supervisor dropped {lost} of {count} reported errors; they are with the annotators"
+        return made, [text] if lost else [], answer
 
     # -- demonstrations and prompts
 

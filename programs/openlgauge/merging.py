@@ -96,8 +96,8 @@ def check_merged(
             groups.append([checked])
         else:
             twin.append(checked)
-    found = [_united(g, _in_order(names, (a for e in g for a in e.annotators)), note=False) for g in groups]
-    kept = sorted(found, key=lambda e: (INVENTED in e.notes, *_rank(e)))[:most]
+    result = [_united(g, _in_order(names, (a for e in g for a in e.annotators)), note=False) for g in groups]
+    kept = sorted(result, key=lambda e: (INVENTED in e.notes, *_rank(e)))[:most]
     return tuple(sorted(kept, key=_rank))
 
 

@@ -66,13 +66,13 @@ def _undecorated(line: str) -> str:
 
 def _quoted_places(line: str) -> list[tuple[str | None, str]]:
     """Places of a line whose words are in quotes; empty where the quotes are part of the words."""
-    found = list(QUOTED.finditer(line))
-    lead = line[: found[0].start()].strip() if found else ""
-    if not found or (lead and not (len(lead) <= 60 and _ABOUT.search(lead))):
+    matches = list(QUOTED.finditer(line))
+    lead = line[: matches[0].start()].strip() if matches else ""
+    if not matches or (lead and not (len(lead) <= 60 and _ABOUT.search(lead))):
         return []
     places: list[tuple[str, str]] = []
-    end = found[0].start()
-    for match in found:
+    end = matches[0].start()
+    for match in matches:
         words, gap = in_quotes(match), line[end : match.start()]
         if not places:
             places.append((words, lead.strip(" :,-–—")))

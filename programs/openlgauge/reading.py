@@ -267,14 +267,14 @@ def _real(drafts: list[_Draft], seen: _Seen, problems: list[str]) -> list[_Draft
     counts = Counter[str]()
     for draft in drafts:
         omitted = any(map(_OMITTED.fullmatch, draft.places))
-        said = [text for text in (*draft.places, draft.why, draft.title) if re.search(r"[^\W_]|[-–—]", text)]
-        said = [text for text in said if not _OMITTED.fullmatch(text)]
-        none = [text for text in said if _NONE.fullmatch(text.strip()) or _NOTHING.match(text.strip())]
-        if said and all(map(_PLACEHOLDER.fullmatch, said)):
+        texts = [text for text in (*draft.places, draft.why, draft.title) if re.search(r"[^\W_]|[-–—]", text)]
+        texts = [text for text in texts if not _OMITTED.fullmatch(text)]
+        none = [text for text in texts if _NONE.fullmatch(text.strip()) or _NOTHING.match(text.strip())]
+        if texts and all(map(_PLACEHOLDER.fullmatch, texts)):
             counts["echo"] += 1
-        elif said and len(none) == len(said):
+        elif texts and len(none) == len(texts):
             counts["none"] += 1
-        elif not said and not omitted:
+        elif not texts and not omitted:
             counts["empty"] += 1
         else:
             kept.append(draft)
@@ -360,11 +360,11 @@ def _label_pattern(labels: tuple[str, ...]) -> re.Pattern[str]:
 def _find_overall(body: str, seen: _Seen, labels: tuple[str, ...]) -> tuple[Annotation, list[str]]:
     """The overall label or number, without the errors: behind the last explicit "Overall", else the last "Score"."""
     places = seen.overalls or seen.scores[-1:]
-    read = [found for start, end in places if (found := _read_overall(body, start, end, labels))]
+    read = [parsed for start, end in places if (parsed := _read_overall(body, start, end, labels))]
     if not read:
-        said = [f"no single label of the scale in {_short(body[start:end], 60)}" for start, end in places[-1:]]
-        return Annotation(), said or ["no overall label"]
-    different = {found.label if found.label is not None else found.number for found in read}
+        lines = [f"no single label of the scale in {_short(body[start:end], 60)}" for start, end in places[-1:]]
+        return Annotation(), lines or ["no overall label"]
+    different = {parsed.label if parsed.label is not None else parsed.number for parsed in read}
     several = [f"{len(different)} different overall labels, the last counts"] if len(different) > 1 else []
     return read[-1], several
 

@@ -41,10 +41,10 @@ class StepsLayout(TextLayout):
         )
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = super().read(reply, inputs)
-        if found.problem is None:
-            found.values["steps"] = numbered(found.values["steps"])
-        return found
+        parsed = super().read(reply, inputs)
+        if parsed.problem is None:
+            parsed.values["steps"] = numbered(parsed.values["steps"])
+        return parsed
 
 
 #: A numbered line; its words may stand on the next one.
@@ -77,8 +77,8 @@ class StepsScoreLayout(OverallLayout):
         return f"Go through these steps in your mind:\n{disarm(self.steps)}\n\n{form}" if self.steps else form
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = super().read(replace(reply, tokens=None) if self.sampled else reply, inputs)
-        return replace(found, notes=()) if self.sampled else found
+        parsed = super().read(replace(reply, tokens=None) if self.sampled else reply, inputs)
+        return replace(parsed, notes=()) if self.sampled else parsed
 
 
 class _Steps:
@@ -174,10 +174,10 @@ class GEval(OneAspectJudge):
         if len(scores) > 1:
             mean = math.fsum(scores) / len(scores)
             error_of_mean = math.sqrt(math.fsum((s - mean) ** 2 for s in scores) / (len(scores) - 1) / len(scores))
-        told = "unknown from one answer" if math.isnan(error_of_mean) else f"±{error_of_mean:.1f} of 100"
+        text = "unknown from one answer" if math.isnan(error_of_mean) else f"±{error_of_mean:.1f} of 100"
         notes += (
             f"not from log-probabilities: the mean of {len(scores)} answers drawn at temperature "
-            f"{self.temperature:g}, standard error {told}",
+            f"{self.temperature:g}, standard error {text}",
         )
         if lost:
             notes += (f"{lost} of {self.samples} drawn answers could not be read",)

@@ -138,27 +138,27 @@ def read_overall(reply: Reply, scale: Scale, fits: Callable[[str], bool]) -> Rea
     text = without_thoughts(reply.text)
     if not text.strip():
         return ReadScore(problem="the answer is empty")
-    found = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
+    matches = list(LABELLED.finditer(text)) or list(SPOKEN.finditer(text))
     # One that ends the answer on a line of its own is the asked one; those inside the explanation before it may be
     # copied from the prompt.
-    if found and _alone(text, found[-1]):
-        found = [m for m in found if _alone(text, m)]
-    bare = None if found else BARE.match(text)
+    if matches and _alone(text, matches[-1]):
+        matches = [m for m in matches if _alone(text, m)]
+    bare = None if matches else BARE.match(text)
     if bare:
-        found = [bare]
-    if not found:
+        matches = [bare]
+    if not matches:
         cut = " (cut off at the token limit)" if reply.finish == "length" else ""
         return ReadScore(problem=f"no score in the answer{cut}: {_short(text)}")
-    if any(_cut(reply, m.end("number"), scale) for m in found):
+    if any(_cut(reply, m.end("number"), scale) for m in matches):
         return ReadScore(problem=f"the score may be cut off at the token limit: {_short(text)}")
-    values = {_on_scale(m, scale) for m in found}
+    values = {_on_scale(m, scale) for m in matches}
     if None in values:
-        return ReadScore(problem=f"the score {found[0]['number']} is outside {scale}: {_short(text)}")
+        return ReadScore(problem=f"the score {matches[0]['number']} is outside {scale}: {_short(text)}")
     if len(values) > 1:
         return ReadScore(problem=f"{len(values)} different scores in one answer: {_short(text)}")
     (said,) = values
     assert said is not None
-    match = found[0]
+    match = matches[0]
     expected, mass = math.nan, 0.0
     if _on_own_scale(match, scale):
         expected, mass = expectation(reply, match.start("number"), scale)
@@ -204,8 +204,8 @@ def read_reasons(text: str, criteria: Sequence[Criterion]) -> dict[str, str]:
     places = []
     for c in criteria:
         named = r"[\s_-]+".join(map(re.escape, re.split(r"[\s_-]+", c.name)))
-        if found := re.search(rf"^[\s*_#-]*Why\s+{named}[\"'*_`]*\s*[:=]", text, re.IGNORECASE | re.MULTILINE):
-            places.append((found.start(), found.end(), c.name))
+        if match := re.search(rf"^[\s*_#-]*Why\s+{named}[\"'*_`]*\s*[:=]", text, re.IGNORECASE | re.MULTILINE):
+            places.append((match.start(), match.end(), c.name))
     places.sort()
     ends = [start for start, _, _ in places[1:]] + [len(text)]
     return {
@@ -294,29 +294,29 @@ def _label(text: str, name: str) -> tuple[int, int] | None:
     marks = [m.span() for m in re.finditer(r"[\W\d]+", text)]  # what may stand before a name
     inside: tuple[int, int] | None = None
     at = 0
-    for found in re.finditer(rf"""{spaced}["'*_`]*+\s*+[:={{-]""", text, re.IGNORECASE):
-        while at < len(marks) and marks[at][1] < found.start():
+    for match in re.finditer(rf"""{spaced}["'*_`]*+\s*+[:={{-]""", text, re.IGNORECASE):
+        while at < len(marks) and marks[at][1] < match.start():
             at += 1
-        start = min(marks[at][0], found.start()) if at < len(marks) else found.start()
-        line = 0 if start == 0 else text.find("\n", start, found.start())
+        start = min(marks[at][0], match.start()) if at < len(marks) else match.start()
+        line = 0 if start == 0 else text.find("\n", start, match.start())
         if line >= 0:
-            return line, found.end()
-        divider = re.compile("[{,;]").search(text, start, found.start())
+            return line, match.end()
+        divider = re.compile("[{,;]").search(text, start, match.start())
         if divider and inside is None:
-            inside = divider.start(), found.end()
+            inside = divider.start(), match.end()
     return inside
 
 
 def _last(text: str) -> re.Match[str] | None:
     """A number that ends a criterion's text and is set apart from it: "fine. 4", "fine (4/5)", "fine – 4"."""
-    for found in _ENDING.finditer(text):
-        before = text[: found.start("number")]
+    for match in _ENDING.finditer(text):
+        before = text[: match.start("number")]
         apart = before.rstrip(_AROUND)
         gap = before[len(apart) :]
         ends = apart[-1:] in set("([|:;") or (gap[:1].isspace() and re.search(r"(?:^|\D)[.!?,]$", apart[-2:]))
         dash = gap[:1].isspace() and re.search(r"(?:^|\D)\s[-–—]$", apart[-3:])
         if not apart or "\n" in gap or ends or dash:
-            return found
+            return match
     return None
 
 

@@ -57,8 +57,12 @@ class Read:
 @lru_cache(maxsize=64)
 def _fields(signature: Any) -> tuple[tuple[str, ...], Mapping[str, str]]:
     """The names of its input fields, and `described`: DSPy puts fields together at each access."""
-    said = {name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()}
-    return tuple(signature.input_fields), {name: "" if desc.startswith("${") else desc for name, desc in said.items()}
+    descriptions = {
+        name: str(field.json_schema_extra.get("desc") or "") for name, field in signature.output_fields.items()
+    }
+    return tuple(signature.input_fields), {
+        name: "" if desc.startswith("${") else desc for name, desc in descriptions.items()
+    }
 
 
 def described(signature: Any) -> Mapping[str, str]:
@@ -319,32 +323,32 @@ class OverallLayout(ScoreLayout):
         return self.form(inputs).fits(text)
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = answers.read_overall(reply, self.scale, lambda text: self._fits(text, inputs))
-        if found.problem:
-            return Read({}, problem=found.problem)
+        parsed = answers.read_overall(reply, self.scale, lambda text: self._fits(text, inputs))
+        if parsed.problem:
+            return Read({}, problem=parsed.problem)
         notes: list[str] = []
-        percent = found.said
+        percent = parsed.said
         if self.reading == "expected":
-            if math.isnan(found.expected):
+            if math.isnan(parsed.expected):
                 notes.append("no log-probabilities at the score; the stated number was taken")
             else:
-                percent = found.expected
-                if found.mass < 0.5:
-                    notes.append(f"only {found.mass:.0%} of the probability was on the scale's digits")
-        explanation = found.explanation if self.explain != "none" else ""
+                percent = parsed.expected
+                if parsed.mass < 0.5:
+                    notes.append(f"only {parsed.mass:.0%} of the probability was on the scale's digits")
+        explanation = parsed.explanation if self.explain != "none" else ""
         if explanation and self.explain == "after" and not self.brief and reply.finish == "length":
             explanation = ended(explanation)
             notes.append(CUT)
         elif not self.bare and not explanation:
             notes.append("the model gave no explanation")
         values = {"score": percent, "explanation": explanation}
-        return Read(values, found.repaired, notes=tuple(notes))
+        return Read(values, parsed.repaired, notes=tuple(notes))
 
 
 def ended(text: str) -> str:
     """A text that was cut off, up to its last whole sentence; "" where none ended."""
-    found = re.match(r"[\s\S]*[.!?。！？।؟](?=[\s\"'”’)]|$)", text)
-    return found[0].strip() if found else ""
+    match = re.match(r"[\s\S]*[.!?。！？।؟](?=[\s\"'”’)]|$)", text)
+    return match[0].strip() if match else ""
 
 
 class CriteriaLayout(ScoreLayout):
@@ -387,7 +391,7 @@ class CriteriaLayout(ScoreLayout):
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         scores, whys = self._apart(reply)
-        found = answers.read_criteria(
+        parsed = answers.read_criteria(
             scores,
             self.scale,
             inputs["criteria"],
@@ -395,14 +399,14 @@ class CriteriaLayout(ScoreLayout):
             expected=self.reading == "expected",
             explained=self.explain == "before",
         )
-        made = found.scores
+        made = parsed.scores
         if whys:
             said = answers.read_reasons(whys, inputs["criteria"])
             if reply.finish == "length" and said:  # the last one is cut
                 last = next(reversed(said))
                 said[last] = ended(said[last])
             made = {name: replace(score, explanation=said.get(name, "")) for name, score in made.items()}
-        return Read({"criteria_scores": made}, found.repaired, found.problem)
+        return Read({"criteria_scores": made}, parsed.repaired, parsed.problem)
 
     def _apart(self, reply: Reply) -> tuple[Reply, str]:
         """The part of an answer with the scores, and that with the reasons, where these come after."""

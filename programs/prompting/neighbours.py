@@ -72,8 +72,8 @@ def fits_pool(texts: Sequence[Sequence[str]]) -> list[int]:
 
 
 def _texts(row: Mapping[str, Any]) -> tuple[str, ...]:
-    found = (row.get(name) for name in FIELDS)
-    return tuple(value if isinstance(value, str) else "" for value in found)
+    result = (row.get(name) for name in FIELDS)
+    return tuple(value if isinstance(value, str) else "" for value in result)
 
 
 def trigrams(text: str) -> Counter[str]:
@@ -87,9 +87,9 @@ class _FieldIndex:
 
     def __init__(self, texts: Sequence[str]) -> None:
         counted = [trigrams(text) for text in texts]
-        there = Counter(gram for counts in counted for gram in counts)
-        self.columns = {gram: column for column, gram in enumerate(there)}
-        self.idf = {gram: 1 + math.log((1 + len(texts)) / (1 + rows)) for gram, rows in there.items()}
+        present = Counter(gram for counts in counted for gram in counts)
+        self.columns = {gram: column for column, gram in enumerate(present)}
+        self.idf = {gram: 1 + math.log((1 + len(texts)) / (1 + rows)) for gram, rows in present.items()}
         #: Of a trigram that no row has: it counts in the length of the input's vector alone.
         self.unknown = 1 + math.log(1 + len(texts))
         values: list[float] = []

@@ -96,6 +96,6 @@ def _saved_demo(demo: Any) -> dict[str, Any]:
             value = round(float(value), 6)
         kept[name] = value
     if "score" not in kept and kept.get("criteria_scores"):  # what DSPy's own optimizers make of McS-E's answers
-        said = [c["score"] for c in kept["criteria_scores"].values()]
-        kept["score"] = round(sum(said) / len(said), 6)
+        scores = [c["score"] for c in kept["criteria_scores"].values()]
+        kept["score"] = round(sum(scores) / len(scores), 6)
     return kept

@@ -112,11 +112,11 @@ def suspicion(text: str) -> str | None:
     words = {word for word in _NEEDED if word in plain}
     if ("score" in words or "rating" in words) and _SCORE_LINE.search("\n".join(lines)):
         return "holds a line that gives a score"
-    if ("<" in plain or "[" in plain) and (found := _TOKENS.search(plain)):
-        return f"holds a prompt's tag or control token ({found[0][:40]!r})"
+    if ("<" in plain or "[" in plain) and (match := _TOKENS.search(plain)):
+        return f"holds a prompt's tag or control token ({match[0][:40]!r})"
     for needed, phrase in _PHRASES:
-        if not words.isdisjoint(needed) and (found := phrase.search(plain)):
-            return f"addresses a judge ({found[0][:80]!r})"
+        if not words.isdisjoint(needed) and (match := phrase.search(plain)):
+            return f"addresses a judge ({match[0][:80]!r})"
     return None
 
 
@@ -154,9 +154,9 @@ def _blank(piece: str) -> str:
 
 def guarded(item: Item) -> tuple[Item, str | None]:
     """What is judged in an item's place, and what in its texts could have moved the score; None where nothing could."""
-    found = {name: reason for name in _SHOWN if (text := getattr(item, name)) and (reason := suspicion(text))}
-    if not found:
+    result = {name: reason for name in _SHOWN if (text := getattr(item, name)) and (reason := suspicion(text))}
+    if not result:
         return item, None
-    name, reason = next(iter(found.items()))
-    safe = replace(item, **{name: blanked(getattr(item, name)) for name in found})
+    name, reason = next(iter(result.items()))
+    safe = replace(item, **{name: blanked(getattr(item, name)) for name in result})
     return safe, f"the {name} {reason}; that was left out of the prompt"

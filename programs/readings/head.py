@@ -98,16 +98,16 @@ class LinearHead:
 
     def contributions(self, table: Readings) -> dict[str, Vector]:
         """What each reading adds to each row's score; the head's base is what they add to."""
-        found: dict[str, Vector] = {}
+        result: dict[str, Vector] = {}
         if self.weights:
             values = table.columns(list(self.weights))
             for column, (name, (mean, weight)) in zip(values.T, self.weights.items(), strict=True):
-                found[name] = weight * np.where(np.isnan(column), 0.0, column - mean)
+                result[name] = weight * np.where(np.isnan(column), 0.0, column - mean)
         for block, (offset, weights) in self.states.items():
             if block not in table.states:
                 raise OptionError(f"the table has no states {block!r}; it has {', '.join(table.states) or 'none'}")
-            found[block] = table.states[block].astype(np.float64) @ weights - offset
-        return found
+            result[block] = table.states[block].astype(np.float64) @ weights - offset
+        return result
 
     def scaled(self, factor: float, shift: float = 0.0) -> LinearHead:
         """factor x this head + shift."""

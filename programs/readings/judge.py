@@ -144,9 +144,9 @@ class ReadingsJudge(DirectScorer):
     def beside(self, others: Sequence[Judge]) -> None:
         """Rows that are judged for several aspects were made to one instruction: where the library knows it for one of
         them only, it holds for all, and each row is read once."""
-        told = {str(other.options().get("instruction") or GENERAL) for other in others} - {GENERAL}
-        if self._asked == GENERAL and len(told) == 1:
-            self.choose(instruction=told.pop())
+        instructions = {str(other.options().get("instruction") or GENERAL) for other in others} - {GENERAL}
+        if self._asked == GENERAL and len(instructions) == 1:
+            self.choose(instruction=instructions.pop())
 
     def passages(self) -> frozenset[Any]:
         """The passages that are read of each row."""
@@ -195,14 +195,14 @@ class ReadingsJudge(DirectScorer):
         self, items: Sequence[Item], lm: LanguageModel, progress: Callable[[], None]
     ) -> list[RowReadings | None]:
         """`read` of each row, None for one that cannot be read."""
-        found: list[RowReadings | None] = []
+        result: list[RowReadings | None] = []
         for item in items:
             try:
-                found.append(self.read(item, lm))
+                result.append(self.read(item, lm))
             except CallError:
-                found.append(None)
+                result.append(None)
             progress()
-        return found
+        return result
 
     # -- judging
 
@@ -311,7 +311,9 @@ def _own_options(part: type[Reading], text: str) -> dict[str, Any]:
 def table_of(rows: Sequence[RowReadings], direct: Sequence[float], groups: Sequence[Any]) -> Readings:
     """Rows' readings as a table, with the model's own score (percent, NaN where it gave none) as the first."""
     names = tuple(rows[0].numbers)
-    values = np.array([[said, *(row.numbers[name] for name in names)] for row, said in zip(rows, direct, strict=True)])
+    values = np.array(
+        [[value, *(row.numbers[name] for name in names)] for row, value in zip(rows, direct, strict=True)]
+    )
     states = {block: np.stack([row.states[block] for row in rows]) for block in rows[0].states}
     return Readings((DIRECT, *names), values, tuple(groups), states)
 

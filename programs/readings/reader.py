@@ -158,8 +158,8 @@ class KeptReader:
         return logp
 
     def _key(self, what: str, pieces: Sequence[Piece], *rest: Any) -> bytes:
-        told = [_FORMAT, self._model, what, [[piece.text, piece.mark] for piece in pieces], *rest]
-        return hashlib.sha256(json.dumps(told, ensure_ascii=True).encode()).digest()
+        parts = [_FORMAT, self._model, what, [[piece.text, piece.mark] for piece in pieces], *rest]
+        return hashlib.sha256(json.dumps(parts, ensure_ascii=True).encode()).digest()
 
     def _kept(self, key: bytes) -> dict[str, Any] | None:
         packed = self._store.get(key)

@@ -92,23 +92,23 @@ def assert_judged(
     before = made.lm.meter.usage
     verdicts = list(made.score_many(items))
     spent = made.lm.meter.usage - before
-    there = [(item, verdict) for item, verdict in zip(items, verdicts, strict=True) if verdict.failure is None]
-    found: dict[str, Any] = {
+    present = [(item, verdict) for item, verdict in zip(items, verdicts, strict=True) if verdict.failure is None]
+    result: dict[str, Any] = {
         "judge": artifact.fingerprint(made), "model": made.lm.name, "rows": len(items),
-        "failed": len(items) - len(there), "calls": spent.calls, "cached_calls": spent.cached,
+        "failed": len(items) - len(present), "calls": spent.calls, "cached_calls": spent.cached,
     }  # fmt: skip
     for name in dict.fromkeys(bar.statistic for bar in bars):
-        found[name] = _statistic(name, there, seed)
-    _record(found, record)
+        result[name] = _statistic(name, present, seed)
+    _record(result, record)
     reasons = [
-        f"{found['failed']} of {len(items)} rows have no score (at most {max_failed} may), the first: {v.failure}"
+        f"{result['failed']} of {len(items)} rows have no score (at most {max_failed} may), the first: {v.failure}"
         for v in [v for v in verdicts if v.failure is not None][:1]
-        if found["failed"] > max_failed
+        if result["failed"] > max_failed
     ]
-    reasons += [reason for bar in bars for reason in _below(bar, found)]
+    reasons += [reason for bar in bars for reason in _below(bar, result)]
     if reasons:
         raise AssertionError("\n".join(map(_line, [*reasons, *_lowest(items, verdicts)])))
-    return found
+    return result
 
 
 def assert_agreement(
@@ -141,11 +141,11 @@ def assert_agreement(
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(io.StringIO()):
         app(["evaluate", str(rows), "--json", *words, *more], standalone_mode=False)
-    told: dict[str, Any] = json.loads(said.getvalue())
-    _record(told["judges"], record)
-    if not told["gate"]["passed"]:
-        raise AssertionError("\n".join(map(_line, told["gate"]["reasons"])))
-    return told
+    data: dict[str, Any] = json.loads(said.getvalue())
+    _record(data["judges"], record)
+    if not data["gate"]["passed"]:
+        raise AssertionError("\n".join(map(_line, data["gate"]["reasons"])))
+    return data
 
 
 def _items(outputs: Any) -> Iterator[Item]:

@@ -142,8 +142,8 @@ def said(turn: Mapping[str, Any]) -> str:
 def _shown(turn: Mapping[str, Any]) -> str:
     speaker = _speaker(turn)
     name = turn.get("name")
-    told = f"{speaker} {' '.join(name.split())}" if isinstance(name, str) and name.strip() else speaker
-    return f"{told}: {_indented(said(turn))}"
+    text = f"{speaker} {' '.join(name.split())}" if isinstance(name, str) and name.strip() else speaker
+    return f"{text}: {_indented(said(turn))}"
 
 
 def _speaker(turn: Mapping[str, Any]) -> str:

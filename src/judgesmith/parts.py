@@ -216,18 +216,18 @@ _LIMITS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
 
 
 def _type_text(field: FieldInfo) -> str:
-    told: list[str] = []
+    lines: list[str] = []
     for kind in _kinds(field.annotation):
         if get_origin(kind) is Literal:
-            told += map(str, get_args(kind))
+            lines += map(str, get_args(kind))
         elif get_origin(kind) in (tuple, list, Sequence):
-            told.append("a list")
+            lines.append("a list")
         else:
-            told.append(_TYPES.get(kind) or str(getattr(kind, "__name__", kind)))
+            lines.append(_TYPES.get(kind) or str(getattr(kind, "__name__", kind)))
     limits = [
         f"{sign} {getattr(m, name)}" for m in field.metadata for name, sign in _LIMITS.items() if hasattr(m, name)
     ]
-    return ", ".join([" | ".join(told), *limits])
+    return ", ".join([" | ".join(lines), *limits])
 
 
 def _value_text(value: Any) -> str:

@@ -109,11 +109,11 @@ class EmbeddedReader:
         self._open()
         text = piece.text.encode()
         room = len(text) + 8
-        found = (ctypes.c_int32 * room)()
-        count = self._llama.llama_tokenize(self._vocab, text, len(text), found, room, False, piece.mark)
+        result = (ctypes.c_int32 * room)()
+        count = self._llama.llama_tokenize(self._vocab, text, len(text), result, room, False, piece.mark)
         if count < 0:
             raise ModelError(f"{self.name}: llama.cpp cannot tokenise a text of {len(text)} bytes")
-        return found[:count]
+        return result[:count]
 
     def _open(self) -> None:
         # llama.cpp would read freed memory, or wait for threads that only the parent has.

@@ -78,24 +78,24 @@ class ServedReader:
         """See `Reader`. An answer that is not among the likeliest tokens gets the log-probability of the last one."""
         asked = {"prompt": "".join(map(_written, question.pieces)), "max_tokens": 1, "logprobs": _MOST_ANSWERS}
         with self._answering("gives no log-probabilities of answers"):
-            said: Mapping[str, float] = self._completion(asked)["logprobs"]["top_logprobs"][0]
-            least = min(said.values())
-            firsts = [[said[s] for s in spellings if s in said] for spellings in question.answers]
+            reply: Mapping[str, float] = self._completion(asked)["logprobs"]["top_logprobs"][0]
+            least = min(reply.values())
+            firsts = [[reply[s] for s in spellings if s in reply] for spellings in question.answers]
         return np.array([np.logaddexp.reduce(some) if some else least for some in firsts], dtype=np.float32)
 
     def _by_tokens(self, before: str, target: str) -> tuple[list[float], list[int]]:
         first, own = (self._tokens(text) for text in (before, target))
-        said = self._completion({"prompt": [*first, *own], "max_tokens": 1, "prompt_logprobs": 0})
+        reply = self._completion({"prompt": [*first, *own], "max_tokens": 1, "prompt_logprobs": 0})
         with self._answering("gives no prompt_logprobs"):
-            numbers = [said["prompt_logprobs"][len(first) + i][str(token)] for i, token in enumerate(own)]
+            numbers = [reply["prompt_logprobs"][len(first) + i][str(token)] for i, token in enumerate(own)]
             logp = [float(number["logprob"]) for number in numbers]
             ends = np.cumsum([len(number.get("decoded_token") or "") for number in numbers]).tolist()
         return logp, ends
 
     def _by_echo(self, before: str, target: str) -> tuple[list[float], list[int]]:
-        said = self._completion({"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True})
+        reply = self._completion({"prompt": before + target, "max_tokens": 1, "logprobs": 1, "echo": True})
         with self._answering("does not echo the prompt's log-probabilities; few do today"):
-            numbers = said["logprobs"]
+            numbers = reply["logprobs"]
             starts, values, words = numbers["text_offset"], numbers["token_logprobs"], numbers["tokens"]
             # A token across the border belongs to the text: most of its letters do, and it cannot be divided.
             at = [
@@ -117,15 +117,15 @@ class ServedReader:
 
     def _tokens(self, text: str) -> list[int]:
         base = self._url.removesuffix("/v1")
-        said = self._post(f"{base}/tokenize", {"model": self.name, "prompt": text, "add_special_tokens": False})
-        tokens = said.get("tokens")
+        reply = self._post(f"{base}/tokenize", {"model": self.name, "prompt": text, "add_special_tokens": False})
+        tokens = reply.get("tokens")
         if not isinstance(tokens, list) or not all(isinstance(token, int) for token in tokens):
             raise ModelError(f"{self.name}: the server's /tokenize gives no tokens; read with way='echo'")
         return tokens
 
     def _completion(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        said = self._post(f"{self._url}/completions", {"model": self.name, "temperature": 0, **asked})
-        choices = said.get("choices")
+        reply = self._post(f"{self._url}/completions", {"model": self.name, "temperature": 0, **asked})
+        choices = reply.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             raise CallError(f"{self.name}: the server's answer has no choices")
         return choices[0]
@@ -142,12 +142,12 @@ class ServedReader:
         if answer.status_code != 200:
             raise CallError(f"{self.name}: the server answered HTTP {answer.status_code}")
         try:
-            said = answer.json()
+            reply = answer.json()
         except ValueError as error:
             raise CallError(f"{self.name}: the server's answer is no JSON") from error
-        if not isinstance(said, dict):
+        if not isinstance(reply, dict):
             raise CallError(f"{self.name}: the server's answer is no JSON object")
-        return said
+        return reply
 
 
 def _written(piece: Piece) -> str:

@@ -28,10 +28,10 @@ class Weights:
     chat: Chat
 
     def tokens(self, piece: Piece) -> list[int]:
-        found: list[int] = self.tokenizer(
+        result: list[int] = self.tokenizer(
             piece.text, add_special_tokens=False, split_special_tokens=not piece.mark
         ).input_ids
-        return found
+        return result
 
 
 def open_weights(path: Path, dtype: str = "float32") -> Weights:

@@ -87,8 +87,8 @@ def _post(base: str, body: bytes) -> dict[str, Any]:
                 return verdict
         except urllib.error.HTTPError as error:
             if error.code not in (429, 503) or again == TRIES - 1:
-                said = error.read(300).decode(errors="replace")
-                raise NoScore(f"judgesmith serve: HTTP {error.code}: {said}") from None
+                text = error.read(300).decode(errors="replace")
+                raise NoScore(f"judgesmith serve: HTTP {error.code}: {text}") from None
             asked = error.headers.get("Retry-After") or ""
             time.sleep(min(float(asked) if asked.isdigit() else 1.0, LONGEST_WAIT))
         except urllib.error.URLError as error:

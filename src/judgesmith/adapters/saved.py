@@ -69,9 +69,13 @@ class SavedJudge:
 
     def about(self, verdict: Verdict | None = None) -> dict[str, Any]:
         """What is kept beside a score: the judge's fingerprint, its model and scale, scores by criterion."""
-        found = {"judge": artifact.fingerprint(self.judge), "model": self.judge.lm.name, "scale": str(self.judge.scale)}
+        result = {
+            "judge": artifact.fingerprint(self.judge),
+            "model": self.judge.lm.name,
+            "scale": str(self.judge.scale),
+        }
         criteria = {} if verdict is None else {name: c.score for name, c in verdict.criteria.items()}
-        return found | ({"criteria": criteria} if criteria else {})
+        return result | ({"criteria": criteria} if criteria else {})
 
 
 def scored(verdict: Verdict) -> Verdict:

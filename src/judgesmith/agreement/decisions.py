@@ -29,8 +29,8 @@ def places_by_rank(scores: Vector, human: Places, categories: int) -> Places:
 def balanced_accuracy(decided: Places, human: Places) -> float:
     """The mean over people's categories of the share decided as they did; 0.5 is chance for pass and fail. NaN where
     people chose one category only."""
-    there = np.unique(human)
-    return float(np.mean([(decided[human == one] == one).mean() for one in there])) if len(there) > 1 else np.nan
+    classes = np.unique(human)
+    return float(np.mean([(decided[human == one] == one).mean() for one in classes])) if len(classes) > 1 else np.nan
 
 
 def auc(scores: Vector, passed: Places | NDArray[np.bool_]) -> float:
@@ -65,10 +65,10 @@ def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tu
     for rows in np.split(order, np.flatnonzero(np.diff(document[order])) + 1) if len(order) else []:
         x, y = scores[rows], human[rows]
         first, second = np.triu_indices(len(x), 1)
-        there = np.sign(y[first] - y[second])
+        present = np.sign(y[first] - y[second])
         ours = np.sign(x[first] - x[second])
-        told = there != 0
-        right[document[rows[0]]] = float((ours == there)[told].sum()) + float((ours == 0)[told].sum()) / 2
+        told = present != 0
+        right[document[rows[0]]] = float((ours == present)[told].sum()) + float((ours == 0)[told].sum()) / 2
         pairs[document[rows[0]]] = float(told.sum())
     return names, right, pairs
 

@@ -253,17 +253,17 @@ def _resampled(one: Vector, other: Vector, weights: npt.ArrayLike | None, form: 
 def differences_in_place(before: Vector, after: Vector) -> Vector:
     """The differences with NaN where a score is missing."""
     made = np.full(len(before), np.nan)
-    there = np.isfinite(before) & np.isfinite(after)
-    made[there] = _differences(before, after)[0]
+    present = np.isfinite(before) & np.isfinite(after)
+    made[present] = _differences(before, after)[0]
     return made
 
 
 def _quick(differences: Vector) -> tuple[float, float]:
-    there = differences[~np.isnan(differences)]
-    some = there[there != 0]
-    if not len(there):
+    present = differences[~np.isnan(differences)]
+    some = present[present != 0]
+    if not len(present):
         return math.nan, math.nan
-    return _test(some, _is_exact(len(there), len(some))) if len(some) else (1.0, 0.0)
+    return _test(some, _is_exact(len(present), len(some))) if len(some) else (1.0, 0.0)
 
 
 def _weighted(values: Sequence[float], weights: npt.ArrayLike | None) -> float:
@@ -274,8 +274,8 @@ def _weighted(values: Sequence[float], weights: npt.ArrayLike | None) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    there = [value for value in values if not math.isnan(value)]
-    return math.fsum(there) / len(there) if there else math.nan
+    present = [value for value in values if not math.isnan(value)]
+    return math.fsum(present) / len(present) if present else math.nan
 
 
 # All of them ---------------------------------------------------------------------------------------------------------
@@ -294,15 +294,15 @@ class Summary:
 
 def summarise(scores: Mapping[str, float], levels: Mapping[str, str]) -> Summary:
     """D by perturbation, and the level of each. Every level weighs the same, and every perturbation within a level."""
-    there = {name: d for name, d in scores.items() if not math.isnan(d)}
+    present = {name: d for name, d in scores.items() if not math.isnan(d)}
     by_level: dict[str, list[float]] = {}
-    for name, d in there.items():
+    for name, d in present.items():
         by_level.setdefault(levels[name], []).append(d)
-    if not there:
+    if not present:
         return Summary(math.nan, math.nan, "", len(scores))
-    worst = min(there, key=lambda name: there[name])
+    worst = min(present, key=lambda name: present[name])
     average = _mean([_mean(values) for values in by_level.values()])
-    return Summary(average, there[worst], worst, len(scores) - len(there))
+    return Summary(average, present[worst], worst, len(scores) - len(present))
 
 
 #: Which metrics a perturbation should lower, and how much of its weight each has. Ours: the paper's weights are in a
@@ -338,6 +338,6 @@ def expert_weights(
     folded = {name.casefold(): row for name, row in table.items()}
     row = folded.get(perturbation.casefold()) or folded.get(perturbation.partition(":")[0].casefold()) or {}
     by_metric = {metric.casefold(): weight for metric, weight in row.items()}
-    found = [float(by_metric.get(metric.casefold(), 0.0)) for metric in metrics]
-    total = math.fsum(found)
-    return [weight / total for weight in found] if total > 0 else None
+    result = [float(by_metric.get(metric.casefold(), 0.0)) for metric in metrics]
+    total = math.fsum(result)
+    return [weight / total for weight in result] if total > 0 else None

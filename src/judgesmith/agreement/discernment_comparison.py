@@ -70,9 +70,9 @@ def compare_discernment(
         raise OptionError("the columns of scores are texts, and every perturbation and judge must have the same ones")
     kept: dict[str, list[Vector]] = {}
     for name, both in sides.items():
-        there = ~np.isnan(np.vstack(both)).any(axis=0)
-        if there.any():
-            kept[name] = [np.where(there, side, np.nan) for side in both]
+        present = ~np.isnan(np.vstack(both)).any(axis=0)
+        if present.any():
+            kept[name] = [np.where(present, side, np.nan) for side in both]
     nan = math.nan
     if not kept:
         return Gap(nan, nan, nan, nan, nan, 0, reason="no pair has scores of both judges")
@@ -128,16 +128,16 @@ def _shares(differences: Vector) -> Vector:
 
     Jackknife pseudo-values: of an effect of 1 every text adds the same, where shares of the ranks would differ.
     """
-    found = np.zeros(differences.shape[1])
-    there = np.flatnonzero(~np.isnan(differences).any(axis=0))
-    n = len(there)
-    effects = _effects(differences[:, there], np.vstack([np.ones((1, n)), 1 - np.eye(n)]))
+    result = np.zeros(differences.shape[1])
+    present = np.flatnonzero(~np.isnan(differences).any(axis=0))
+    n = len(present)
+    effects = _effects(differences[:, present], np.vstack([np.ones((1, n)), 1 - np.eye(n)]))
     if n == 1:
-        found[there] = effects[0]
-        return found
+        result[present] = effects[0]
+        return result
     values = n * effects[0] - (n - 1) * effects[1:]
-    found[there] = (values - values.mean() + effects[0]) / n
-    return found
+    result[present] = (values - values.mean() + effects[0]) / n
+    return result
 
 
 def _effects(differences: Vector, counts: Vector) -> Vector:
@@ -145,8 +145,8 @@ def _effects(differences: Vector, counts: Vector) -> Vector:
     (rounds,). NaN where none of the resample's texts has a pair; 0 where no pair differs."""
     total = np.zeros(len(counts))
     for row in differences:
-        there = ~np.isnan(row)
-        some = np.flatnonzero(there & (row != 0))
+        present = ~np.isnan(row)
+        some = np.flatnonzero(present & (row != 0))
         effect = np.zeros(len(counts))
         if len(some):
             code = np.unique(np.abs(row[some]), return_inverse=True)[1]
@@ -158,6 +158,6 @@ def _effects(differences: Vector, counts: Vector) -> Vector:
             above = (drawn * np.sign(row[some])) @ of_code
             all_ranks = (ranks * tied).sum(axis=1)
             np.divide((ranks * above).sum(axis=1), all_ranks, out=effect, where=all_ranks > 0)
-        effect[counts[:, there].sum(axis=1) == 0] = np.nan
+        effect[counts[:, present].sum(axis=1) == 0] = np.nan
         total += effect / len(differences)
     return total

@@ -81,18 +81,18 @@ def same_rows(name: str, runs: Matrix) -> list[Finding]:
     """Tests of the newest run (last) against the others over the same rows: whether values moved up or down, and
     whether they are further from the others than these are from each other, in whatever direction. Rows that any run
     has no value of are left out."""
-    there = _whole(runs)
-    far = distances(there) / max(1, len(there) - 1)
+    present = _whole(runs)
+    far = distances(present) / max(1, len(present) - 1)
     differ = Finding(
-        f"{name} differ from those before", rank_p(far, "greater"), there.shape[1], *_before_and_now(far, 1)
+        f"{name} differ from those before", rank_p(far, "greater"), present.shape[1], *_before_and_now(far, 1)
     )
     return [moved(f"{name} moved", runs), differ]
 
 
 def moved(name: str, runs: Matrix, newest: int = 1) -> Finding:
     """Whether the values of the newest runs (last) are higher or lower than those before."""
-    there = _whole(runs)
-    return Finding(name, rank_p(there, "two-sided", newest), there.shape[1], *_before_and_now(there, newest))
+    present = _whole(runs)
+    return Finding(name, rank_p(present, "two-sided", newest), present.shape[1], *_before_and_now(present, newest))
 
 
 def _whole(runs: Matrix) -> Matrix:
@@ -118,16 +118,18 @@ def new_rows(name: str, before: Vector, now: Vector) -> list[Finding]:
     Cramér and von Mises' test for two samples would do for both, but scipy's is wrong where values are tied, as scores
     mostly are.
     """
-    told = (len(now), float(before.mean()), float(now.mean())) if len(before) and len(now) else (0, *2 * [float("nan")])
+    summary = (
+        (len(now), float(before.mean()), float(now.mean())) if len(before) and len(now) else (0, *2 * [float("nan")])
+    )
     if min(len(before), len(now)) < 5:
         return [
-            Finding(f"{name} moved", float("nan"), *told),
-            Finding(f"{name} are spread otherwise", float("nan"), *told),
+            Finding(f"{name} moved", float("nan"), *summary),
+            Finding(f"{name} are spread otherwise", float("nan"), *summary),
         ]
     constant = np.ptp(np.concatenate([before, now])) == 0
     where = 1.0 if constant else float(scipy.stats.mannwhitneyu(before, now).pvalue)
     shape = 1.0 if constant else float(scipy.stats.ks_2samp(before, now, method="asymp").pvalue)
-    return [Finding(f"{name} moved", where, *told), Finding(f"{name} are spread otherwise", shape, *told)]
+    return [Finding(f"{name} moved", where, *summary), Finding(f"{name} are spread otherwise", shape, *summary)]
 
 
 def more_failed(name: str, before: tuple[int, int], now: tuple[int, int]) -> Finding:

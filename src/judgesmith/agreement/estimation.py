@@ -158,9 +158,9 @@ def estimate(
             f"the rows that people scored have other judge scores than the rest (p {p:.2g}): if they were not drawn at "
             "random, the estimates are off"
         )
-    found = [_estimate(name, s, weight, confidence) for name, s in zip(names, sums, strict=True)]
+    result = [_estimate(name, s, weight, confidence) for name, s in zip(names, sums, strict=True)]
     differences = _differences(names, sums, weight, confidence)
-    ranked = _ranked(found, differences, 1 - confidence)
+    ranked = _ranked(result, differences, 1 - confidence)
     return Estimates(ranked, differences, weight, confidence, count, labelled, tuple(notes))
 
 
@@ -271,8 +271,8 @@ def _chosen_by_score(f: Vector, y: Vector, sys: Codes) -> float:
         own = sys == s
         if (~np.isnan(f[own])).any():
             f[own] -= np.nanmean(f[own])
-    labelled, there = ~np.isnan(y), ~np.isnan(f)
-    one, rest = f[labelled & there], f[~labelled & there]
+    labelled, judged = ~np.isnan(y), ~np.isnan(f)
+    one, rest = f[labelled & judged], f[~labelled & judged]
     if min(len(one), len(rest)) < 5 or np.ptp(one) == 0 or np.ptp(rest) == 0:
         return 1.0
     return float(scipy.stats.ttest_ind(one, rest, equal_var=False).pvalue)

@@ -21,9 +21,9 @@ def value_of(field: Field, thing: Any) -> Any:
         return field(thing)
     found = thing.get(field) if hasattr(thing, "get") else getattr(thing, field, None)
     if found is None:
-        there = ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
+        names = ", ".join(thing.keys()) if hasattr(thing, "keys") else type(thing).__name__
         raise OptionError(
-            f"there is no {field!r}; there are: {there}. Say what to read: score_of=, human_of=, group_of="
+            f"there is no {field!r}; there are: {names}. Say what to read: score_of=, human_of=, group_of="
         )
     return found
 
@@ -43,8 +43,8 @@ def number(field: Field, thing: Any, what: str = "predicted") -> float:
 
 
 def _only(text: str) -> float:
-    found = {float(n) for n in _NUMBER.findall(text)}
-    return found.pop() if len(found) == 1 else math.nan
+    result = {float(n) for n in _NUMBER.findall(text)}
+    return result.pop() if len(result) == 1 else math.nan
 
 
 def text_of(field: Field, thing: Any) -> str:

@@ -174,9 +174,9 @@ class _OfRows(Objective):
 
     def resampled(self, predictions: Sequence[Vector], rows: Rows) -> Agreement:
         units = id_codes(self.units(rows), len(rows.human), "groups")
-        found = [self.reached(p, rows) for p in predictions]
-        values, count = [f.value for f in found], int(units.max(initial=-1)) + 1
-        reason = next((f.reason for f in found if f.reason), None)
+        result = [self.reached(p, rows) for p in predictions]
+        values, count = [f.value for f in result], int(units.max(initial=-1)) + 1
+        reason = next((f.reason for f in result if f.reason), None)
         if reason is None and count < 2:
             reason = "one document cannot be resampled"
         doc = id_codes(rows.documents, len(rows.human), "documents") if self.within else None

@@ -84,18 +84,18 @@ def order_effect(
     x, y = pair(predicted, human)
     doc = np.arange(len(x)) if documents is None else id_codes(documents, len(x), "documents")
     names = _names(positions, len(x))
-    there = ~np.isnan(x)
-    failed = int((~there).sum())
-    there &= names != ""
+    present = ~np.isnan(x)
+    failed = int((~present).sum())
+    present &= names != ""
     block = doc if len(np.unique(doc)) < len(doc) else np.zeros(len(doc), dtype=np.intp)
-    sizes = np.bincount(block[there], minlength=int(block.max(initial=0)) + 1)
-    there &= sizes[block] > 1  # an output alone has no place among others
-    x, y, names = x[there], y[there], names[there]
+    sizes = np.bincount(block[present], minlength=int(block.max(initial=0)) + 1)
+    present &= sizes[block] > 1  # an output alone has no place among others
+    x, y, names = x[present], y[present], names[present]
     labels = _in_order(names)
     reason = _no_effect(x, y, labels)
     if reason is not None:
         return OrderEffect((), np.nan, len(x), failed, reason)
-    block, doc = (np.unique(codes[there], return_inverse=True)[1] for codes in (block, doc))
+    block, doc = (np.unique(codes[present], return_inverse=True)[1] for codes in (block, doc))
     place = np.array([labels.index(name) for name in names], dtype=np.intp)
     judge, people = (_within(_standard(np.asarray(scipy.stats.rankdata(v), dtype=np.float64)), block) for v in (x, y))
     gap = judge - _slope(judge, people, place) * people
@@ -114,7 +114,7 @@ def order_effect(
         for label, n, estimate, mean in zip(labels, counts, found, means, strict=True)
     )
     if systems is not None:
-        sys = id_codes(systems, len(there), "systems")[there]
+        sys = id_codes(systems, len(present), "systems")[present]
         if len(np.unique(sys)) > 1 and len(np.unique(sys)) == len(set(zip(sys.tolist(), place.tolist(), strict=True))):
             why = "every system keeps one position: favour for a position and for a system cannot be separated"
             return OrderEffect(effects, np.nan, len(x), failed, why)

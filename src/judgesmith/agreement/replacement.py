@@ -87,8 +87,8 @@ def alternative_annotator_test(
     if table.ndim != 2 or table.shape[0] != len(scores) or table.shape[1] < 2:
         raise LabelsError(f"ratings have shape {table.shape}; {len(scores)} rows of two raters or more are needed")
     codes = np.arange(len(scores)) if documents is None else id_codes(documents, len(scores), "documents")
-    found = [_against(scores, table, rater, codes, epsilon) for rater in range(table.shape[1])]
-    usable = [one for one in found if one.rows and not math.isnan(one.p)]
+    result = [_against(scores, table, rater, codes, epsilon) for rater in range(table.shape[1])]
+    usable = [one for one in result if one.rows and not math.isnan(one.p)]
     if not usable:
         raise LabelsError("no row has a judge's score and the ratings of two raters from two documents or more")
     corrected = scipy.stats.false_discovery_control([one.p for one in usable], method="by")
@@ -128,10 +128,10 @@ def _worse(lead: Vector, codes: Codes, epsilon: float) -> float:
 
 
 def _conditions(found: tuple[AgainstRater, ...], columns: int) -> list[str]:
-    told = []
+    lines = []
     if len(found) < RATERS:
-        told.append(f"{len(found)} of {columns} raters can be compared; the test asks for {RATERS} at least")
+        lines.append(f"{len(found)} of {columns} raters can be compared; the test asks for {RATERS} at least")
     few = [str(one.rater) for one in found if one.rows < ROWS]
     if few:
-        told.append(f"rater {', '.join(few)}: fewer than {ROWS} rows, which the test asks for")
-    return told
+        lines.append(f"rater {', '.join(few)}: fewer than {ROWS} rows, which the test asks for")
+    return lines

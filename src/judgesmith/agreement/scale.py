@@ -206,8 +206,8 @@ def length_bias(predicted: npt.ArrayLike, human: npt.ArrayLike, lengths: npt.Arr
     long = vector(lengths, "lengths")
     if len(long) != len(x):
         raise OptionError(f"lengths has {len(long)} rows and predicted {len(x)}; give one length per row")
-    there = ~np.isnan(x)
-    x, y, long = x[there], y[there], long[there]
+    present = ~np.isnan(x)
+    x, y, long = x[present], y[present], long[present]
     judge, people, agree = (float(rowwise(a[None], b[None], "spearman")[0]) for a, b in ((x, long), (y, long), (x, y)))
     return LengthBias(
         judge_length=judge,
@@ -215,7 +215,7 @@ def length_bias(predicted: npt.ArrayLike, human: npt.ArrayLike, lengths: npt.Arr
         bias=_partial(judge, agree, people),
         agreement=_partial(agree, judge, people),
         n=len(x),
-        failed=int((~there).sum()),
+        failed=int((~present).sum()),
     )
 
 
@@ -232,11 +232,11 @@ def rank_systems(predicted: npt.ArrayLike, human: npt.ArrayLike, systems: Iterab
     x, y = pair(predicted, human)
     names = list(systems)
     code = id_codes(names, len(x), "systems")
-    there = ~np.isnan(x)
+    present = ~np.isnan(x)
     count = int(code.max(initial=-1)) + 1
     first = {int(c): str(name) for c, name in zip(code[::-1], names[::-1], strict=True)}
-    rows = np.bincount(code[there], minlength=count)
-    x, y = system_means(x[there], y[there], code[there], count)
+    rows = np.bincount(code[present], minlength=count)
+    x, y = system_means(x[present], y[present], code[present], count)
     known = np.flatnonzero(rows)
     places = [scipy.stats.rankdata(-v[known]) for v in (y, x)]
     ranked = [
@@ -254,5 +254,5 @@ def _usable(
 ) -> tuple[Vector, Vector, Codes, int]:
     x, y = pair(predicted, human)
     doc = np.arange(len(x)) if documents is None else id_codes(documents, len(x), "documents")
-    there = ~np.isnan(x)
-    return x[there], y[there], np.unique(doc[there], return_inverse=True)[1], int((~there).sum())
+    present = ~np.isnan(x)
+    return x[present], y[present], np.unique(doc[present], return_inverse=True)[1], int((~present).sum())

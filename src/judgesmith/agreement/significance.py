@@ -264,8 +264,8 @@ def _agreements(
             table = within_documents(x.ravel(), np.tile(y, k), codes, k * count, names, objective=objective)
             return mean_defined(table.reshape(k, count, len(names)), axis=1)
         x, ys = (means.reshape(k, count) for means in system_means(x.ravel(), np.tile(y, k), codes, k * count))
-        there = ~np.isnan(x[0])
-        x, ys = x[:, there], ys[:, there]
+        present = ~np.isnan(x[0])
+        x, ys = x[:, present], ys[:, present]
     return np.stack([rowwise(x, ys, name) for name in names], axis=1)
 
 
@@ -442,15 +442,15 @@ def rater_ceiling(
 def against_others(ratings: npt.ArrayLike) -> list[tuple[Flags, Vector, Vector]]:
     """Per rater: the rows that another rater saw too, the rater's scores of them, and the mean of the others'."""
     table = _ratings(ratings)
-    there = ~np.isnan(table)
-    found = []
+    present = ~np.isnan(table)
+    result = []
     for rater in range(table.shape[1]):
         others = np.delete(table, rater, axis=1)
         count = np.count_nonzero(~np.isnan(others), axis=1)
-        rows = there[:, rater] & (count > 0)
+        rows = present[:, rater] & (count > 0)
         mean = tidy(np.nansum(others[rows], axis=1) / count[rows])
-        found.append((rows, table[rows, rater], mean))
-    return found
+        result.append((rows, table[rows, rater], mean))
+    return result
 
 
 def krippendorff_alpha(ratings: npt.ArrayLike, *, nominal: bool = False) -> float:

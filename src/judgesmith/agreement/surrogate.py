@@ -78,7 +78,7 @@ class RankSurrogate:
         judge = np.sign(percent - self.percents[others])
         human = np.sign(example.score - self.humans[others])
         wrong = [int(i) for i in others[judge * human < 0]]
-        told = [
+        lines = [
             f"{people}, the judge {percent:.0f}. Compared with {len(others)} other outputs, the judge puts it on the "
             f"same side as people do {int(np.sum(judge * human > 0))} times and on the other side {len(wrong)} times."
         ]
@@ -86,11 +86,11 @@ class RankSurrogate:
         wrong.sort(key=lambda i: (-abs(example.score - self.humans[i]), i))
         for i in wrong[:ROWS_QUOTED]:
             below = self.humans[i] > example.score
-            told.append(
+            lines.append(
                 f"People rate this other output {'higher' if below else 'lower'} ({self.humans[i]:.0f}), the judge "
                 f'{"lower" if below else "higher"} ({self.percents[i]:.0f}): "{_quote(self.rows[i].output)}"'
             )
-        return "\n".join(told)
+        return "\n".join(lines)
 
     def _others(self, example: dspy.Example) -> np.ndarray[Any, Any]:
         return np.flatnonzero(self._groups != example.group)

@@ -120,15 +120,15 @@ class Command(Options):
             names[-1].lstrip("-").replace("-", "_"): field for field, info in cls.model_fields.items()
             if (names := _cli(info).get("names"))
         }  # fmt: skip
-        found = {}
+        result = {}
         for key, value in (layered(presets, file) if "preset" in cls.model_fields else file).items():
             name = fields.get(key, key)
             if name not in fields.values() and key in ELSEWHERE:
                 raise OptionError(f"{source}, {key}: {ELSEWHERE[key]}, so give it to that command")
             if name in fields.values() and isinstance(value, str) and _repeats(cls.model_fields[name]):
                 value = [value]
-            found[name] = value
-        return found, source
+            result[name] = value
+        return result, source
 
 
 class Json(Options):
@@ -330,14 +330,14 @@ class _Built(TyperCommand):
 def _given(context: typer.Context) -> dict[str, Any]:
     """What the command line says, by the names of fields and of options of parts."""
     names = context.meta["more"]
-    found = {}
+    result = {}
     for name, value in context.params.items():
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             value = list(value) if isinstance(value, tuple | list) else value
             option_ = names.get(name, name)
-            found[option_] = ",".join(value) if name in names and isinstance(value, list) else value
-    return found
+            result[option_] = ",".join(value) if name in names and isinstance(value, list) else value
+    return result
 
 
 def build(name: str, model: type[Command]) -> Any:

@@ -38,8 +38,8 @@ class Commands(TyperGroup):
     within = ""
 
     def _points(self) -> dict[str, EntryPoint]:
-        found = {point.name: point for point in entry_points(group=GROUP) if point.name.startswith(self.within)}
-        return {name.removeprefix(self.within): point for name, point in found.items()}
+        result = {point.name: point for point in entry_points(group=GROUP) if point.name.startswith(self.within)}
+        return {name.removeprefix(self.within): point for name, point in result.items()}
 
     def list_commands(self, ctx: Any) -> list[str]:
         names = [name for name in self._points() if "." not in name]

@@ -56,12 +56,12 @@ def show_aspects_report(report: AspectsReport, judge: Judge, *, shown: Sequence[
     table.show(out)
     for name, one in report.aspects.items():
         member = judge.by_aspect[name]
-        told = [f"mean error {number(one.calibrated_error)} on {member.scale}"]
+        lines = [f"mean error {number(one.calibrated_error)} on {member.scale}"]
         if one.decisions is not None:
-            told.append(_decisions(one.decisions, member))
+            lines.append(_decisions(one.decisions, member))
         if one.sureness and one.sureness["width"] is not None:
-            told.append(f"{one.sureness['coverage']:.0%} interval {number(one.sureness['width'])} wide")
-        out.print(f"{name}: {'; '.join(told)}", markup=False)
+            lines.append(f"{one.sureness['coverage']:.0%} interval {number(one.sureness['width'])} wide")
+        out.print(f"{name}: {'; '.join(lines)}", markup=False)
     out.print(
         f"`score` is the mean of these on {judge.scale}, `aspects` has each; {judge.facts()['aspects']}.", markup=False
     )
@@ -119,27 +119,27 @@ _MEASURES = {
 
 def _decisions(found: Mapping[str, Any], judge: Judge) -> str:
     """How far decisions agree with people's on the held-out rows, and where categories begin."""
-    told = [
+    lines = [
         f"{name} {number(of['value'])} [{number(of['low'])}, {number(of['high'])}]"
         for key, name in _MEASURES.items()
         if (of := found.get(key))
     ]
     cuts = f" Raw score: {judge.decision}." if judge.decision is not None else ""
-    return f"Decisions on {found['n']} held-out rows: {', '.join(told)}.{cuts}"
+    return f"Decisions on {found['n']} held-out rows: {', '.join(lines)}.{cuts}"
 
 
 def _how_sure(sure: Mapping[str, Any], judge: Judge) -> str:
     if sure["width"] is None:
         return "How sure a score is, these rows cannot tell."
     extent = judge.scale.high - judge.scale.low
-    told = (
+    text = (
         f"A score's {sure['coverage']:.0%} interval is {number(sure['width'])} wide on average, "
         f"{sure['width'] / extent:.0%} of the scale (from {sure['rows']} rows of {sure['documents']} documents)"
     )
     if sure["heldout_covered"] is None:
-        return f"{told}."
+        return f"{text}."
     return (
-        f"{told}; intervals learnt without the {sure['heldout_rows']} held-out rows hold {sure['heldout_covered']:.0%}"
+        f"{text}; intervals learnt without the {sure['heldout_rows']} held-out rows hold {sure['heldout_covered']:.0%}"
         " of these."
     )
 
@@ -154,13 +154,13 @@ def objective_label(name: Any) -> str:
 def training_q(selected: Mapping[str, Any], candidates: int) -> str:
     """The chosen candidate's agreement on the rows it was chosen on, and what remains of it: `selected` of a report."""
     # From a file, perhaps, which may hold anything; older ones have Q alone.
-    found = [selected.get(name, selected.get(old)) for name, old in (("value", "q"), ("corrected", "q_corrected"))]
-    naive, after = (v if isinstance(v, float) else None for v in found)
+    result = [selected.get(name, selected.get(old)) for name, old in (("value", "q"), ("corrected", "q_corrected"))]
+    naive, after = (v if isinstance(v, float) else None for v in result)
     by = objective_label(selected.get("objective"))
-    told = f"{by} {number(naive)} on training rows, each judged without itself in the prompt"
+    text = f"{by} {number(naive)} on training rows, each judged without itself in the prompt"
     if candidates < 2 or after is None:
-        return told
-    return f"{told}; {number(after)} after correction for having been chosen from {candidates} candidates"
+        return text
+    return f"{text}; {number(after)} after correction for having been chosen from {candidates} candidates"
 
 
 def show_verdict(title: str, output: str, verdict: Verdict, scale: str) -> None:

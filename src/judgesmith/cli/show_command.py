@@ -72,8 +72,8 @@ def _facts(rows: Sequence[tuple[str, str]]) -> Table:
     table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     table.add_column(style="bold")
     table.add_column()
-    for name, told in rows:
-        table.add_row(name, escape(told))
+    for name, value in rows:
+        table.add_row(name, escape(value))
     return table
 
 
@@ -102,8 +102,8 @@ def _print_aspects(path: Path, judge: Judge, saved: Mapping[str, Any], version: 
     for name, part in saved["aspects"].items():
         of = dict(_history(part["provenance"]))
         member = judge.by_aspect[name]
-        told = (name, part["program"]["kind"], str(member.scale), of.get("agreement", "–"), of.get("zero-shot", "–"))
-        table.add_row(*map(escape, told))
+        cells = (name, part["program"]["kind"], str(member.scale), of.get("agreement", "–"), of.get("zero-shot", "–"))
+        table.add_row(*map(escape, cells))
     out.print(table)
     for name, part in saved["aspects"].items():
         out.rule(escape(name))
@@ -118,8 +118,8 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Ve
     facts = _facts([])
     options = ", ".join(f"{k}={v}" for k, v in saved["program"]["options"].items() if v not in ("", True))
     facts.add_row("judge", escape(f"{path.name}, {saved['program']['kind']} ({options})"))
-    for name, told in _identity(version, saved) if version is not None else ():
-        facts.add_row(name, escape(told))
+    for name, value in _identity(version, saved) if version is not None else ():
+        facts.add_row(name, escape(value))
     facts.add_row("scale", str(judge.scale))
     if judge.decision is not None:
         facts.add_row("decides", escape(str(judge.decision)))
@@ -128,8 +128,8 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Ve
     facts.add_row("task", escape(saved["task"] or "–"))
     for index, criterion in enumerate(judge.knowledge.criteria):
         facts.add_row("criteria" if index == 0 else "", escape(f"{criterion.name}: {criterion.definition}"))
-    for name, told in (*judge.facts().items(), *_history(provenance)):
-        facts.add_row(name, escape(told))
+    for name, value in (*judge.facts().items(), *_history(provenance)):
+        facts.add_row(name, escape(value))
     out.print(facts)
     for name, predictor in artifact.predictors(judge).items():
         if predictor.demos:
@@ -140,33 +140,33 @@ def _print_judge(path: Path, judge: Judge, saved: Mapping[str, Any], version: Ve
 
 def _history(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     """How it was compiled: agreement, what was chosen, labels, cost and date."""
-    told = []
+    lines = []
     for title, key in (("agreement", "heldout"), ("zero-shot", "zero_shot")):
         if found := provenance.get(key):
-            told.append((title, str(found.get("signature", "–"))))
+            lines.append((title, str(found.get("signature", "–"))))
     if selected := provenance.get("selected"):
         candidates = len(provenance.get("candidates", []))
-        told.append(("chosen", f"{selected.get('candidate')}: {training_q(selected, candidates)}"))
+        lines.append(("chosen", f"{selected.get('candidate')}: {training_q(selected, candidates)}"))
     if objective := provenance.get("objective"):
-        told.append(("maximised", objective_label(objective)))
+        lines.append(("maximised", objective_label(objective)))
     if labels := provenance.get("labels"):
         named = labels.get("aspect") or ", ".join(map(str, labels.get("aspects") or ()))
-        told.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {named}"))
+        lines.append(("labels", f"{labels.get('rows')} rows of {labels.get('origin')}, {named}"))
     if cost := provenance.get("cost"):
         tokens = f"{cost.get('prompt_tokens')} + {cost.get('completion_tokens')} tokens"
-        told.append(("cost", f"{cost.get('calls')} calls, {tokens}"))
+        lines.append(("cost", f"{cost.get('calls')} calls, {tokens}"))
     if "created" in provenance:
-        told.append(("created", provenance["created"]))
-    return told
+        lines.append(("created", provenance["created"]))
+    return lines
 
 
 def _demonstrations(name: str, demos: Any, judge: Judge) -> Table:
     from ..programs.prompting.neighbours import Neighbours
 
-    told = f"{len(demos)} demonstrations"
+    text = f"{len(demos)} demonstrations"
     if isinstance(demos, Neighbours):
-        told = f"for each output the {demos.shown} most similar of {len(demos)} labelled rows"
-    table = Table(title=f"{escape(name)}: {told}")
+        text = f"for each output the {demos.shown} most similar of {len(demos)} labelled rows"
+    table = Table(title=f"{escape(name)}: {text}")
     for column in ("score", "by", "source", "output", "explanation"):
         table.add_column(column, overflow="fold", max_width=None if column in ("score", "by") else 48)
     for demo in demos[:MOST_DEMOS_SHOWN]:

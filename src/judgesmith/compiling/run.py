@@ -173,16 +173,16 @@ class CompileRun:
         if (twice := next((name for name in names if names.count(name) > 1), None)) is not None:
             raise OptionError(f"--aspect {twice} was given {names.count(twice)} times; name each aspect once")
         if "all" in names:
-            there = aspects_in(rows_file(str(self.labels)), columns=column_roles(self.columns))
-            if "all" not in there and len(names) > 1:
+            rated = aspects_in(rows_file(str(self.labels)), columns=column_roles(self.columns))
+            if "all" not in rated and len(names) > 1:
                 raise OptionError("--aspect all takes every aspect; leave the others out")
-            if "all" not in there and len(there) < 2:
-                told = f"only {there[0]!r} is" if there else "none are"
+            if "all" not in rated and len(rated) < 2:
+                text = f"only {rated[0]!r} is" if rated else "none are"
                 raise OptionError(
-                    f"--aspect all: of the aspects of {self.labels.name} {told} told by a column's name; name them, "
+                    f"--aspect all: of the aspects of {self.labels.name} {text} told by a column's name; name them, "
                     "--aspect COLUMN --aspect COLUMN"
                 )
-            names = names if "all" in there else there
+            names = names if "all" in rated else rated
         if self.library_aspect and "/" in self.library_aspect:
             raise OptionError(
                 f"--as {self.library_aspect} is one aspect; with several name the task, --as "
@@ -290,11 +290,11 @@ def read_criteria_file(path: Path) -> list[Criterion]:
         data = [dict([line.split(":", 1)]) if ":" in line else line for line in text.splitlines() if line.strip()]
     if not data:
         raise OptionError(f"--criteria {path}: no criteria in it; {CRITERIA_FORMS}")
-    found = [_criterion(entry, f"--criteria {path}, entry {place}") for place, entry in enumerate(data, start=1)]
-    twice = {c.name for c in found if sum(c.name.casefold() == other.name.casefold() for other in found) > 1}
+    result = [_criterion(entry, f"--criteria {path}, entry {place}") for place, entry in enumerate(data, start=1)]
+    twice = {c.name for c in result if sum(c.name.casefold() == other.name.casefold() for other in result) > 1}
     if twice:
         raise OptionError(f"--criteria {path}: {', '.join(sorted(twice))} more than once; give each criterion once")
-    return found
+    return result
 
 
 def _criterion(entry: Any, where: str) -> Criterion:

@@ -87,7 +87,7 @@ def _dry_run(
             out.print(f"  {name}: {plan.rows} rows, {plan.calls:,} calls", markup=False, style="dim")
         return 0
     sizes = ("rows", "train", "heldout", "folds", "calls", "prompt_tokens", "completion_tokens", "cost")
-    told: dict[str, Any] = {
+    data: dict[str, Any] = {
         name: {size: getattr(plan, size) for size in sizes}
         | labels[name].understood()
         | {"plan_notes": list(plan.notes), "method": judge.by_aspect[name].settings()}
@@ -96,7 +96,7 @@ def _dry_run(
     passages = len(judge.passages())
     print_json(
         {"dry_run": True, "seconds": round(seconds)} | summed
-        | {"cost": cost, "passages_per_row": passages, "aspects": told, "plan_notes": list(notes)}
+        | {"cost": cost, "passages_per_row": passages, "aspects": data, "plan_notes": list(notes)}
     )  # fmt: skip
     return 0
 

@@ -50,27 +50,27 @@ def _understood(labels: Labels, *, several: bool) -> list[str]:
     from ..datasets.loading import rows_in_words
 
     account = labels.account
-    told: list[str] = []
+    parts: list[str] = []
     if account is None:
-        return told
+        return parts
     if labels.kind != "score":
         words = f": {' < '.join(labels.categories)}" if labels.categories else ""
         of = f" of {labels.aspect}" if several else ""
-        told.append(f"  kind{of}: {labels.kind}{words}")
+        parts.append(f"  kind{of}: {labels.kind}{words}")
     if account.skipped or account.labelled != len(labels):
         outputs = "" if account.labelled == len(labels) else f" of {len(labels)} outputs"
-        told.append(f"  {account.rows} rows in the file, {account.labelled} of them labels{outputs}")
-    told += [f"  left out, {reason}: {rows_in_words(lines)}" for reason, lines in account.reasons().items()]
+        parts.append(f"  {account.rows} rows in the file, {account.labelled} of them labels{outputs}")
+    parts += [f"  left out, {reason}: {rows_in_words(lines)}" for reason, lines in account.reasons().items()]
     if account.raters > 1:
-        told.append(f"  {account.raters} raters")
+        parts.append(f"  {account.raters} raters")
     columns = {role: name for role, name in account.columns.items() if not (several and role == "score")}
-    told.append("  columns: " + ", ".join(f"{role} = {column!r}" for role, column in columns.items()))
+    parts.append("  columns: " + ", ".join(f"{role} = {column!r}" for role, column in columns.items()))
     if account.unused:
-        told.append(
+        parts.append(
             f"  texts without a role, which the judge is not shown: {', '.join(map(repr, account.unused))} (--columns "
             "ROLE=NAME gives one)"
         )
-    return told
+    return parts
 
 
 def carry_out(

@@ -97,11 +97,11 @@ class Discern(Command, Preset, Model, Rows, Json):
         judges, source = _judges_and_texts(self.arguments, how)
         self._check_files(source, how)
         limits = how.limits()
-        there = _perturbations(how, where)
-        known = [*there, *(kind.name for kind in WRITTEN)]
+        perturbations = _perturbations(how, where)
+        known = [*perturbations, *(kind.name for kind in WRITTEN)]
         weights = None if how.weights is None else read_weights(how.weights, known, how.metric_names)
         texts = read_texts(source, columns=self.roles(), n=self.n, seed=how.seed, how=how)
-        chosen = _chosen(self.perturb or ["all"], there, how, texts.task)
+        chosen = _chosen(self.perturb or ["all"], perturbations, how, texts.task)
         with quiet():
             asked = where if how.repeat == 1 else replace(where, cache=False)
             contenders = open_contenders(judges, self.lm, asked, how, brief=self.brief)
@@ -116,7 +116,7 @@ class Discern(Command, Preset, Model, Rows, Json):
                     out.print("\n".join(plan.lines()), markup=False, soft_wrap=True)
                 return 0
             _judge_all(contenders, book, tasks, limits, quietly=self.as_json)
-            results = [analyse(contender, book, there, how, weights, texts.task) for contender in contenders]
+            results = [analyse(contender, book, perturbations, how, weights, texts.task) for contender in contenders]
             tested = _Tested.of(contenders, results, book, texts, how)
         written = self._write_files(contenders, tested, book, how)
         if self.as_json:
@@ -189,8 +189,8 @@ def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
 
     path = how.weights_form
     assert path is not None
-    there = {**PERTURBATIONS, **written_perturbations(None)}
-    named = find_perturbations(perturb or ["paper"], there, how.task())
+    perturbations = {**PERTURBATIONS, **written_perturbations(None)}
+    named = find_perturbations(perturb or ["paper"], perturbations, how.task())
     chosen = [made for made, _ in named if made.kind == "degradation"]
     write_form(path, how.metrics, chosen)
     out.print(
@@ -346,8 +346,8 @@ def _notes_of_task(results: Sequence[JudgeResult], how: DiscernOptions) -> list[
     """What keeps a judge's numbers from being the paper's."""
     notes = []
     for result in results:
-        there = {metric.casefold() for metric in result.metrics}
-        if how.metrics and not there >= {name.casefold() for name in how.metric_names}:
+        judged = {metric.casefold() for metric in result.metrics}
+        if how.metrics and not judged >= {name.casefold() for name in how.metric_names}:
             given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
             notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
     if any(line.origin == "stand-in" for result in results for line in result.of("degradation")):

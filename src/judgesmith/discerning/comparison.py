@@ -54,7 +54,7 @@ def compare(
 ) -> list[Comparison]:
     """Every two judges, on the perturbations that both have enough texts for."""
     scores = [_scores(contender, book, how) for contender in contenders]
-    found = []
+    result = []
     for i, j in combinations(range(len(results)), 2):
         enough = [{line.name: line for line in results[k].of("degradation") if line.enough} for k in (i, j)]
         lines = [line for name, line in enough[0].items() if name in enough[1]]
@@ -66,8 +66,8 @@ def compare(
             for some in ((lines, of_paper) if 0 < len(of_paper) < len(lines) else (lines,))
         ]
         gap = replace(gaps[-1], by_name=gaps[0].by_name)
-        found.append(Comparison(results[i].judge, results[j].judge, gap, bool(of_paper)))
-    return _adjusted(found)
+        result.append(Comparison(results[i].judge, results[j].judge, gap, bool(of_paper)))
+    return _adjusted(result)
 
 
 def _adjusted(found: Sequence[Comparison]) -> list[Comparison]:
@@ -88,9 +88,9 @@ def _scores(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, 
     """Scores before and after by perturbation, metrics × all texts; NaN where a text has no pair or no score."""
     _, scores = scores_of(contender, book, how)
     columns = {group: k for k, group in enumerate(dict.fromkeys(pair.group for pair in book.pairs))}
-    found: dict[str, Scores] = {}
+    result: dict[str, Scores] = {}
     for k, pair in enumerate(book.pairs):
         if pair.kind == "degradation":
-            table = found.setdefault(pair.name, np.full((2, scores.shape[1], len(columns)), np.nan))
+            table = result.setdefault(pair.name, np.full((2, scores.shape[1], len(columns)), np.nan))
             table[:, :, columns[pair.group]] = scores[:, :, k]
-    return {name: (before, after) for name, (before, after) in found.items()}
+    return {name: (before, after) for name, (before, after) in result.items()}

@@ -45,7 +45,7 @@ def open_contenders(
 ) -> list[Contender]:
     """The judges that were named, checked before the first call; `brief` ones stop after the score where they can.
     Raises OptionError, ArtifactError, ModelError."""
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for text in names:
         given, equals, target = _named(text)
         name, slash, metric = given.strip().partition("/")
@@ -64,13 +64,13 @@ def open_contenders(
             _check(saved, target)
             scorers, marks = {"score": saved}, {"score": _mark(saved, brief)}
         name = name or (target if is_metric or _method(target) else Path(target).stem)
-        entry = found.setdefault(name, {"scorers": {}, "marks": {}, "against_reference": is_metric})
+        entry = result.setdefault(name, {"scorers": {}, "marks": {}, "against_reference": is_metric})
         keys = {metric: "score"} if metric else {key: key for key in scorers}
         if keys.keys() & entry["scorers"].keys() or entry["against_reference"] != is_metric:
             raise OptionError(f"judge {name!r} is named twice; tell them apart with NAME=FILE or NAME/METRIC=FILE")
         entry["scorers"] |= {key: scorers[of] for key, of in keys.items()}
         entry["marks"] |= {key: marks[of] for key, of in keys.items()}
-    return [Contender(name, **entry) for name, entry in found.items()]
+    return [Contender(name, **entry) for name, entry in result.items()]
 
 
 def _of_method(

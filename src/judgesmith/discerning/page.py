@@ -149,13 +149,13 @@ def _heat(results: Sequence[JudgeResult]) -> Table:
             (0, list(HEADINGS).index(line.origin), LEVELS.index(line.level)) if harms else (1, line.kind == "attack")
         )
         groups.setdefault(within, {}).setdefault(line.name, line)
-    found = {(line.judge, line.name): line for line in lines}
+    by_judge = {(line.judge, line.name): line for line in lines}
     made = Table(["perturbation", *(Column(result.judge, "s") for result in results)], kind="heat")
     for _, group in sorted(groups.items()):
         first = next(iter(group.values()))
         made.section(f"{first.level}s{mark(first)}" if first.kind == "degradation" else OTHERS[first.kind][0])
         for name in group:
-            made.add(name, *(_heat_cell(found.get((result.judge, name))) for result in results))
+            made.add(name, *(_heat_cell(by_judge.get((result.judge, name))) for result in results))
     return made
 
 
@@ -164,8 +164,8 @@ def _heat_cell(line: Line | None) -> Cell:
         return Cell("–", title="no scores", heat=0)
     harms, effect, d = line.kind == "degradation", line.test.effect, line.test.d
     yes, no = ("seen", "not seen") if harms else ("reacts", "does not react")
-    told = {"yes": yes, "alone": "doubtful", "no": no, "unknown": "too few texts"}[line.sees]
-    return Cell(f"{_SIGNS[line.sees]} {number(effect, 2)}", note=f" D {number(d, 1)}", title=told,
+    label = {"yes": yes, "alone": "doubtful", "no": no, "unknown": "too few texts"}[line.sees]
+    return Cell(f"{_SIGNS[line.sees]} {number(effect, 2)}", note=f" D {number(d, 1)}", title=label,
                 heat=max(0.0, min(1.0, effect)), warn=not harms)  # fmt: skip
 
 
@@ -237,8 +237,8 @@ def _example(
             name, reaction = (contender.name, verdict) if k == 0 else ("", "")
             table.add(name, *([metric] if metrics else []), *both, Cell(reaction, warn=missed is True))
         texts = {"before": pair.original, "after": pair.perturbed}
-        said = {when: _explanation(contender, book, ask_key(pair, text)) for when, text in texts.items()}
-        explained.append((contender.name, [(when, words) for when, words in said.items() if words]))
+        explanations = {when: _explanation(contender, book, ask_key(pair, text)) for when, text in texts.items()}
+        explained.append((contender.name, [(when, words) for when, words in explanations.items() if words]))
     template = environment("judgesmith.discerning").get_template("example.html.j2")
     return Markup(  # noqa: S704  # from a template that escapes
         template.render(pair=pair, before=before, after=after, table=table, explained=explained,

@@ -62,8 +62,8 @@ class Texts:
     @property
     def fingerprint(self) -> str:
         """16 hex digits over all that perturbing and judging depend on."""
-        said = [[t.id, t.text, t.source, t.context, list(t.references), t.group, t.wrong] for t in self.texts]
-        return sha256(json.dumps([self.role, said]).encode()).hexdigest()[:16]
+        texts = [[t.id, t.text, t.source, t.context, list(t.references), t.group, t.wrong] for t in self.texts]
+        return sha256(json.dumps([self.role, texts]).encode()).hexdigest()[:16]
 
 
 def read_texts(
@@ -86,15 +86,15 @@ def read_texts(
     role: str = how.good
     if role == "auto":
         role = "reference" if more or any((row.reference or "").strip() for row in file.rows) else "output"
-    found: dict[str, Text] = {}
+    result: dict[str, Text] = {}
     for row, record in zip(file.rows, file.records, strict=True):
-        if row.doc_id not in found:
-            there = list(dict.fromkeys(t for t in [row.reference or "", *more.get(row.doc_id, [])] if t.strip()))
+        if row.doc_id not in result:
+            references = list(dict.fromkeys(t for t in [row.reference or "", *more.get(row.doc_id, [])] if t.strip()))
             if how.pick == "most-sentences":  # of equal ones the first
-                there.sort(key=lambda text: -len(sentences(text, how.language)))
-            if (made := _text_of(row, record, role, there)) is not None:
-                found[row.doc_id] = made
-    texts = list(found.values())
+                references.sort(key=lambda text: -len(sentences(text, how.language)))
+            if (made := _text_of(row, record, role, references)) is not None:
+                result[row.doc_id] = made
+    texts = list(result.values())
     if not texts:
         raise LabelsError(f"{file.origin}: no row has a {role}")
     notes = []
@@ -231,24 +231,24 @@ def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_r
     """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
     good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
     metric compares with the other references, or with the original text where there is none."""
-    found: dict[str, Ask] = {}
+    result: dict[str, Ask] = {}
     good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
     for pair in pairs:
         for text in (pair.original, pair.perturbed):
             key = ask_key(pair, text)
-            if key in found:
+            if key in result:
                 continue
             row: dict[str, Any] = {"output": text, "source": pair.source, "context": pair.context, "group": pair.group}
             if against_reference:
                 row["references"] = list(pair.references) or [t for t in (good.get(pair.id),) if t]
             elif show_reference and role == "output" and pair.references:
                 row["reference"] = pair.references[0]
-            found[key] = Ask(key, row)
+            result[key] = Ask(key, row)
     # All texts of one source together: a model with a cache of prompt beginnings reads the source once.
     place: dict[tuple[Any, Any], int] = {}
-    for ask in found.values():
+    for ask in result.values():
         place.setdefault((ask.row["source"], ask.row["context"]), len(place))
-    return sorted(found.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
+    return sorted(result.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
 
 
 #: A metric, which repeat, and the texts that it has no score of.
@@ -257,14 +257,14 @@ Task = tuple[str, int, list[Ask]]
 
 def missing(contender: Contender, book: Book, role: str, how: DiscernOptions) -> list[Task]:
     """(metric, repeat, texts) that have no score yet; failed ones are asked again."""
-    found, live = [], not contender.against_reference
+    result, live = [], not contender.against_reference
     asks = asks_of(book.pairs, role, against_reference=not live, show_reference=how.show_reference)
     for metric, mark in contender.marks.items():
         for k in range(how.repeat if live else 1):
             left = [a for a in asks if (book.scores.get((mark, a.key, k)) or {}).get("score") is None]
             if left:
-                found.append((metric, k, left))
-    return found
+                result.append((metric, k, left))
+    return result
 
 
 def judge(

@@ -35,14 +35,14 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
     """Bars of D by perturbation, judges side by side, with the line at 1; the paper's perturbations stand first, then
     stand-ins, then ours. Raises OptionError where the file cannot be written."""
     every = ordered([line for result in results for line in result.of("degradation") if line.enough])
-    there = {line.name: line for line in every}
-    names = list(there)
+    by_name = {line.name: line for line in every}
+    names = list(by_name)
     with figure(max(6.0, 0.2 * len(names) * max(len(results), 2) + 2.0), 4.4) as drawn:
         axes = drawn.subplots()
         width = 0.8 / max(len(results), 1)
         for j, result in enumerate(results):
-            found = {line.name: line.test.d for line in result.of("degradation") if line.enough}
-            heights = [found.get(name, math.nan) for name in names]
+            measured = {line.name: line.test.d for line in result.of("degradation") if line.enough}
+            heights = [measured.get(name, math.nan) for name in names]
             places = [i + (j - (len(results) - 1) / 2) * width for i in range(len(names))]
             label = literal(f"{result.judge} (avg {result.summary.d_avg:.2f})")
             axes.bar(places, np.nan_to_num(heights), width, label=label, **look(j))
@@ -50,12 +50,12 @@ def plot(results: Sequence[JudgeResult], path: Path, *, origin: str) -> None:
                 if math.isnan(d):
                     axes.text(place, 0.05, "–", ha="center", va="bottom", fontsize=8)
         _line_at_one(axes)
-        for i, (one, other) in enumerate(pairwise(there.values())):
+        for i, (one, other) in enumerate(pairwise(by_name.values())):
             if (one.origin, one.level) != (other.origin, other.level):
                 wide = one.origin != other.origin
                 axes.axvline(i + 0.5, color="0.4" if wide else "0.8", linewidth=1.2 if wide else 0.7)
         axes.set_xticks(
-            range(len(names)), [literal(name) + mark(there[name]) for name in names], rotation=60, ha="right"
+            range(len(names)), [literal(name) + mark(by_name[name]) for name in names], rotation=60, ha="right"
         )
         axes.set_ylabel("D = log$_{0.05}$ p")
         axes.set_ylim(0, _top([line.test.d for line in every]))
@@ -77,13 +77,13 @@ def plot_judges(results: Sequence[JudgeResult], path: Path, *, origin: str) -> N
         for axes, (title, of) in zip(both, panels, strict=True):
             summaries = [of(result) for result in results]
             for k, name in enumerate(("d_avg", "d_min")):
-                found = [getattr(summary, name) if summary else math.nan for summary in summaries]
+                measured = [getattr(summary, name) if summary else math.nan for summary in summaries]
                 places = np.arange(len(results)) + (k - 0.5) * 0.38
-                axes.bar(places, np.nan_to_num(found), 0.36, label=name.replace("d_", "D "), **look(k))
-                for place, d in zip(places, found, strict=True):
+                axes.bar(places, np.nan_to_num(measured), 0.36, label=name.replace("d_", "D "), **look(k))
+                for place, d in zip(places, measured, strict=True):
                     shown = "–" if math.isnan(d) else f"{d:.1f}"
                     axes.text(place, 0 if math.isnan(d) else d, shown, ha="center", va="bottom", fontsize=7)
-                values += found
+                values += measured
             _line_at_one(axes)
             axes.set_xticks(range(len(results)), [literal(r.judge)[:40] for r in results], rotation=30, ha="right")
             axes.set_title(title)
@@ -96,8 +96,8 @@ def plot_judges(results: Sequence[JudgeResult], path: Path, *, origin: str) -> N
 
 def _rests_on(results: Sequence[JudgeResult]) -> str:
     first = results[0]
-    there = len(first.overall["paper"].names)
-    return f"{there} of the paper's {there + len(first.unmeasured)} perturbations"
+    count = len(first.overall["paper"].names)
+    return f"{count} of the paper's {count + len(first.unmeasured)} perturbations"
 
 
 def plot_styles(
@@ -109,10 +109,10 @@ def plot_styles(
     name = _styled(results)
     if name is None:
         raise OptionError(f"{option}: no perturbation has scores before and after it")
-    found = [_means(contender, book, how, name) for contender in contenders]
+    result = [_means(contender, book, how, name) for contender in contenders]
     with figure(6.4, 1.1 + 1.3 * len(results)) as drawn:
         panels = drawn.subplots(len(results), 1, squeeze=False)[:, 0]
-        for axes, contender, scores in zip(panels, contenders, found, strict=True):
+        for axes, contender, scores in zip(panels, contenders, result, strict=True):
             _style(axes, contender, scores)
         panels[-1].set_xlabel("score, mean over the metrics; lines: means")
         drawn.suptitle(literal(f"Response styles: before and after {name}"), fontsize=10, x=0.01, ha="left")

@@ -114,9 +114,9 @@ def check(kind: Rewriting, before: str, after: str, amount: Amount = "minor") ->
         return "" if named and new else "no name, number or term was replaced"
     if _numbers(before) != _numbers(after):
         return "its numbers are others"
-    there, folded = set(_words(after)), after.casefold()
+    words, folded = set(_words(after)), after.casefold()
     names = dict.fromkeys(word for word in _words(before)[1:] if word[:1].isupper())
-    lost = next((word for word in names if word not in there and word.casefold() not in folded), None)
+    lost = next((word for word in names if word not in words and word.casefold() not in folded), None)
     return f"the name {lost!r} was lost" if lost else ""
 
 

@@ -132,8 +132,8 @@ class JudgeResult:
 
     def coverage(self) -> str:
         """How many of the paper's perturbations D_avg rests on, and which are missing."""
-        there = len(self.overall["paper"].names)
-        of = f"{there} of the paper's {there + len(self.unmeasured)} perturbations of this task"
+        count = len(self.overall["paper"].names)
+        of = f"{count} of the paper's {count + len(self.unmeasured)} perturbations of this task"
         return of + (f" (without {', '.join(self.unmeasured)})" if self.unmeasured else "")
 
     def named(self, kind: str, sees: str) -> list[str]:
@@ -142,10 +142,10 @@ class JudgeResult:
 
     def conclusion(self) -> str:
         """One line: what the judge is blind to, what it alarms for without need, and what it gives in to."""
-        said = []
+        lines = []
         blind, seen = self.named("degradation", "no"), self.named("degradation", "yes")
         if self.of("degradation"):
-            said.append(
+            lines.append(
                 f"blind to {', '.join(blind)}" if blind else "blind to none of these" if seen else "sees nothing surely"
             )
         fooled = self.named("attack", "yes")
@@ -155,10 +155,10 @@ class JudgeResult:
             "lowers its score without need for ": self.named("invariance", "yes"),
             "gives in to ": [] if CONTROL in fooled else fooled,
         }
-        said += [title + ", ".join(names) for title, names in others.items() if names]
+        lines += [title + ", ".join(names) for title, names in others.items() if names]
         if CONTROL in fooled:  # then nothing is known about the attacks
-            said.append("raises its score for any further sentence, so also for attacks")
-        return f"{self.judge}: {'; '.join(said) or 'nothing was measured'}."
+            lines.append("raises its score for any further sentence, so also for attacks")
+        return f"{self.judge}: {'; '.join(lines) or 'nothing was measured'}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types; NaN for what is undefined."""
@@ -261,8 +261,8 @@ def _metrics_of_task(
     """The task's metrics where one file of a judge scores them all, as its criteria or aspects; else ()."""
     if list(contender.marks) != ["score"]:
         return ()
-    there = {wanted_name(name, how.metric_names) for _, _, record in records for name in record.get("criteria") or {}}
-    return how.metric_names if how.metrics and there >= set(how.metric_names) else ()
+    scored = {wanted_name(name, how.metric_names) for _, _, record in records for name in record.get("criteria") or {}}
+    return how.metric_names if how.metrics and scored >= set(how.metric_names) else ()
 
 
 def wanted_name(name: str, wanted: Sequence[str]) -> str:

@@ -97,14 +97,14 @@ def difference_in_words(one: Comparison) -> str:
         return f"{one.a} and {one.b}: {one.gap.reason}."
     if one.p_holm <= 0.05:
         better, other = (one.a, one.b) if one.gap.value > 0 else (one.b, one.a)
-        told = f"{better} discerns more than {other}"
+        text = f"{better} discerns more than {other}"
     else:
         over = "the paper's" if one.of_paper else "all"
-        told = f"{one.a} and {one.b} cannot be told apart over {over} perturbations"
+        text = f"{one.a} and {one.b} cannot be told apart over {over} perturbations"
     for judge, sign in ((one.a, 1), (one.b, -1)):
         if names := [name for name, value, _ in one.differing() if value * sign > 0]:
-            told += f"; {judge} sees more of {', '.join(names)}"
-    return f"{told}."
+            text += f"; {judge} sees more of {', '.join(names)}"
+    return f"{text}."
 
 
 def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:

@@ -96,8 +96,8 @@ def _show(found: Estimates, title: str, notes: list[str]) -> None:
     for d in sorted(sure, key=lambda d: d.p)[:10]:
         better, worse = (d.a, d.b) if d.difference > 0 else (d.b, d.a)
         low, high = sorted((abs(d.low), abs(d.high)))
-        said = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], p {d.p:.2g}"
-        out.print(clean(said), markup=False)
+        text = f"  {better} over {worse}: {abs(d.difference):.3f} [{low:.3f}, {high:.3f}], p {d.p:.2g}"
+        out.print(clean(text), markup=False)
     for s in found.systems:
         if s.reason:
             out.print(clean(f"note: {s.system}: {s.reason}"), style="yellow", markup=False)

@@ -180,7 +180,7 @@ def _labelled_texts(
     labels: Sequence[str], aspect: str | None, columns: Mapping[str, str] | None, known: Known
 ) -> dict[tuple[str, str], float]:
     """Human ratings by text: files of labels often number their rows afresh."""
-    found: dict[tuple[str, str], float] = {}
+    result: dict[tuple[str, str], float] = {}
     for name in labels:
         file = read_file(name, columns, None)
         aspects = list(dict.fromkeys(a for row in file.rows for a in row.scores))
@@ -189,5 +189,5 @@ def _labelled_texts(
             raise LabelsError(f"{file.origin}: no row has a score" + (f" for {aspect!r}" if aspect else ""))
         if len(aspects) > 1 and aspect is None:
             known.notes.append(f"{file.origin} has several aspects; a row with a score for {wanted!r} is labelled")
-        found |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
-    return found
+        result |= {_key(row.source, row.output): row.scores[wanted] for row in file.rows if wanted in row.scores}
+    return result

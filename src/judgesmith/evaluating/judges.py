@@ -193,14 +193,14 @@ def _leave_out(joined: Judged) -> None:
 
 def _metric_file(path: Path) -> tuple[str, Mapping[str, Mapping[str, Any]]]:
     """`{"id", "metrics": {name: value}}` a line, or the values beside the id."""
-    found: dict[str, Mapping[str, Any]] = {}
+    result: dict[str, Mapping[str, Any]] = {}
     for number, record in json_lines(path):
         values = record.get("metrics", {k: v for k, v in record.items() if k != "id"})
         if "id" not in record or not isinstance(values, Mapping):
             raise LabelsError(f'{path.name}, line {number}: expected {{"id": …, "metrics": {{name: value}}}}')
-        if found.setdefault(str(record["id"]), values) is not values:
+        if result.setdefault(str(record["id"]), values) is not values:
             raise LabelsError(f"{path.name}, line {number}: id {record['id']!r} appears twice in it")
-    return path.name, found
+    return path.name, result
 
 
 def _judge(reading: _Reading, spec: Spec) -> None:
@@ -227,15 +227,15 @@ def _judge(reading: _Reading, spec: Spec) -> None:
             raise LabelsError(f"{base.origin}: {spec.column} has a score for no row ({verdicts[0].failure})")
         joined.judges[spec.name] = dict.fromkeys(joined.human, scores)
         return
-    found: dict[str, Vector] = {}
+    result: dict[str, Vector] = {}
     for aspect in joined.human:
         column = spec.column.replace(ASPECT, aspect.removeprefix("zscores."))
         if (scores_of := _column(reading, column)) is not None:
-            found[aspect] = scores_of
-    if not found:
-        there = [*base.names(), *reading.metrics]
-        raise LabelsError(f"there is no column or metric {spec.column!r}; there are {some(there)}")
-    joined.judges[spec.name] = found
+            result[aspect] = scores_of
+    if not result:
+        names = [*base.names(), *reading.metrics]
+        raise LabelsError(f"there is no column or metric {spec.column!r}; there are {some(names)}")
+    joined.judges[spec.name] = result
     if spec.column in ("verdict.score", "judge_score"):
         joined.on_scale.add(spec.name)
 
@@ -245,16 +245,16 @@ def _artifacts(spec: Spec, aspects: Sequence[str], columns: Sequence[str]) -> di
     file that is not there or is not a judge."""
     if not spec.column.lower().endswith(".json") or spec.column in columns:
         return {}
-    found = {aspect: Path(spec.column.replace(ASPECT, aspect.removeprefix("zscores."))) for aspect in aspects}
-    there = {aspect: path for aspect, path in found.items() if path.is_file()}
-    if not there:
+    result = {aspect: Path(spec.column.replace(ASPECT, aspect.removeprefix("zscores."))) for aspect in aspects}
+    files = {aspect: path for aspect, path in result.items() if path.is_file()}
+    if not files:
         raise ArtifactError(
             f"--judge {spec.column}: there is no such file, and no column of that name; `judgesmith compile LABELS -o "
-            f"{next(iter(found.values())).name}` makes a judge"
+            f"{next(iter(result.values())).name}` makes a judge"
         )
-    for path in dict.fromkeys(there.values()):
+    for path in dict.fromkeys(files.values()):
         artifact.read(path)
-    return there
+    return files
 
 
 def _column(reading: _Reading, column: str) -> Vector | None:
@@ -300,9 +300,9 @@ def _one_sided(reading: _Reading, name: str, other: Iterable[str]) -> None:
 
 def _joined_rows(reading: _Reading, file: File) -> list[tuple[int, int]]:
     """(row here, row there) of equal ids. Raises LabelsError where they hold different outputs."""
-    there, rows = places(file.origin, file.rows), reading.rows
-    _one_sided(reading, file.origin, there)
-    pairs = [(reading.place[identity], j) for identity, j in there.items() if identity in reading.place]
+    index, rows = places(file.origin, file.rows), reading.rows
+    _one_sided(reading, file.origin, index)
+    pairs = [(reading.place[identity], j) for identity, j in index.items() if identity in reading.place]
     for i, j in pairs:
         if rows[i].output != file.rows[j].output:
             raise LabelsError(
@@ -328,28 +328,28 @@ def _verdicts(reading: _Reading, file: File, specs: Sequence[Spec]) -> None:
     else:
         where = _joined_rows(reading, file)
     name = _free(file.origin.split(".")[0] or "judge", joined.judges)
-    told = [verdict_of(record) or {} for record in file.records]
+    verdicts = [verdict_of(record) or {} for record in file.records]
     explanations = [""] * len(rows)
     for i, j in where:
         record = file.records[j]
-        explanations[i] = str(told[j].get("explanation") or told[j].get("failure") or "")
+        explanations[i] = str(verdicts[j].get("explanation") or verdicts[j].get("failure") or "")
         seen = record.get("seen", record.get("judge_seen"))
         if seen is True or str(seen).lower() in ("true", "yes"):
             joined.seen.add(i)
         if record.get("defer") is True:
             joined.deferred.add(i)
-    by_human = matched(joined, name, aspects_of(told))
+    by_human = matched(joined, name, aspects_of(verdicts))
     scores = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
     raw = {aspect: np.full(len(rows), np.nan) for aspect in by_human}
-    said: dict[str, list[tuple[Any, Any]]] = {aspect: [(None, None)] * len(rows) for aspect in by_human}
+    by_aspect: dict[str, list[tuple[Any, Any]]] = {aspect: [(None, None)] * len(rows) for aspect in by_human}
     for human, aspect in by_human.items():
         column = "verdict.score" if nested else "judge_score"
         for i, j in where:
-            of = part_of(told[j], aspect)
+            of = part_of(verdicts[j], aspect)
             scores[human][i] = read_number(file, file.rows[j], column, of.get("score"))
             raw[human][i] = read_number(file, file.rows[j], "verdict.percent", of.get("percent"))
-            said[human][i] = of.get("category"), of.get("passed")
-        own_categories(joined, name, said[human], [human])
+            by_aspect[human][i] = of.get("category"), of.get("passed")
+        own_categories(joined, name, by_aspect[human], [human])
     joined.judges[name] = scores
     joined.on_scale.add(name)
     joined.explanations[name] = explanations

@@ -161,12 +161,12 @@ def _matched(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) ->
     """For each aspect of human ratings, the judged aspect that it is compared with; None for the judge's one score.
     A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
     several = {plain_name(aspect): aspect for aspect in judge.by_aspect}
-    found: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in aspects}
+    result: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in aspects}
     compiled = judge.options().get("aspect") or judge.judges_aspect or ", ".join(judge.by_aspect)
     same = plain_name(compiled)
-    other = [a for a, part in found.items() if part is None and plain_name(a) != same]
+    other = [a for a, part in result.items() if part is None and plain_name(a) != same]
     if compiled and compiled not in GENERAL and other:
         joined.notes.append(
             f"{name} was compiled for {compiled!r}; it is compared with human ratings of {some(other)} here"
         )
-    return found
+    return result

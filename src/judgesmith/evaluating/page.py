@@ -166,8 +166,8 @@ def _calibration(data: Judged, result: MetaEvaluation, judge: str, aspect: str) 
         lines.append(Dots(dots, PEOPLE if before else JUDGE, joined=True, dashed=before))
         if not before:
             sizes = [int(row["n"]) for row in rows_of(group)]
-    told = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
-    caption = f"{judge}, {aspect}: {len(sizes)} bin{'s'[: len(sizes) != 1]}, n = {told}"
+    text = f"{min(sizes)} to {max(sizes)}" if min(sizes) < max(sizes) else f"{sizes[0]}{' each' * (len(sizes) > 1)}"
+    caption = f"{judge}, {aspect}: {len(sizes)} bin{'s'[: len(sizes) != 1]}, n = {text}"
     caption += "; dashed: before calibration" if len(lines) > 1 else ""
     axes = ("judge, mean of the bin", "people, mean of the bin")
     return caption, plot(lines, *axes, line="diagonal", salt=f"calibration {judge} {aspect}")

@@ -95,9 +95,9 @@ def pivots(result: MetaEvaluation) -> list[Pivot]:
             for level in levels
         ]
     for level, coefficient, places, columns in keys:
-        there = [k for k, place in enumerate(places) if any(key[1:] == place for key in cells)]
-        lines = _lines([places[k] for k in there], cells, ceiling, worse)
-        titles = tuple(columns[k] if coefficient else TITLES[columns[k]] for k in there)
+        present = [k for k, place in enumerate(places) if any(key[1:] == place for key in cells)]
+        lines = _lines([places[k] for k in present], cells, ceiling, worse)
+        titles = tuple(columns[k] if coefficient else TITLES[columns[k]] for k in present)
         if lines and titles:
             made.append(Pivot(level, coefficient, titles, tuple(lines)))
     return made
@@ -113,8 +113,8 @@ def _lines(
     best = {place: _best(judges, place, cells) for place in places}
     lines = []
     for judge in judges:
-        found = [cells.get((judge, *place)) for place in places]
-        known = [row for row in found if row is not None]
+        result = [cells.get((judge, *place)) for place in places]
+        known = [row for row in result if row is not None]
         if not known:
             continue
         fewest = min(known, key=lambda row: row["n"])
@@ -125,7 +125,7 @@ def _lines(
                 row["value"], row["low"], row["high"], best[place] == judge and len(judges) > 1,
                 judge in worse.get((best[place], *place), ()),
             )
-            for place, row in zip(places, found, strict=True)
+            for place, row in zip(places, result, strict=True)
         )  # fmt: skip
         lines.append(Line(judge, rests, max(row["failed"] for row in known), entries))
     people = [ceiling.get(place) for place in places]
@@ -144,12 +144,12 @@ def _best(judges: Sequence[str], place: tuple[str, str, str], cells: Mapping[Any
 
 def _worse(result: MetaEvaluation) -> dict[tuple[str, str, str, str], set[str]]:
     """(judge, aspect, level, coefficient) -> the judges that agree less than it beyond chance."""
-    found: dict[tuple[str, str, str, str], set[str]] = {}
+    results: dict[tuple[str, str, str, str], set[str]] = {}
     for row in rows_of(result.comparisons):
         if row["p_permutation_holm"] < ALPHA and row["difference"]:  # NaN is not
             better, other = (row["a"], row["b"]) if row["difference"] > 0 else (row["b"], row["a"])
-            found.setdefault((better, row["aspect"], row["level"], row["coefficient"]), set()).add(other)
-    return found
+            results.setdefault((better, row["aspect"], row["level"], row["coefficient"]), set()).add(other)
+    return results
 
 
 # The sentence --------------------------------------------------------------------------------------------------------
@@ -176,14 +176,14 @@ def headline(result: MetaEvaluation, levels: Mapping[str, str]) -> str:
     where = f"({levels[level]}, {count(best['n'], level)}{missing})"
     value = f"{TITLES[name]} {with_interval(best['value'], best['low'], best['high'])}"
     if len(ranked) == 1:
-        told = [f"{best['judge']} agrees with the human ratings at {value}{over} {where}{_surely(best)}."]
+        lines = [f"{best['judge']} agrees with the human ratings at {value}{over} {where}{_surely(best)}."]
     else:
-        told = [
+        lines = [
             f"Of {len(at)} judges, {best['judge']} agrees best with the human ratings: {value}{over} "
             f"{where}{_surely(best)}.",
             _lead(result, best, ranked[1], judged if aspect == AVERAGE else [aspect]),
         ]
-    return " ".join(filter(None, [*told, _against_people(result, best, judged if aspect == AVERAGE else [aspect])]))
+    return " ".join(filter(None, [*lines, _against_people(result, best, judged if aspect == AVERAGE else [aspect])]))
 
 
 def _surely(row: Mapping[str, Any]) -> str:
@@ -196,38 +196,38 @@ def _surely(row: Mapping[str, Any]) -> str:
 def _lead(result: MetaEvaluation, best: Mapping[str, Any], second: Mapping[str, Any], aspects: Sequence[str]) -> str:
     """How far the best is ahead of the next, and on which aspects that is more than chance."""
     ahead = best["value"] - second["value"]
-    told = f"The next is {second['judge']}, {number(ahead, 2)} lower"
+    text = f"The next is {second['judge']}, {number(ahead, 2)} lower"
     pair, tested = {best["judge"], second["judge"]}, {}
     for row in rows_of(result.comparisons):
         if {row["a"], row["b"]} == pair and (row["level"], row["coefficient"]) == (best["level"], best["coefficient"]):
             tested[row["aspect"]] = row
-    found = [tested[aspect] for aspect in aspects if aspect in tested]
-    if not found:
-        return f"{told}; not tested."
+    results = [tested[aspect] for aspect in aspects if aspect in tested]
+    if not results:
+        return f"{text}; not tested."
     if len(aspects) == 1:
-        row = found[0]
+        row = results[0]
         sign = 1 if row["a"] == best["judge"] else -1
         low, high = sorted((sign * row["low"], sign * row["high"]))
         p = row["p_permutation_holm"]
         sure = "a difference beyond chance" if p < ALPHA else "which may be chance"
-        return f"{told} {interval(low, high)}".rstrip() + f", {sure} (p = {number(p)})."
+        return f"{text} {interval(low, high)}".rstrip() + f", {sure} (p = {number(p)})."
     # Equal signs: a judge can lead on average and trail, beyond chance, on one aspect.
-    leads = [row for row in found if (row["a"] == best["judge"]) == (row["difference"] > 0)]
+    leads = [row for row in results if (row["a"] == best["judge"]) == (row["difference"] > 0)]
     ahead_on = [row["aspect"] for row in leads if row["p_permutation_holm"] < ALPHA]
     if not ahead_on:
-        return f"{told}, which may be chance: the lead is significant on no aspect."
+        return f"{text}, which may be chance: the lead is significant on no aspect."
     rest = (
         "on every aspect"
-        if len(ahead_on) == len(found)
-        else f"on {len(ahead_on)} of {len(found)}: {', '.join(ahead_on)}"
+        if len(ahead_on) == len(results)
+        else f"on {len(ahead_on)} of {len(results)}: {', '.join(ahead_on)}"
     )
-    return f"{told}; the lead is beyond chance {rest}."
+    return f"{text}; the lead is beyond chance {rest}."
 
 
 def _against_people(result: MetaEvaluation, best: Mapping[str, Any], aspects: Sequence[str]) -> str:
     at = (best["level"], best["coefficient"])
-    found = {row["aspect"]: row for row in rows_of(result.ceiling) if (row["level"], row["coefficient"]) == at}
-    known = [found[aspect] for aspect in aspects if aspect in found and not math.isnan(found[aspect]["value"])]
+    results = {row["aspect"]: row for row in rows_of(result.ceiling) if (row["level"], row["coefficient"]) == at}
+    known = [results[aspect] for aspect in aspects if aspect in results and not math.isnan(results[aspect]["value"])]
     if not known or len(known) < len(aspects):
         return ""
     value = math.fsum(row["value"] for row in known) / len(known)

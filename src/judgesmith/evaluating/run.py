@@ -202,16 +202,16 @@ def on_the_rest(data: Judged) -> list[dict[str, Any]]:
     if not data.deferred or len(data.deferred) == len(data.rows):
         return []
     rest = np.array([i not in data.deferred for i in range(len(data.rows))])
-    found = []
+    result = []
     for judge, by_aspect in data.judges.items():
         for aspect, scores in by_aspect.items():
             human = data.human[aspect]
-            there = ~np.isnan(scores) & ~np.isnan(human)
+            present = ~np.isnan(scores) & ~np.isnan(human)
             entry: dict[str, Any] = {"judge": judge, "aspect": aspect, "left_to_people": len(data.deferred)}
-            for name, rows in (("all", there), ("rest", there & rest)):
+            for name, rows in (("all", present), ("rest", present & rest)):
                 entry[name] = _measures(scores[rows], human[rows], judge in data.on_scale)
-            found.append(entry)
-    return found
+            result.append(entry)
+    return result
 
 
 def _measures(scores: Vector, human: Vector, on_scale: bool) -> dict[str, Any]:
@@ -255,7 +255,7 @@ def _may_replace(data: Judged, epsilon: float) -> Replacing:
             f"--alt-test compares a judge with single raters, and {data.origin} has one score a row; give columns "
             "score_1, score_2, …, or an .annotators.jsonl beside the file"
         )
-    found: Replacing = {}
+    result: Replacing = {}
     for judge, by_aspect in data.judges.items():
         for aspect, scores in by_aspect.items():
             if aspect in data.ratings:
@@ -263,8 +263,8 @@ def _may_replace(data: Judged, epsilon: float) -> Replacing:
                 said = _mapped(scores, data.human[aspect], data.documents) if mapped else scores
                 table = data.ratings[aspect]
                 test = alternative_annotator_test(said, table, documents=data.documents, epsilon=epsilon)
-                found[judge, aspect] = test, mapped
-    return found
+                result[judge, aspect] = test, mapped
+    return result
 
 
 def _mapped(scores: Vector, human: Vector, documents: list[str]) -> Vector:

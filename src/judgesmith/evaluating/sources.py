@@ -297,19 +297,19 @@ def read_raters(joined: Judged, file: File, place: Mapping[str, int]) -> None:
     beside = file.path.with_name(file.path.name.split(".")[0] + ".annotators.jsonl")
     if not beside.exists() or beside == file.path:
         return
-    found: dict[str, dict[int, list[float]]] = {}
+    result: dict[str, dict[int, list[float]]] = {}
     for line, record in json_lines(beside):
         i = place.get(str(record.get("id")))
         given = record.get("annotations")
         for person in given if i is not None and isinstance(given, list) else []:
             for aspect, cell in person.items() if isinstance(person, Mapping) else ():
                 rating = read_cell(beside.name, line, str(aspect), cell)
-                found.setdefault(str(aspect), {}).setdefault(i or 0, []).append(rating[0] if rating else math.nan)
+                result.setdefault(str(aspect), {}).setdefault(i or 0, []).append(rating[0] if rating else math.nan)
     for aspect in joined.human:
-        if aspect in found and aspect not in joined.ratings:
-            raters = max(len(r) for r in found[aspect].values())
+        if aspect in result and aspect not in joined.ratings:
+            raters = max(len(r) for r in result[aspect].values())
             table = np.full((len(joined.rows), raters), np.nan)
-            for i, ratings in found[aspect].items():
+            for i, ratings in result[aspect].items():
                 table[i, : len(ratings)] = ratings
             joined.ratings[aspect] = table
             note = f"ceilings are from {beside.name}, where positions are not the same persons throughout"
@@ -354,13 +354,13 @@ def _cells(record: Mapping[str, Any], of: str) -> dict[str, Any]:
 
 def aspects_of(verdicts: Iterable[Mapping[str, Any]]) -> list[str]:
     """The aspects that verdicts say they are on; none where they say nothing."""
-    found: dict[str, None] = {}
+    result: dict[str, None] = {}
     for verdict in verdicts:
         parts = verdict.get("aspects")
         for name in parts if isinstance(parts, Mapping) else [verdict.get("aspect")]:
             if isinstance(name, str) and name:
-                found[name] = None
-    return list(found)
+                result[name] = None
+    return list(result)
 
 
 def part_of(verdict: Mapping[str, Any], aspect: str | None) -> Mapping[str, Any]:
@@ -381,10 +381,10 @@ def matched(joined: Judged, name: str, aspects: Iterable[str]) -> dict[str, str 
     """For each aspect of human ratings that is to be compared, the judged aspect of that name. Where none has such a
     name, all are compared with the judge's one score (None), which is noted."""
     by_name = {plain_name(aspect): aspect for aspect in aspects}
-    found: dict[str, str | None] = {
+    result: dict[str, str | None] = {
         human: by_name[plain_name(human)] for human in joined.human if plain_name(human) in by_name
     }
-    if by_name and not found:
-        told = ", ".join(map(repr, by_name.values()))
-        joined.notes.append(f"{name} judged {told}; its score is compared with human {some(joined.human)} here")
-    return found or dict.fromkeys(joined.human, None)
+    if by_name and not result:
+        text = ", ".join(map(repr, by_name.values()))
+        joined.notes.append(f"{name} judged {text}; its score is compared with human {some(joined.human)} here")
+    return result or dict.fromkeys(joined.human, None)

@@ -62,8 +62,8 @@ def agreement_table(result: MetaEvaluation, levels: Levels) -> Table:
 
 
 def _of_coefficients(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[Cell]:
-    found = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows}
-    return [found.get(name, Cell(None)) for name in names]
+    result = {row["coefficient"]: Cell(row["value"], row["low"], row["high"]) for row in rows}
+    return [result.get(name, Cell(None)) for name in names]
 
 
 def undefined(result: MetaEvaluation, levels: Levels) -> list[str]:

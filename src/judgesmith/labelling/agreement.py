@@ -56,8 +56,8 @@ class Said:
             marks = [f"{e['text'] or 'omission'} ({_SEVERITY[e['severity']]})" for e in errors]
             return "; ".join(marks)[:300] or "no errors"
         questions = self.task.questions(self.units[given.unit])
-        told = [(q.name, q.shown(given.answer[q.name])) for q in questions]
-        return told[0][1] if len(told) == 1 else ", ".join(f"{name}: {answer}" for name, answer in told)
+        answers = [(q.name, q.shown(given.answer[q.name])) for q in questions]
+        return answers[0][1] if len(answers) == 1 else ", ".join(f"{name}: {answer}" for name, answer in answers)
 
 
 _SEVERITY = {int(number): name for name, number in SEVERITIES.items()}
@@ -179,9 +179,9 @@ def _confused(said: Said) -> list[dict[str, Any]]:
     pairs: Counter[tuple[str, str, str]] = Counter()
     for key, by in said.first.items():
         for question in said.task.questions(said.units[key]):
-            there = {one.answer[question.name] for one in by.values() if one.answer}
+            present = {one.answer[question.name] for one in by.values() if one.answer}
             if question.choices:
-                ranked = [choice for choice in question.choices if choice.value in there]
+                ranked = [choice for choice in question.choices if choice.value in present]
                 pairs.update((question.name, a.label, b.label) for a, b in itertools.combinations(ranked, 2))
     return [{"question": name, "between": [a, b], "rows": n} for (name, a, b), n in pairs.most_common(10)]
 

@@ -91,9 +91,9 @@ class Desk:
 
     def next(self, rater: str) -> dict[str, Any]:
         """The first row that this rater has not dealt with, and how many there are."""
-        said = {(one.unit, one.turn) for one in self.store.given(rater)}
-        left = [one for one in self.shown if one not in said]
-        counts = {"done": len(self.shown) - len(left), "total": len(self.shown), "undo": bool(said)}
+        answered = {(one.unit, one.turn) for one in self.store.given(rater)}
+        left = [one for one in self.shown if one not in answered]
+        counts = {"done": len(self.shown) - len(left), "total": len(self.shown), "undo": bool(answered)}
         return counts | {"unit": self.show(*left[0]) if left else None}
 
     def show(self, key: str, turn: int, answer: Any = None, after: int | None = None) -> dict[str, Any]:

@@ -115,28 +115,28 @@ def _require_server() -> None:
 
 def _told(found: dict[str, Any]) -> list[str]:
     """A summary in a few lines."""
-    told = [f"{found['labels']} labels on {found['rows']} rows, kept in {found['store']}"]
+    lines = [f"{found['labels']} labels on {found['rows']} rows, kept in {found['store']}"]
     for one in found["raters"]:
         again = "" if one["same"] is None else f", the same answer twice on {one['same']:.0%} of {one['twice']}"
-        told.append(f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}")
+        lines.append(f"  {one['rater']}: {one['rated']} rated, {one['skipped']} skipped{again}")
     for one in found["agreement"]:
         if one["rows"]:
-            told.append(f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters")
+            lines.append(f"  {one['question']}: {_agreement(one)} on {one['rows']} rows of {one['raters']} raters")
     for one in found["splits"][:10]:
-        told.append(
-            f"  raters split on {one['id']}: {', '.join(f'{who} {said}' for who, said in one['answers'].items())}"
+        lines.append(
+            f"  raters split on {one['id']}: {', '.join(f'{who} {text}' for who, text in one['answers'].items())}"
         )
     if found["split_rows"] > 10:
-        told.append(f"  … and {found['split_rows'] - 10} more (--json has them)")
+        lines.append(f"  … and {found['split_rows'] - 10} more (--json has them)")
     for one in found["contradictions"][:10]:
-        told.append(f"  {one['rater']} on {one['id']}: first {one['first']}, then {one['second']}")
+        lines.append(f"  {one['rater']} on {one['id']}: first {one['first']}, then {one['second']}")
     if found["confused"]:
         most = found["confused"][0]
-        told.append(f"  most often confused: {' and '.join(most['between'])} ({most['rows']} rows)")
-    told += _studies(found.get("studies", {}))
+        lines.append(f"  most often confused: {' and '.join(most['between'])} ({most['rows']} rows)")
+    lines += _studies(found.get("studies", {}))
     if "export" in found:
-        told.append(f"wrote {found['exported']} labels to {found['export']}")
-    return told
+        lines.append(f"wrote {found['exported']} labels to {found['export']}")
+    return lines
 
 
 def _agreement(one: dict[str, Any]) -> str:
@@ -151,19 +151,19 @@ def _studies(found: dict[str, Any]) -> list[str]:
     from ..running.console import number
     from .task import QUALITIES, SPAN_ANSWERS
 
-    told = []
+    lines = []
     for judge, tables in found.items():
         if spans := tables.get("spans"):
-            told.append(f"{judge}: explanation by error span ({', '.join(SPAN_ANSWERS)})")
-            told += [
+            lines.append(f"{judge}: explanation by error span ({', '.join(SPAN_ANSWERS)})")
+            lines += [
                 f"  {name}: {', '.join(str(row[c]) for c in SPAN_ANSWERS)}" for name, row in spans["counts"].items()
             ]
-            told.append(f"  {spans['total']} in all; span OK {number(spans['span_ok'], 0)} %, "
+            lines.append(f"  {spans['total']} in all; span OK {number(spans['span_ok'], 0)} %, "
                         f"explanation correct {number(spans['explanation_correct'], 0)} %")  # fmt: skip
         if said := tables.get("explanations"):
-            told.append(f"{judge}: yes in per cent ({', '.join(QUALITIES)})")
+            lines.append(f"{judge}: yes in per cent ({', '.join(QUALITIES)})")
             rows = said["rows"] | {"Average": said["average"]}
-            told += [f"  {name}: {', '.join(number(row[q]) for q in QUALITIES)}" for name, row in rows.items()]
-            told.append(f"  aspect-to-overall alignment {number(said['alignment'])}, differentiability "
+            lines += [f"  {name}: {', '.join(number(row[q]) for q in QUALITIES)}" for name, row in rows.items()]
+            lines.append(f"  aspect-to-overall alignment {number(said['alignment'])}, differentiability "
                         f"{number(said['differentiability'])}, overall (1-5) {number(said['overall'], 3)}")  # fmt: skip
-    return told
+    return lines

@@ -46,15 +46,15 @@ def export(said: Said, path: Path) -> int:
 def labels(said: Said) -> list[dict[str, Any]]:
     """One record for each answer, in the order of the rows."""
     words = _category_words(said)
-    found = []
+    result = []
     for key, unit in said.units.items():
         for given in said.first.get(key, {}).values():
             row = {
                 name: value for name, value in unit.row.items() if name != "system" or said.task.kind != "preference"
             }
             when = datetime.fromtimestamp(given.at, UTC).isoformat(timespec="seconds")
-            found.append(row | _label(said, given, words) | {"labelled_at": when})
-    return found
+            result.append(row | _label(said, given, words) | {"labelled_at": when})
+    return result
 
 
 def _label(said: Said, given: Given, words: Mapping[str, str]) -> dict[str, Any]:

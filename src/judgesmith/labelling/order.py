@@ -48,13 +48,13 @@ def _labelled(rows: int, found: Units, store: Store, task: Task) -> Vector:
     """The mean of what the store's raters gave each row of the file, NaN where nobody did: scores that the file itself
     has may be of something else."""
     of_key = {unit.key: unit for unit in found.units}
-    said: dict[int, list[float]] = {}
+    known: dict[int, list[float]] = {}
     for one in store.given():
         if one.unit in of_key and one.answer is not None:
             unit = of_key[one.unit]
-            said.setdefault(unit.line - 1, []).append(as_number(task, unit, one))
+            known.setdefault(unit.line - 1, []).append(as_number(task, unit, one))
     scores = np.full(rows, np.nan)
-    for row, values in said.items():
+    for row, values in known.items():
         scores[row] = np.mean(values)
     return scores
 

@@ -37,13 +37,13 @@ class Opened:
     def result(self, target: Path | None = None) -> dict[str, Any]:
         """The result as JSON values, and the labels written to `target`."""
         said = Said.of(self.store, self.task)
-        found: dict[str, Any] = {"store": str(self.store.path), "kind": self.task.kind, "rows": self.rows}
-        found |= {"labels": sum(map(len, said.first.values()))} | summary(said, self.store.raters())
+        results: dict[str, Any] = {"store": str(self.store.path), "kind": self.task.kind, "rows": self.rows}
+        results |= {"labels": sum(map(len, said.first.values()))} | summary(said, self.store.raters())
         if self.task.kind == "verdicts":
-            found["studies"] = tables(said)
+            results["studies"] = tables(said)
         if target is not None:
-            found |= {"export": str(target), "exported": export(said, target)}
-        return found
+            results |= {"export": str(target), "exported": export(said, target)}
+        return results
 
 
 def open_store(wanted: Label) -> Opened:

@@ -213,6 +213,6 @@ _COLUMNS = "n, rater, unit, turn, action, body, at"
 
 def _given(found: tuple[Any, ...]) -> Given:
     n, rater, unit, turn, action, body, at = found
-    said = json.loads(body)
+    answer = json.loads(body)
     skipped = action == "skip"
-    return Given(n, rater, unit, turn, None if skipped else said, said["reason"] if skipped else "", at)
+    return Given(n, rater, unit, turn, None if skipped else answer, answer["reason"] if skipped else "", at)

@@ -23,14 +23,14 @@ def tables(said: Said) -> dict[str, Any]:
         unit = said.units[key]
         given = by_judge.setdefault(unit.about.get("judge") or "judge", [])
         given += [(unit, one.answer) for one in by.values() if one.answer is not None]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for judge, answers in by_judge.items():
         errors = [one for one in answers if one[0].about["what"] == "error"]
         explained = [one for one in answers if one[0].about["what"] != "error"]
-        found[judge] = ({"spans": spans_table(errors)} if errors else {}) | (
+        result[judge] = ({"spans": spans_table(errors)} if errors else {}) | (
             {"explanations": explanations_table(explained)} if explained else {}
         )
-    return found
+    return result
 
 
 def spans_table(answers: Answers) -> dict[str, Any]:
@@ -76,5 +76,5 @@ def _percent(part: int, whole: int) -> float | None:
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    there = [value for value in values if value is not None]
-    return round(math.fsum(there) / len(there), 3) if there else None
+    present = [value for value in values if value is not None]
+    return round(math.fsum(present) / len(present), 3) if present else None

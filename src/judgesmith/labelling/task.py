@@ -138,8 +138,8 @@ class Task:
         if self.kind == "spans":
             return ()
         if self.kind == "preference":
-            told = {"b": "B is better", "tie": "Equally good", "a": "A is better"}
-            sides = tuple(Choice(side, label, side[0]) for side, label in told.items())
+            labels = {"b": "B is better", "tie": "Equally good", "a": "A is better"}
+            sides = tuple(Choice(side, label, side[0]) for side, label in labels.items())
             return (Question("preference", self._text("Which output is better?"), sides),)
         if self.kind == "score":
             low, high = self.scale

@@ -121,13 +121,13 @@ def _sides(
 
 def _verdicts(path: Path, columns: Mapping[str, str]) -> Iterator[_Found]:
     """Every error of a verdict; where there is none, every explanation."""
-    there = False
+    any_verdict = False
     for shown in read_scored(path, columns=columns).rows:
         row = _row(shown.row) | {"output": shown.row.output}
         for about in _about(shown):
-            there = True
+            any_verdict = True
             yield row, {"judge": shown.judge} | about, 0
-    if not there:
+    if not any_verdict:
         raise LabelsError(f"{path.name}: no verdict has an error or an explanation that could be judged")
 
 
@@ -137,17 +137,17 @@ def _about(shown: Shown) -> Iterator[dict[str, Any]]:
         return
     for error in verdict.errors:
         yield {"what": "error", "error": _error(error)}
-    said = [
+    lines = [
         {"name": name, "score": _number(one.score), "explanation": one.explanation}
         for name, one in verdict.criteria.items()
         if one.explanation
     ]
-    for one in said:
+    for one in lines:
         yield {"what": "criterion"} | one
     if verdict.explanation and not verdict.errors:
         yield {
             "what": "overall", "name": "overall", "score": _number(verdict.score), "explanation": verdict.explanation,
-            "criteria": said,
+            "criteria": lines,
         }  # fmt: skip
 
 

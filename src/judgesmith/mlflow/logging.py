@@ -105,20 +105,20 @@ class ExperimentLog:
             try:
                 now = int(time.time() * 1000)
                 started = now - int(report.seconds * 1000)
-                saved, told = artifact.to_dict(judge), report.to_dict()
+                saved, data = artifact.to_dict(judge), report.to_dict()
                 made = self._client.create_run(
-                    self._id, start_time=started, tags=tags(judge, told), run_name=run_name(saved)
+                    self._id, start_time=started, tags=tags(judge, data), run_name=run_name(saved)
                 )
                 run = str(made.info.run_id)
                 try:
-                    self._numbers(run, parameters(saved), [*metrics(told), *steps(told["candidates"])], now)
-                    self._files(run, judge, told)
+                    self._numbers(run, parameters(saved), [*metrics(data), *steps(data["candidates"])], now)
+                    self._files(run, judge, data)
                 except BaseException:
                     with suppress(Exception):
                         self._client.set_terminated(run, status="FAILED")
                     raise
                 self._client.set_terminated(run, status="FINISHED")
-                model = self._register(run, judge, told) if self._name else None
+                model = self._register(run, judge, data) if self._name else None
             except Exception as error:  # whatever a store may raise: the judge is saved, and this is but its record
                 return Logged(self.experiment, run, short(error))
         return Logged(self.experiment, run, model=model)
@@ -200,18 +200,18 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, st
 
 def metrics(told: Mapping[str, Any]) -> list[tuple[str, float, int]]:
     """Name, value and step (0) of a report's numbers. An undefined one is left out: MLflow draws NaN as 0."""
-    found: dict[str, Any] = {"seconds": told["seconds"]}
+    result: dict[str, Any] = {"seconds": told["seconds"]}
     for part in ("heldout", "zero_shot"):
         for name in ("value", "q", "low", "high", "n", "failed", "pearson", "spearman", "kendall"):
-            found[f"{part}.{name}"] = told[part].get(name)
+            result[f"{part}.{name}"] = told[part].get(name)
     for part in ("difference", "mean_absolute_error"):
-        found |= {f"{part}.{name}": value for name, value in told[part].items()}
-    found |= {
+        result |= {f"{part}.{name}": value for name, value in told[part].items()}
+    result |= {
         f"selected.{name}": told["selected"].get(name) for name in ("value", "corrected", "q", "q_corrected", "demos")
     }
     for name in ("calls", "cached_calls", "tokens", "prompt_tokens", "completion_tokens"):
-        found[name] = told[name]
-    return [(name, float(value), 0) for name, value in found.items() if _is_number(value)]
+        result[name] = told[name]
+    return [(name, float(value), 0) for name, value in result.items() if _is_number(value)]
 
 
 def steps(candidates: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, int]]:
@@ -362,8 +362,8 @@ def _wanted(given: Any, what: str, wanted: Part, option: str) -> Any:
     if isinstance(wanted, str):
         if isinstance(given, Mapping) and wanted in given:
             return given[wanted]
-        there = f"only {_keys(given)}" if isinstance(given, Mapping) and given else "no key at all"
-        raise OptionError(f"{option}={wanted!r}: {what} has {there}")
+        others = f"only {_keys(given)}" if isinstance(given, Mapping) and given else "no key at all"
+        raise OptionError(f"{option}={wanted!r}: {what} has {others}")
     try:
         return wanted(given)
     except Exception as error:  # the user's own function, on a row that it does not expect
@@ -382,12 +382,12 @@ def _text(value: Any) -> str:
 
 def _details(verdict: Verdict) -> dict[str, str]:
     """What MLflow keeps of a verdict beside score and explanation; its metadata are texts."""
-    told = verdict.to_dict()
-    criteria = {name: c["score"] for name, c in told["criteria"].items()}
-    found = {"criteria": json.dumps(criteria, ensure_ascii=False)} if criteria else {}
+    data = verdict.to_dict()
+    criteria = {name: c["score"] for name, c in data["criteria"].items()}
+    result = {"criteria": json.dumps(criteria, ensure_ascii=False)} if criteria else {}
     if verdict.notes:
-        found["notes"] = _without_addresses("; ".join(verdict.notes))
-    return found
+        result["notes"] = _without_addresses("; ".join(verdict.notes))
+    return result
 
 
 def _error(entities: Any, code: str, message: str) -> Any:

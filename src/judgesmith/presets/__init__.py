@@ -42,7 +42,7 @@ def layered(presets: Sequence[str], config: Mapping[str, Any]) -> dict[str, Any]
     named = presets or ([own] if isinstance(own, str) else own)
     if not isinstance(named, Sequence) or not all(isinstance(name, str) for name in named):
         raise OptionError(f"preset: a name or a list of names is expected; got {named!r}")
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for layer in (*map(read, named), config):
-        found |= layer
-    return found
+        result |= layer
+    return result

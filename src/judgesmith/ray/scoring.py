@@ -134,17 +134,17 @@ class Scorer:
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.2)
-        told = summary.to_dict()
+        data = summary.to_dict()
         if self.order.stored is not None:
             stored = Storage(self.order.stored)
             stored.write(whole.name, growing)
-            kept = told | {"bytes": growing.stat().st_size}
+            kept = data | {"bytes": growing.stat().st_size}
             stored.write(summary_file(self.order.folder, number).name, json.dumps(kept).encode())
             growing.unlink()
-            return told
-        write_whole(summary_file(self.order.folder, number), json.dumps(told))
+            return data
+        write_whole(summary_file(self.order.folder, number), json.dumps(data))
         growing.replace(whole)
-        return told
+        return data
 
 
 def part_file(folder: Path, number: int, *, growing: bool = False) -> Path:
@@ -160,13 +160,13 @@ def told_of(order: Order, number: int) -> dict[str, Any] | None:
     """The summary of a part that is whole; None of another."""
     part, summary = part_file(order.folder, number), summary_file(order.folder, number)
     if order.stored is None:
-        there = part.exists() and summary.exists()
-        return json.loads(summary.read_text(encoding="utf-8")) if there else None
+        exists = part.exists() and summary.exists()
+        return json.loads(summary.read_text(encoding="utf-8")) if exists else None
     stored = Storage(order.stored)
     if stored.size(summary.name) is None:
         return None
-    told: dict[str, Any] = json.loads(stored.read(summary.name))
-    return told if stored.size(part.name) == told["bytes"] else None
+    data: dict[str, Any] = json.loads(stored.read(summary.name))
+    return data if stored.size(part.name) == data["bytes"] else None
 
 
 @dataclass(slots=True)
@@ -218,8 +218,8 @@ def score_on_ray(
         raise OptionError("a judge that ranks whole documents takes all rows together; score them without --on ray")
     joined = str(output).lower().endswith(".jsonl")
     parts = f"{output}.parts" if joined else str(output)
-    there = Storage(output).size() is not None if isinstance(output, str) else output.exists()
-    if joined and there and not overwrite:
+    exists = Storage(output).size() is not None if isinstance(output, str) else output.exists()
+    if joined and exists and not overwrite:
         raise OptionError(f"{output} exists and is complete; give another -o, or --overwrite")
     stored = parts if isinstance(output, str) else None
     # What stands on other machines is not seen here: one command at a time on this one.

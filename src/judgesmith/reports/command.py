@@ -47,6 +47,6 @@ class Report(Command, Rows, Json):
             return
         for note in data.notes:
             err.print(f"note: {clean(note)}", style="yellow", markup=False)
-        told = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
+        text = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.0f} kB"
         done = f"rows: {found['rows']}, without score: {found['failures']}, errors: {found['errors']}"
-        out.print(f"Wrote {clean(str(target))} ({told}); {done}", markup=False, soft_wrap=True)
+        out.print(f"Wrote {clean(str(target))} ({text}); {done}", markup=False, soft_wrap=True)

@@ -118,8 +118,8 @@ def read_scored(path: Path, *, human: str | None = None, columns: Mapping[str, s
         verdicts += verdict is not None
         given = dict(row.scores)
         if human is not None:
-            value, there = _human(path.name, row, record, human)
-            given[human.removeprefix("scores.")], named = value, named or there
+            value, present = _human(path.name, row, record, human)
+            given[human.removeprefix("scores.")], named = value, named or present
             if human == "score" and given.get(OVERALL) == value:  # the same column under its other name
                 del given[OVERALL]
         shown.append(_shown(row, record, verdict, given, _anchor(row.id, anchors)))
@@ -161,13 +161,13 @@ def _left_to_people(rows: Sequence[Shown], overall: Side) -> Iterator[str]:
     left = np.array([row.deferred for row in rows], dtype=bool)
     if not left.any():
         return
-    told = f"{left.sum()} of {len(rows)} rows are left to a person, those whose scores are least sure"
+    text = f"{left.sum()} of {len(rows)} rows are left to a person, those whose scores are least sure"
     both = ~(np.isnan(overall.score) | np.isnan(overall.human))
     parts = [(overall.score[k], overall.human[k]) for k in (both & ~left, both)]
     if all(len(x) > 2 and np.ptp(x) > 0 and np.ptp(y) > 0 for x, y in parts):
         rest, every = (float(np.corrcoef(x, y)[0, 1]) for x, y in parts)
-        told += f"; on the rest Pearson's r with people is {rest:.2f} (on all rows {every:.2f})"
-    yield told
+        text += f"; on the rest Pearson's r with people is {rest:.2f} (on all rows {every:.2f})"
+    yield text
 
 
 def _anchor(identity: str, taken: Counter[str]) -> str:
@@ -265,9 +265,9 @@ def _opinions(value: Any, output: str) -> Iterator[tuple[str, Opinion]]:
 
 def _errors(value: Any, output: str) -> tuple[ErrorSpan, ...]:
     """In the order of the text; then omissions, then what was not found in it."""
-    found = [_error(one, output) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
+    result = [_error(one, output) for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
     kinds = {"omission": 1, "ungrounded": 2}
-    return tuple(sorted(found, key=lambda e: (kinds.get(str(e.how), 0), e.start or 0, -(e.end or 0))))
+    return tuple(sorted(result, key=lambda e: (kinds.get(str(e.how), 0), e.start or 0, -(e.end or 0))))
 
 
 def _error(told: Mapping[str, Any], output: str) -> ErrorSpan:
@@ -300,7 +300,7 @@ def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
             starts.setdefault(error.start, []).append(number)
             ends.setdefault(error.end, []).append(number)
     cuts = sorted({0, len(output), *starts, *ends})
-    found: list[Piece] = []
+    result: list[Piece] = []
     open_now: dict[int, None] = {}  # a set that keeps its order
     grades = [0] * 6
     for here, there in itertools.pairwise(cuts):
@@ -311,8 +311,8 @@ def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
             open_now[number] = None
             grades[grade(errors[number])] += 1
         gravest = max((grade for grade, n in enumerate(grades) if n), default=0)
-        found.append(Piece(output[here:there], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
-    return found
+        result.append(Piece(output[here:there], tuple(itertools.islice(open_now, _LABELS)), len(open_now), gravest))
+    return result
 
 
 # Numbers -------------------------------------------------------------------------------------------------------------
@@ -321,12 +321,12 @@ def pieces(output: str, errors: Sequence[ErrorSpan]) -> list[Piece]:
 def mean_of(values: Vector, documents: Sequence[str]) -> Mean:
     """The mean of the values that are not NaN, with an interval that takes rows of one document as one piece of
     evidence: Student's t over the documents' sums of deviations (the cluster-robust standard error of a mean)."""
-    there = ~np.isnan(values)
-    known = values[there]
+    present = ~np.isnan(values)
+    known = values[present]
     if not len(known):
         return Mean(math.nan, math.nan, math.nan, 0)
     mean = float(known.mean())
-    names, code = np.unique(np.array(documents, dtype=object)[there].astype(str), return_inverse=True)
+    names, code = np.unique(np.array(documents, dtype=object)[present].astype(str), return_inverse=True)
     d = len(names)
     if d < 2:
         return Mean(mean, math.nan, math.nan, len(known))

@@ -257,21 +257,21 @@ def _system_table(rows: Sequence[Shown], overall: Side) -> Iterator[tuple[str, T
     """The systems, best first, where there are several."""
     systems, axis = np.array([row.row.system or "" for row in rows], dtype=object), _axis(overall.score)
     people, spans = not bool(np.isnan(overall.human).all()), any(row.verdict.errors for row in rows)
-    found: list[tuple[Mean, list[Any]]] = []
+    result: list[tuple[Mean, list[Any]]] = []
     for name in sorted(set(systems)):
         own = [row for row in rows if (row.row.system or "") == name]
         judged = [row.verdict for row in own if not row.verdict.failure]
         mean = mean_of(overall.score[systems == name], [row.document for row in own])
         beside = [_mean(overall.human[systems == name])] * people
         beside += [sum(len(one.errors) for one in judged) / len(judged) if judged else math.nan] * spans
-        found.append((mean, [name or "(not named)", len(judged), len(own) - len(judged), _bar(mean, axis), *beside]))
-    found.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
+        result.append((mean, [name or "(not named)", len(judged), len(own) - len(judged), _bar(mean, axis), *beside]))
+    result.sort(key=lambda pair: -pair[0].value if pair[0].n else math.inf)
     more = [*[Column("human mean", ".2f")] * people, *[Column("errors a row", ".2f")] * spans]
     made = Table(["system", Column("rows", "d"), Column("failed", "d"), Column("mean score", "s"), *more], "Systems")
-    for _, cells in found if len(found) > 1 else ():
+    for _, cells in result if len(result) > 1 else ():
         made.add(*cells)
     ends = f"bars from {plain(axis[0])} to {plain(axis[1])}"
-    yield f"{len(found)} systems. Mean scores with 95 % intervals over documents; {ends}.", made
+    yield f"{len(result)} systems. Mean scores with 95 % intervals over documents; {ends}.", made
 
 
 def _annotators(rows: Sequence[Shown], documents: Sequence[str]) -> Table:

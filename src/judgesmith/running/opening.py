@@ -72,9 +72,9 @@ def benchmark_scale(name: str, aspect: str | None) -> tuple[float, float] | None
     from ..datasets.benchmarks import catalog
 
     known = catalog.benchmark(name.removeprefix(PREFIX)).aspects
-    found = {known.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]}
-    scale = found.pop()
-    return scale if not found and scale is not None and all(map(math.isfinite, scale)) else None
+    result = {known.get(part) for part in aspects_of_mean(aspect) or [aspect or OVERALL]}
+    scale = result.pop()
+    return scale if not result and scale is not None and all(map(math.isfinite, scale)) else None
 
 
 def column_roles(given: Sequence[str]) -> dict[str, str]:
@@ -168,9 +168,9 @@ def open_others(judge: Judge, where: Connection | None) -> None:
 def make_room(path: Path, made: Judge) -> None:
     """Before a judge is saved: another judge in its place is kept beside it, and said. Raises OptionError for what is
     no judge, which is not overwritten."""
-    there = _judge_there(path)
-    if there is not None and there != artifact.fingerprint(made):
-        beside = path.with_name(f"{path.stem}.{there}{path.suffix}")
+    existing = _judge_there(path)
+    if existing is not None and existing != artifact.fingerprint(made):
+        beside = path.with_name(f"{path.stem}.{existing}{path.suffix}")
         path.replace(beside)
         err.print(f"note: {path} was another judge; it is kept as {beside}", style="yellow", markup=False)
 

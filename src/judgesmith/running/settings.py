@@ -68,12 +68,12 @@ class Catalogue:
 
     def fields(self) -> dict[str, list[Any]]:
         """Every name that may be set for some choice of parts, plain and qualified, with its declarations."""
-        found: dict[str, list[Any]] = {}
+        result: dict[str, list[Any]] = {}
         for options in [*(owner.options for owner in self.owners), *(options for _, options in self.others())]:
             for name, field in options.model_fields.items():
                 for known in (name, *(f"{owner.key}.{name}" for owner in self.owners)):
-                    found.setdefault(known, []).append(field)
-        return found
+                    result.setdefault(known, []).append(field)
+        return result
 
     def takes(self, name: str) -> bool:
         """Whether the chosen parts have an option of that name."""
@@ -84,15 +84,15 @@ class Catalogue:
 
         Raises OptionError for names that are unknown, ambiguous, or of other parts, and for wrong values.
         """
-        found: dict[str, dict[str, Any]] = {owner.key: {} for owner in self.owners}
+        result: dict[str, dict[str, Any]] = {owner.key: {} for owner in self.owners}
         for name, value in given.items():
             owner, known = self._owner(name.replace("-", "_"), source)
             field = owner.options.model_fields[known]
-            found[owner.key][known] = from_text(field, value) if isinstance(value, str) else value
+            result[owner.key][known] = from_text(field, value) if isinstance(value, str) else value
         for owner in self.owners:
-            chosen = read_options(owner.options, found[owner.key], owner.where)
-            found[owner.key] = {name: getattr(chosen, name) for name in found[owner.key]}
-        return found
+            chosen = read_options(owner.options, result[owner.key], owner.where)
+            result[owner.key] = {name: getattr(chosen, name) for name in result[owner.key]}
+        return result
 
     def _having(self, given: str) -> list[Owner]:
         key, dot, name = given.rpartition(".")

@@ -94,8 +94,8 @@ class Score(Command, Rows, Reach, LimitOptions, Json):
                     summary = score_rows(run, rows_for(run.output, path, columns=roles, limit=limit), existing)
             _warn_of_duplicates(summary)
             left = None if self.defer is None else mark_deferred(Path(target), self.defer)
-            told = summary.to_dict() | {"output": target, "deferred": left}
-            print_json(told) if self.as_json else _tell(summary, target, left)
+            data = summary.to_dict() | {"output": target, "deferred": left}
+            print_json(data) if self.as_json else _tell(summary, target, left)
         return 1 if summary.failed else 0
 
 

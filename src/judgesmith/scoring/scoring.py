@@ -149,11 +149,11 @@ class Run:
 
     def made(self, row: Row, record: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
         """A row that was judged now. Raises BudgetError where too many have failed."""
-        told = verdict.to_dict(raw=self.raw or verdict.failure is not None)
+        data = verdict.to_dict(raw=self.raw or verdict.failure is not None)
         made = {
             **record,
             "id": row.id,
-            "verdict": told | ({"aspect": self.aspect} if self.aspect else {}),
+            "verdict": data | ({"aspect": self.aspect} if self.aspect else {}),
             "judge": self.mark,
             "seen": self.known.knows(row.source, row.output),
         }
@@ -226,8 +226,8 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
     """`score_file` over rows that are there. Raises also BudgetError over the limits."""
     judge, growing = run.judge, journal_of(run.output)
     with alone(run.output), run.limits.spending(judge.lm), run.summary.counting(judge.lm.meter):
-        there = existing != "overwrite" and growing.exists() and growing.stat().st_size > 0
-        if existing != "overwrite" and not there and run.output.exists() and run.output.stat().st_size > 0:
+        exists = existing != "overwrite" and growing.exists() and growing.stat().st_size > 0
+        if existing != "overwrite" and not exists and run.output.exists() and run.output.stat().st_size > 0:
             raise OptionError(
                 f"{run.output.name} is not {OURS_IN_WORDS}, of which {growing.name} would be beside it; give another "
                 "-o, or --overwrite"
@@ -235,15 +235,15 @@ def score_rows(run: Run, rows: Rows, existing: Existing = "continue") -> ScoreSu
         # A model that is not there, or an input that cannot be read, must not cost an output that is.
         engine.run(judge.prepare(judge.lm))
         rows = itertools.chain(list(itertools.islice(rows, 1)), rows)
-        if existing == "retry failed" and not there:
+        if existing == "retry failed" and not exists:
             raise OptionError(f"{run.output} does not exist: there are no failed rows to try again")
-        if judge.whole_documents and there and existing == "continue":
+        if judge.whole_documents and exists and existing == "continue":
             every = list(rows)
-            rows, there = iter(every), sum(1 for _ in _paired(run, iter(every), growing)) == len(every)
+            rows, exists = iter(every), sum(1 for _ in _paired(run, iter(every), growing)) == len(every)
         if existing == "retry failed":
             _retry_failed(run, rows, growing)
         else:
-            _resume(run, rows, growing, there)
+            _resume(run, rows, growing, exists)
     return run.summary
 
 

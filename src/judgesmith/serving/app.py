@@ -40,12 +40,12 @@ _IDENTITY = re.compile(r"[\w.:-]{1,80}")
 
 def answer(row: RowIn, served: Served, verdict: Verdict | Refused) -> dict[str, Any]:
     """A verdict as it is sent: the verdict's own JSON with `judge`, `usage` and the row's id."""
-    told: dict[str, Any] = {} if row.id is None else {"id": row.id}
+    data: dict[str, Any] = {} if row.id is None else {"id": row.id}
     if isinstance(verdict, Refused):
-        return told | {"error": error(verdict), "judge": served.mark}
+        return data | {"error": error(verdict), "judge": served.mark}
     usage = verdict.usage
     counted = {name: getattr(usage, name) for name in ("calls", "cached", "prompt_tokens", "completion_tokens")}
-    return told | verdict.to_dict() | {"judge": served.mark, "usage": counted}
+    return data | verdict.to_dict() | {"judge": served.mark, "usage": counted}
 
 
 def error(refused: Refused) -> dict[str, Any]:
@@ -214,13 +214,13 @@ class Gate:
     async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         identity = given if _IDENTITY.fullmatch(given) else uuid.uuid4().hex[:16]
-        told: dict[str, Any] = {"status": 500}
-        scope["judgesmith"] = told
+        data: dict[str, Any] = {"status": 500}
+        scope["judgesmith"] = data
         started = time.perf_counter()
 
         async def sending(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                told["status"] = message["status"]
+                data["status"] = message["status"]
                 message["headers"] = [*message.get("headers", ()), (b"x-request-id", identity.encode())]
             await send(message)
 
@@ -239,7 +239,7 @@ class Gate:
         except _TooLong as problem:
             await refusal(problem.refused)(scope, receive, sending)
         finally:
-            self._tell(scope, told, identity, time.perf_counter() - started)
+            self._tell(scope, data, identity, time.perf_counter() - started)
 
     async def _score(self, scope: Scope, receive: Receive, send: Send) -> None:
         body, more = bytearray(), True

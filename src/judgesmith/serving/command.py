@@ -75,12 +75,12 @@ class Serve(Command, Reach):
 
 def named(judges: list[str]) -> dict[str, Path]:
     """Files by the names that requests call their judges by. Raises OptionError."""
-    found: dict[str, Path] = {}
+    result: dict[str, Path] = {}
     for text in judges:
         name, equals, file = text.partition("=")
         path = Path(file if equals else text)
         name = name if equals else path.stem
-        if not name or "@" in name or name in found:
+        if not name or "@" in name or name in result:
             raise OptionError(f"{text!r}: each judge needs a name of its own without @; give NAME=FILE")
-        found[name] = path
-    return found
+        result[name] = path
+    return result

@@ -195,10 +195,10 @@ class Jobs:
             with suppress(FileNotFoundError), (folder / RESULTS).open("rb") as file:
                 for place, line in enumerate(file):
                     if place >= start and line.endswith(b"\n"):
-                        told = orjson.loads(line)
-                        named = {"id": told["given"]} if "given" in told else {}
-                        said = {"index": place} | named | told["verdict"] | {"judge": told["judge"]}
-                        yield orjson.dumps(said) + b"\n"
+                        data = orjson.loads(line)
+                        named = {"id": data["given"]} if "given" in data else {}
+                        reply = {"index": place} | named | data["verdict"] | {"judge": data["judge"]}
+                        yield orjson.dumps(reply) + b"\n"
 
         return lines()
 
@@ -229,12 +229,12 @@ class Jobs:
     def _waiting(self) -> list[Path]:
         """Jobs that are not done, the oldest first."""
         now = time.monotonic()
-        found = []
+        result = []
         for path in self.folder.glob("*/" + ABOUT):
             folder = path.parent
             if self._later.get(folder.name, 0.0) <= now and _read(folder / STATE).get("state") != "done":
-                found.append((_read(path).get("created", 0.0), folder))
-        return [folder for _, folder in sorted(found)]
+                result.append((_read(path).get("created", 0.0), folder))
+        return [folder for _, folder in sorted(result)]
 
     def _try(self, folder: Path) -> bool:
         """Work on a job unless another process does; whether that finished something."""

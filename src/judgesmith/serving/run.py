@@ -37,10 +37,10 @@ KEEP_ALIVE = 75
 
 def keys() -> tuple[str, ...]:
     """The keys of the environment. Raises OptionError for one that can be guessed."""
-    found = tuple(key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip())
-    if short := [key for key in found if len(key) < 16]:
+    result = tuple(key.strip() for key in os.environ.get(KEYS, "").split(",") if key.strip())
+    if short := [key for key in result if len(key) < 16]:
         raise OptionError(f"a key in {KEYS} has {len(short[0])} characters; take at least 16")
-    return found
+    return result
 
 
 def bound(host: str, port: int) -> socket.socket:

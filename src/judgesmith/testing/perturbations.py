@@ -79,10 +79,10 @@ class PerturbationContract:
         both = 0
         for seed in range(4):
             made = [o for o in pairs_of(perturbation, self.texts, seed=seed) if isinstance(o, Pair)]
-            found = {(pair.id, pair.degree): pair.change.distance for pair in made}
+            result = {(pair.id, pair.degree): pair.change.distance for pair in made}
             for identity in {pair.id for pair in made}:
-                if (identity, "minor") in found and (identity, "major") in found:
-                    assert found[identity, "minor"] < found[identity, "major"]
+                if (identity, "minor") in result and (identity, "major") in result:
+                    assert result[identity, "minor"] < result[identity, "major"]
                     both += 1
         assert both
 

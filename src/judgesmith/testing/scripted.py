@@ -50,14 +50,14 @@ class ScriptedTransport:
         return Reply(answer, prompt_tokens=10, completion_tokens=5) if isinstance(answer, str) else answer
 
     def _next(self, request: Request) -> Answered:
-        said = "\n".join(f"[{m['role']}] {m['content']}" for m in request.messages)
+        text = "\n".join(f"[{m['role']}] {m['content']}" for m in request.messages)
         if self.function is not None:
             answer = self.function(request)
-            assert answer is not None, f"an unexpected prompt:\n{said}"
+            assert answer is not None, f"an unexpected prompt:\n{text}"
             return answer
-        assert self.steps, f"a prompt after the script's end:\n{said}"
+        assert self.steps, f"a prompt after the script's end:\n{text}"
         expected, answer = self.steps.pop(0)
-        assert expected(request.messages), f"another prompt than the script's next:\n{said}"
+        assert expected(request.messages), f"another prompt than the script's next:\n{text}"
         return answer
 
 

@@ -88,8 +88,8 @@ class Ask:
     @property
     def mark(self) -> str:
         """The judged row's mark; "" where a perturbation took it away."""
-        found = MARK.search(self.judged)
-        return found[0] if found else ""
+        match = MARK.search(self.judged)
+        return match[0] if match else ""
 
     @property
     def shown(self) -> list[str]:

@@ -226,7 +226,7 @@ class Distillation:
             notes.append(f"{len(stopping)} rows are too few to stop by; all are trained on, the last epoch is taken")
             kept, stopping = train, None
         scale = Scale(*train.scale)
-        found = [Learnt(row, scale.to_percent(s)) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
+        result = [Learnt(row, scale.to_percent(s)) for row, s in zip(kept.rows, kept.scores.tolist(), strict=True)]
         apart = [*self.split.heldout.rows, *(stopping.rows if stopping is not None else ())]
         made = {row.id: example for example, row in self.synthetic}
         extra = apart_from([row for _, row in self.synthetic], apart)
@@ -235,12 +235,12 @@ class Distillation:
                 f"{len(self.synthetic) - len(extra)} synthetic rows share a document or a text with rows that are held "
                 "out, or that training stops by, and are left out"
             )
-        found += [Learnt(row, made[row.id].percent, made[row.id]) for row in extra]
-        return found, stopping, notes
+        result += [Learnt(row, made[row.id].percent, made[row.id]) for row in extra]
+        return result, stopping, notes
 
     def _examples(self, student: Student, rows: Sequence[Learnt], notes: list[str]) -> list[Example]:
         """What is learnt of each row, in one form or in two. What is left out is added to the notes."""
-        found: list[Example] = []
+        result: list[Example] = []
         forms: tuple[Answered, ...] = ("score", "annotation") if self.options.target == "both" else (self.judge.answer,)
         spanless = longer = 0
         for row in rows:
@@ -254,14 +254,14 @@ class Distillation:
                 if len(example.prompt) > self.options.longest:
                     longer += 1
                 else:
-                    found.append(example)
+                    result.append(example)
         if spanless and self.options.target == "annotation":
             notes.append(f"{spanless} human ratings have no error spans and are not trained on")
         if longer:
             notes.append(f"{longer} prompts have more than {self.options.longest:,} tokens and are left out")
-        if not found:
+        if not result:
             raise OptionError(f"every prompt has more than {self.options.longest:,} tokens; raise --longest")
-        return found
+        return result
 
     def _example(self, student: Student, row: Learnt, form: Answered) -> Example:
         asked = self._asked(row.made)
@@ -349,7 +349,7 @@ class Distillation:
         scored = [(name, *self._scored(name, judge, held)) for name, judge in judges]
         counted = surface_percents(examples_of(self.split.train), held)
         student = scored[0][1].percents
-        found = [
+        result = [
             Contender(
                 name, agreement(one.percents, held, objective=by, seed=self.seed), calls, seconds,
                 difference(student, one.percents, held, objective=by, seed=self.seed) if place else None,
@@ -360,15 +360,15 @@ class Distillation:
             "length, overlap, repetition", agreement(counted, held, objective=by, seed=self.seed), 0.0, 0.0,
             difference(student, counted, held, objective=by, seed=self.seed),
         )  # fmt: skip
-        contenders = (*found, surface)
+        contenders = (*result, surface)
         rows = {
             "human": sum(e.human for e in examples), "synthetic": sum(not e.human for e in examples),
             "heldout": len(held),
         }  # fmt: skip
         files = [path for path in sorted(self.folder.iterdir()) if path.is_file() and path.name != CHECKPOINT]
         sizes = {path.name: path.stat().st_size for path in files}
-        said = (*self.split.train.warnings, *notes, *_worth(contenders))
-        return DistillReport(contenders, trained, rows, said, time.monotonic() - started, sizes)
+        messages = (*self.split.train.warnings, *notes, *_worth(contenders))
+        return DistillReport(contenders, trained, rows, messages, time.monotonic() - started, sizes)
 
     def _scored(self, name: str, judge: Judge, held: Sequence[Any]) -> tuple[Scored, float, float]:
         """A judge's scores of the held-out rows, and calls and seconds of a row; what the disk answers takes less."""
@@ -413,11 +413,11 @@ def _worth(contenders: Sequence[Contender]) -> list[str]:
         if gap is None or math.isnan(gap.value):
             continue
         lead = f"difference {gap.value:.2f} [{gap.low:.2f}, {gap.high:.2f}]"
-        told = f"Q {student.q:.2f} against {other.agreement.q:.2f}, {lead}"
+        text = f"Q {student.q:.2f} against {other.agreement.q:.2f}, {lead}"
         if gap.value <= 0:
-            found.append(f"the student is not worth it: no better than the {other.name} ({told})")
+            found.append(f"the student is not worth it: no better than the {other.name} ({text})")
         elif gap.low <= 0 and other.name != "teacher":
-            found.append(f"it is not sure that the student is better than the {other.name} ({told})")
+            found.append(f"it is not sure that the student is better than the {other.name} ({text})")
     return found
 
 
@@ -479,9 +479,9 @@ def split_of(labels: Labels, heldout: float | Labels, seed: int) -> Split:
 
 def synthetic_rows(path: str | Path | None) -> list[tuple[SyntheticRow, Row]]:
     """The examples of a synthetic file, without those whose texts address a judge. Raises LabelsError."""
-    found = [] if path is None else read_synthetic(Path(path))
+    result = [] if path is None else read_synthetic(Path(path))
     return [
         (made, row)
-        for made, row in found
+        for made, row in result
         if not guarded(Item(row.output, row.source, row.context, row.reference))[1]
     ]  # fmt: skip

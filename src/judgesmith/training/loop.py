@@ -253,8 +253,8 @@ class Training:
     def _mark(self) -> str:
         """What makes this run itself: another one's checkpoint does not fit."""
         rows = [(e.prompt, round(e.percent, 9), e.document, e.weight, e.said) for e in self.examples]
-        told = json.dumps([self.student.base, self.options.settings(), self.seed, rows], sort_keys=True)
-        return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
+        key = json.dumps([self.student.base, self.options.settings(), self.seed, rows], sort_keys=True)
+        return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
     def _save(self) -> None:
         from safetensors.torch import save_file  # type: ignore[import-not-found,unused-ignore]
@@ -267,13 +267,13 @@ class Training:
             tensors |= {f"now/{name}": parameter.detach(), f"best/{name}": self._best[name]}
             tensors |= {f"mean/{name}": state["exp_avg"], f"square/{name}": state["exp_avg_sq"]}
         done = self.done
-        told = {
+        data = {
             "mark": self._mark, "step": done.step, "best": done.best, "losses": done.losses,
             "epochs": [[e.epoch, e.loss, None if math.isnan(e.q) else e.q] for e in done.epochs],
         }  # fmt: skip
         self.checkpoint.parent.mkdir(parents=True, exist_ok=True)
         beside = self.checkpoint.with_suffix(".new")
-        save_file({name: t.cpu().contiguous() for name, t in tensors.items()}, beside, {"training": json.dumps(told)})
+        save_file({name: t.cpu().contiguous() for name, t in tensors.items()}, beside, {"training": json.dumps(data)})
         beside.replace(self.checkpoint)
 
     def _take_up(self) -> None:
@@ -283,13 +283,13 @@ class Training:
 
         try:
             with safe_open(self.checkpoint, framework="pt") as file:
-                told = json.loads((file.metadata() or {})["training"])
+                data = json.loads((file.metadata() or {})["training"])
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except (SafetensorError, KeyError, ValueError) as error:
             raise OptionError(
                 f"{self.checkpoint.name} is not a checkpoint of ours ({error}); delete it, or name another -o"
             ) from None
-        if told["mark"] != self._mark:
+        if data["mark"] != self._mark:
             raise OptionError(
                 f"{self.checkpoint.name} is of a run with other labels or other settings; give those, or --overwrite "
                 "to start over"
@@ -299,12 +299,12 @@ class Training:
                 parameter.copy_(tensors[f"now/{name}"])
                 self._best[name] = tensors[f"best/{name}"].to(parameter.device)
                 self._optimizer.state[parameter] = {
-                    "step": self._torch.tensor(float(told["step"])),
+                    "step": self._torch.tensor(float(data["step"])),
                     "exp_avg": tensors[f"mean/{name}"].to(parameter.device),
                     "exp_avg_sq": tensors[f"square/{name}"].to(parameter.device),
                 }
-        epochs = [Epoch(n, loss, math.nan if q is None else q) for n, loss, q in told["epochs"]]
-        self.done = Trained(told["step"], epochs, told["losses"], told["best"])
+        epochs = [Epoch(n, loss, math.nan if q is None else q) for n, loss, q in data["epochs"]]
+        self.done = Trained(data["step"], epochs, data["losses"], data["best"])
 
 
 def _rank(q: float) -> float:

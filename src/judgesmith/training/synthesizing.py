@@ -134,10 +134,10 @@ class Synthesis:
 
     @cached_property
     def by_aspect(self) -> dict[str, list[Judge]]:
-        found: dict[str, list[Judge]] = defaultdict(list)
+        result: dict[str, list[Judge]] = defaultdict(list)
         for judge in self.judges:
-            found[aspect_of(judge)].append(judge)
-        return dict(found)
+            result[aspect_of(judge)].append(judge)
+        return dict(result)
 
     @property
     def folder(self) -> Path:
@@ -153,10 +153,10 @@ class Synthesis:
         if not rows:
             raise OptionError(f"{self.rows.name}: no row with an output")
         kept = apart_from(rows, self.apart)
-        found: dict[str, list[Row]] = defaultdict(list)
+        result: dict[str, list[Row]] = defaultdict(list)
         for row in kept:
-            found[row.doc_id].append(row)
-        return dict(found), len(rows) - len(kept)
+            result[row.doc_id].append(row)
+        return dict(result), len(rows) - len(kept)
 
     def plan(self) -> dict[str, Any]:
         """What a run would take at most, without a call."""
@@ -190,10 +190,10 @@ class Synthesis:
         ways = [way for way, _ in find_perturbations(self.options.perturbations) if not {"lm", "wrong"} & {*way.needs}]
         for name, rows in documents.items():
             rng = random.Random(f"{self.seed}|{name}")
-            there = [(row, "given") for row in rows] + list(self._written(rows[0], watch))
-            drawn = rng.sample(there, min(self.options.outputs, len(there)))
+            outputs = [(row, "given") for row in rows] + list(self._written(rows[0], watch))
+            drawn = rng.sample(outputs, min(self.options.outputs, len(outputs)))
             for _ in range(self.options.perturbed if ways else 0):
-                copy = self._perturbed(rng.choice(there)[0], ways, texts, rng)
+                copy = self._perturbed(rng.choice(outputs)[0], ways, texts, rng)
                 drawn += [] if copy is None else [copy]
             seen: set[str] = set()
             for row, made in drawn:
@@ -271,24 +271,24 @@ class Synthesis:
             raise OptionError(f"-o {self.output} exists and holds no synthetic examples; name another file")
 
     def _mark(self, rows: Sequence[Row]) -> str:
-        told = json.dumps([[row.id, row.source, row.output] for row in rows])
-        return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        key = json.dumps([[row.id, row.source, row.output] for row in rows])
+        return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
     def _written_out(
         self, candidates: Sequence[Candidate], verdicts: Mapping[tuple[str, str], Sequence[dict[str, Any]]], calls: int
     ) -> Synthesized:
         left: Counter[str] = Counter()
-        found: dict[str, list[SyntheticRow]] = defaultdict(list)
+        result: dict[str, list[SyntheticRow]] = defaultdict(list)
         for candidate in candidates:
             for aspect in candidate.aspects:
                 example = self._example(candidate, aspect, verdicts.get((aspect, candidate.row.id), ()))
                 if isinstance(example, str):
                     left[example] += 1
                 else:
-                    found[aspect].append(example)
+                    result[aspect].append(example)
         bins: dict[str, tuple[int, ...]] = {}
         kept: list[SyntheticRow] = []
-        for aspect, examples in found.items():
+        for aspect, examples in result.items():
             balanced = self._balanced(examples)
             left["more of one fifth of the scale than asked for"] += len(examples) - len(balanced)
             counts = Counter(_bin(e.percent) for e in balanced)

@@ -44,5 +44,5 @@ class Browse(Command, Json):
             err.print(f"damaged: {clean(path)}: {clean(reason)}", style="yellow", markup=False, soft_wrap=True)
         if len(found.damaged) > 10:
             err.print(f"… and {len(found.damaged) - 10} more; the page lists them", style="yellow")
-        told = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
-        out.print(f"Wrote {clean(str(target))}; {told}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)
+        text = ", ".join(f"{name}: {n}" for name, n in counts.items()).replace("scored", "scored files")
+        out.print(f"Wrote {clean(str(target))}; {text}, damaged: {len(found.damaged)}", markup=False, soft_wrap=True)

@@ -57,8 +57,8 @@ class Diff(Command, Rows, Reach, Json):
             if self.rows is not None:
                 judged = self._on_rows(self.rows)
         if self.as_json:
-            told = {} if found is None else found.to_dict()
-            print_json({"a_file": a, "b_file": b} | told | {"rows": judged and judged.to_dict()})
+            data = {} if found is None else found.to_dict()
+            print_json({"a_file": a, "b_file": b} | data | {"rows": judged and judged.to_dict()})
         else:
             if found is not None:
                 _tell_judges(found, a, b)

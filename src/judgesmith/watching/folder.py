@@ -165,8 +165,8 @@ def _take(found: Browsed, path: Path, name: str) -> None:
         return
     start = _start(path)
     if kind in (".html", ".htm"):
-        if said := WATCH_PAGE.search(start):
-            judge, rows, time = said.groups()
+        if match := WATCH_PAGE.search(start):
+            judge, rows, time = match.groups()
             found.watch_pages[judge, rows] = max(found.watch_pages.get((judge, rows), ("", "")), (time, name))
         return
     if kind == ".json" and "judgesmith.judge" in start:

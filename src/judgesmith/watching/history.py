@@ -120,14 +120,14 @@ def append(path: Path, run: Run) -> None:
 
 def epoch(runs: Sequence[Run], judge: str, rows: str) -> list[Run]:
     """The last runs that are of this judge and these rows, since the baseline was last restarted."""
-    found: list[Run] = []
+    result: list[Run] = []
     for run in reversed(runs):
         if (run.judge, run.rows) != (judge, rows):
             break
-        found.append(run)
+        result.append(run)
         if run.restart:
             break
-    return found[::-1]
+    return result[::-1]
 
 
 __all__ = ["Agreement", "Found", "Run", "Traffic", "append", "epoch", "read"]

@@ -62,8 +62,8 @@ def compare_judges(a: Artifact, b: Artifact) -> JudgeDiff:
     """Raises ArtifactError for a file whose parts do not fit together."""
     whole = identity_of(a), identity_of(b)
     versions = [Version.of_identity(one) for one in whole]
-    found = [*_changes(*whole), *_differing("provenance", _history(a), _history(b))]
-    return JudgeDiff(versions[0], versions[1], comparable(*versions), tuple(found))
+    result = [*_changes(*whole), *_differing("provenance", _history(a), _history(b))]
+    return JudgeDiff(versions[0], versions[1], comparable(*versions), tuple(result))
 
 
 def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
@@ -73,8 +73,8 @@ def _changes(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[Change]:
         prefix = f"member {place + 1}: " if count > 1 else ""
         first, other = (one[place] if place < len(one) else None for one in several)
         if first is None or other is None:
-            there = first or other
-            kind = there["program"]["kind"] if there else None
+            side = first or other
+            kind = side["program"]["kind"] if side else None
             yield Change(f"{prefix}method", "kind", first and kind, other and kind)
         else:
             yield from _of_member(prefix, first, other)

@@ -27,7 +27,7 @@ def render(look: Look, judge: str) -> str:
     """The page. judge: what to call it."""
     run, runs = look.run, look.runs[-MOST_RUNS:]
     threshold = "–" if run.threshold is None else f"{run.threshold:.2g}"
-    told = (
+    text = (
         f"A test alarms at p ≤ {threshold}, so that the chance of any false alarm in {look.options.looks} runs is at "
         f"most {look.options.alpha}. Before and now are means. Sentinel rows stay the same: where they change, the "
         "judge has changed. New rows also show changed outputs."
@@ -35,7 +35,7 @@ def render(look: Look, judge: str) -> str:
     figures = [(caption, svg(draw, 370, 175, salt=caption)) for caption, draw in _charts(runs) if draw is not None]
     moved = _moved(look)
     sections = [
-        Section("This run against the baseline", [told, findings_table(run.found)] if run.found else []),
+        Section("This run against the baseline", [text, findings_table(run.found)] if run.found else []),
         Section("Over time", [
             "A line from top to bottom is a run with an alarm, a dashed one a new baseline.", Figures(figures),
         ]),

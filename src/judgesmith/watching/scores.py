@@ -50,9 +50,9 @@ class Moved:
     category_b: str
 
     def to_dict(self) -> dict[str, Any]:
-        told = {"id": self.row.id, "doc_id": self.row.doc_id, "a": self.a, "b": self.b, "difference": self.b - self.a}
+        data = {"id": self.row.id, "doc_id": self.row.doc_id, "a": self.a, "b": self.b, "difference": self.b - self.a}
         categories = {"category_a": self.category_a or None, "category_b": self.category_b or None}
-        return told | categories | {"output": self.row.output}
+        return data | categories | {"output": self.row.output}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def compare_scores(a: Scores, b: Scores, *, rounds: int = 2000, seed: int = 0) -
     both = ~(np.isnan(x) | np.isnan(y))
     known = [row for row, there in zip(rows, both, strict=True) if there]
     documents = [row.doc_id for row in known]
-    found = {
+    result = {
         name: bootstrap_q(x[both], Measure(y[both], documents=documents, coefficient=name), rounds=rounds, seed=seed)
         for name in ("spearman", "kendall")
     }
@@ -143,7 +143,7 @@ def compare_scores(a: Scores, b: Scores, *, rounds: int = 2000, seed: int = 0) -
         failed={"a": int((np.isnan(x) & ~np.isnan(y)).sum()), "b": int((np.isnan(y) & ~np.isnan(x)).sum()),
                 "both": int((np.isnan(x) & np.isnan(y)).sum())},
         equal=int(np.isclose(x[both], y[both], rtol=0, atol=1e-9).sum()),
-        spearman=found["spearman"], kendall=found["kendall"],
+        spearman=result["spearman"], kendall=result["kendall"],
         difference=mean_of((y - x)[both], documents) if same_scale else None,
         reversed=turned, pairs=all_pairs, flips=dict(flips.most_common()) if decided else None,
         moved=_moved(rows, x, y, categories), notes=notes,

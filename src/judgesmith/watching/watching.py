@@ -167,9 +167,9 @@ def _score(judge: Judge, mark: str, sentinels: Sentinels, watch: Watch | None) -
 
 def _words(verdict: Verdict) -> int:
     """Of all that the judge wrote on a row."""
-    said = [verdict.explanation, *(c.explanation for c in verdict.criteria.values())]
-    said += [error.explanation for error in verdict.errors]
-    return sum(len(text.split()) for text in said)
+    texts = [verdict.explanation, *(c.explanation for c in verdict.criteria.values())]
+    texts += [error.explanation for error in verdict.errors]
+    return sum(len(text.split()) for text in texts)
 
 
 def _agreement(sentinels: Sentinels, scores: Vector) -> Agreement | None:
@@ -197,16 +197,16 @@ def summary(found: Look) -> str:
     """The newest run in one line."""
     run, options = found.run, found.options
     failed = sum(score is None for score in run.scores)
-    told = f"{len(run.ids)} sentinel rows, {failed} without a score"
+    text = f"{len(run.ids)} sentinel rows, {failed} without a score"
     if run.agreement is not None and run.agreement.value is not None:
         ends = [run.agreement.value, *(np.nan if x is None else x for x in (run.agreement.low, run.agreement.high))]
-        told += ", Spearman with people {:.2f} [{:.2f}, {:.2f}]".format(*ends)
+        text += ", Spearman with people {:.2f} [{:.2f}, {:.2f}]".format(*ends)
     if run.baseline:
-        return f"{told}. The baseline is there ({options.baseline} runs); from the next run on they are compared."
+        return f"{text}. The baseline is there ({options.baseline} runs); from the next run on they are compared."
     sure = f"at most {options.alpha:.3g} chance of a false alarm in {options.looks} runs"
     if run.alarms:
-        return f"ALARM: {'; '.join(run.alarms)} ({sure}). {told}."
-    return f"Quiet: nothing differs from the baseline by more than chance ({sure}). {told}."
+        return f"ALARM: {'; '.join(run.alarms)} ({sure}). {text}."
+    return f"Quiet: nothing differs from the baseline by more than chance ({sure}). {text}."
 
 
 # Comparing -----------------------------------------------------------------------------------------------------------
@@ -218,8 +218,8 @@ def compared(run: Run, here: Sequence[Run], options: WatchOptions) -> Run:
     recent = [*(one for one in here if not one.baseline), run][-WINDOW:]
     tests = [*_sentinels(base, recent), *_new_rows(run, here)]
     most = drift.threshold(tests, options.alpha, options.looks)
-    found = [Found(**finite(asdict(test)), alarm=bool(test.p <= most)) for test in tests]
-    return run.model_copy(update={"found": found, "threshold": most})
+    result = [Found(**finite(asdict(test)), alarm=bool(test.p <= most)) for test in tests]
+    return run.model_copy(update={"found": result, "threshold": most})
 
 
 def _sentinels(base: Sequence[Run], recent: Sequence[Run]) -> Iterator[Finding]:

@@ -161,9 +161,9 @@ def _of_systems(aspect: Aspect, x: Vector, y: Vector, units: Units, failed: int,
         return cell
 
     def share(mean_x: Vector, mean_y: Vector, often: Vector) -> Vector:
-        there = ~np.isnan(mean_x)
-        w = often * there
-        alike = _alike(np.where(there, mean_x, 0.0), np.where(there, mean_y, 0.0), 0.0).astype(np.float64)
+        present = ~np.isnan(mean_x)
+        w = often * present
+        alike = _alike(np.where(present, mean_x, 0.0), np.where(present, mean_y, 0.0), 0.0).astype(np.float64)
         right = np.einsum("kij,kj->ki", alike, w) - w  # less the pair with itself, which is alike
         return _of_pairs(w, right, w.sum(axis=1) ** 2)
 

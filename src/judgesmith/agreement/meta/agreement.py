@@ -43,7 +43,7 @@ def agreements(
     notes: list[str],
 ) -> list[dict[str, Any]]:
     """names: coefficients, at every level; decided: by aspect, measures that have a level of their own."""
-    found = []
+    result = []
     of_decisions = list(dict.fromkeys(name for own in decided.values() for name in own))
     wanted = [*itertools.product(levels, names), *((LEVEL_OF[name], name) for name in of_decisions)]
     for judge, (level, name) in itertools.product(judges, wanted):
@@ -55,13 +55,13 @@ def agreements(
                 own = name in LEVEL_OF
                 cell = _decided_cell(aspect, judge, name, how, notes) if own else _cell(aspect, judge, level, name, how)
                 cells.append(cell)
-                found.append({"judge": judge, "aspect": aspect.name, "level": level, "coefficient": name} | cell.row())
+                result.append({"judge": judge, "aspect": aspect.name, "level": level, "coefficient": name} | cell.row())
         if len(cells) > 1 and len(cells) == len(aspects):
             mean = _average(cells, how)
-            found.append({"judge": judge, "aspect": AVERAGE, "level": level, "coefficient": name} | mean.row())
+            result.append({"judge": judge, "aspect": AVERAGE, "level": level, "coefficient": name} | mean.row())
     order = {judge: i for i, judge in enumerate(judges)}
     place = {a.name: i for i, a in enumerate(aspects)}
-    return sorted(found, key=lambda r: (order[r["judge"]], place.get(r["aspect"], len(place))))
+    return sorted(result, key=lambda r: (order[r["judge"]], place.get(r["aspect"], len(place))))
 
 
 def _cell(aspect: Aspect, judge: str, level: Level, name: str, how: How) -> Cell:
@@ -113,14 +113,14 @@ def _average(cells: Sequence[Cell], how: How) -> Cell:
 def measures(aspects: Sequence[Aspect], asked: Sequence[str]) -> dict[str, list[str]]:
     """The measures of each aspect: those asked for, and those that the kind of its scores has. Raises OptionError for
     one that was asked for and does not fit."""
-    found = {}
+    result = {}
     for aspect in aspects:
         own = [name for name in asked if name in DECIDED]
         for name in own:
             if why := _unfit(aspect, name):
                 raise OptionError(f"{name} does not fit the human {aspect.name!r}: {why}")
-        found[aspect.name] = list(dict.fromkeys([*own, *OF_KIND.get(aspect.kind, ())]))
-    return found
+        result[aspect.name] = list(dict.fromkeys([*own, *OF_KIND.get(aspect.kind, ())]))
+    return result
 
 
 def _unfit(aspect: Aspect, name: str) -> str | None:
@@ -202,7 +202,7 @@ def ceilings(
 ) -> list[dict[str, Any]]:
     """Per aspect, level and coefficient: a rater with the mean of the others, averaged over the raters, with the same
     interval as a judge has."""
-    found = []
+    result = []
     for aspect in aspects:
         if aspect.name not in ratings:
             continue
@@ -219,8 +219,8 @@ def ceilings(
             cell = _ceiling(aspect, table, units, sets, level, coefficient, how)
             shown = {key: getattr(cell, key) for key in ("value", "low", "high", "reason")}
             about = {"aspect": aspect.name, "level": level, "coefficient": name, "raters": raters, "alpha": alpha}
-            found.append(about | shown)
-    return found
+            result.append(about | shown)
+    return result
 
 
 def _table(aspect: Aspect, ratings: npt.ArrayLike) -> Vector:

@@ -44,7 +44,7 @@ def comparisons(
 ) -> list[dict[str, Any]]:
     if len(judges) < 2:
         return []
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     for aspect, level in itertools.product(aspects, levels):
         if len(aspect.y) > MANY:
             notes.append(f"judges are not compared above {MANY:,} rows; every difference that matters is significant")
@@ -60,29 +60,29 @@ def comparisons(
         for test in ("p_permutation", "p_bootstrap", "p_williams"):
             for row, p in zip(family, holm([row[test] for row in family]), strict=True):
                 row[f"{test}_holm"] = float(p)
-        found += family
-    return found
+        result += family
+    return result
 
 
 def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
     """What is known of the false alarms of these tests, by the simulation in tests/discerning/test_false_alarms.py."""
     units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
-    found = [WILLIAMS_NOTE] if level == "pooled" and aspect.repeated() else []
+    result = [WILLIAMS_NOTE] if level == "pooled" and aspect.repeated() else []
     if how.over != "documents":
-        found.append(DRAWN_NOTE)
+        result.append(DRAWN_NOTE)
     elif units.systems >= 3:
-        found += [BOOTSTRAP_NOTE] if level == "system" else []
-        found.append(SYSTEMS_NOTE)
+        result += [BOOTSTRAP_NOTE] if level == "system" else []
+        result.append(SYSTEMS_NOTE)
     number = {"documents": units.documents, "systems": units.systems}.get(how.over, min(units.documents, units.systems))
     if number > 1:
         least = difference_of(1.0, np.ones(how.rounds), number, 0, how.confidence).p * pairs
         if least > 0.05:  # every resample on one side of 0 is not enough
-            found.append(
+            result.append(
                 f"no p of the bootstrap falls below {min(1.0, least):.2f} with {pairs} pair{'s' * (pairs > 1)} of "
                 f"judges, {number} {'documents' if how.over == 'documents' else 'systems or documents'} and "
                 f"{how.rounds} rounds; draw more rounds, or go by the permutation"
             )
-    return found
+    return result
 
 
 def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str, Any]:

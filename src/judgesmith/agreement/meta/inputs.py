@@ -147,7 +147,7 @@ def aspects_of(
     rows = len(next(iter(everything.values())))
     doc = None if documents is None else id_codes(documents, rows, "documents")
     sys = None if systems is None else id_codes(systems, rows, "systems")
-    found = []
+    result = []
     for name, y in everything.items():
         labelled = ~np.isnan(y)
         _scorable(name, y[labelled], rows)
@@ -162,7 +162,7 @@ def aspects_of(
             if len(values) != len(y):
                 raise LabelsError(f"judge {judge!r} has {len(values)} scores for {len(y)} rows; give one per row")
             x[judge] = values[labelled]
-        found.append(
+        result.append(
             Aspect(
                 name,
                 y[labelled],
@@ -173,9 +173,9 @@ def aspects_of(
             )
         )
     for judge in judges:
-        if not any(judge in aspect.x for aspect in found):
+        if not any(judge in aspect.x for aspect in result):
             raise OptionError(f"judge {judge!r} has no scores for {', '.join(people)}")
-    return found
+    return result
 
 
 def scores_of(what: str, values: npt.ArrayLike) -> Vector:
@@ -227,12 +227,12 @@ def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: l
         return tuple(dict.fromkeys(asked))
     if first.doc is not None and len(np.unique(first.doc)) < 2:
         notes.append("there is one document only: documents cannot be resampled, so nothing here has an interval")
-    found: list[Level] = ["pooled"]
+    result: list[Level] = ["pooled"]
     if repeated:
-        found.append("sample")
+        result.append("sample")
     if systems >= 3:
-        found.append("system")
-    return tuple(found)
+        result.append("system")
+    return tuple(result)
 
 
 def several(aspects: Sequence[Aspect]) -> bool:
@@ -260,7 +260,7 @@ class Beside:
 
 def with_kinds(aspects: Sequence[Aspect], beside: Beside) -> list[Aspect]:
     """The aspects with what is known of the kind of human ratings and of judges' own categories."""
-    found = []
+    result = []
     for aspect in aspects:
         decided = {}
         for judge, given in beside.decided.items():
@@ -268,8 +268,8 @@ def with_kinds(aspects: Sequence[Aspect], beside: Beside) -> list[Aspect]:
             if places is not None and judge in aspect.x:
                 decided[judge] = scores_of(f"categories of judge {judge!r}", places)[aspect.rows]
         kind, levels = beside.kinds.get(aspect.name, "score"), tuple(beside.categories.get(aspect.name, ()))
-        found.append(replace(aspect, kind=kind, levels=levels, decided=decided))
-    return found
+        result.append(replace(aspect, kind=kind, levels=levels, decided=decided))
+    return result
 
 
 def scale_of(scale: Any, aspect: str) -> tuple[float, float] | None:

@@ -21,15 +21,15 @@ from .inputs import MANY, Aspect, How, Scores, scores_of
 def _stages(
     judges: Mapping[str, Scores], before: Mapping[str, Scores], aspect: Aspect
 ) -> list[tuple[str, str, Vector]]:
-    found = []
+    result = []
     for judge in judges:
         if judge in aspect.x:
-            found.append((judge, "", aspect.x[judge]))
+            result.append((judge, "", aspect.x[judge]))
             raw = before.get(judge)
             raw = raw.get(aspect.name) if isinstance(raw, Mapping) else raw
             if raw is not None:
-                found.append((judge, "uncalibrated", scores_of(f"judge {judge!r}", raw)[aspect.rows]))
-    return found
+                result.append((judge, "uncalibrated", scores_of(f"judge {judge!r}", raw)[aspect.rows]))
+    return result
 
 
 def _off_scale(

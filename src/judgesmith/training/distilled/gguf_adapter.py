@@ -38,12 +38,12 @@ def write_gguf_adapter(target: Path, weights: Mapping[str, Array], base: Path, s
     writer.add_string("adapter.type", "lora")
     writer.add_float32("adapter.lora.alpha", shape.alpha)
     for name, array in sorted(weights.items()):
-        found = _NAME.fullmatch(name)
-        known = found and names.get_name(found["layer"])
-        if found is None or known is None:
+        match = _NAME.fullmatch(name)
+        known = match and names.get_name(match["layer"])
+        if match is None or known is None:
             raise ModelError(f"{base.name}: llama.cpp has no name for the layer {name!r}")
-        array = about.turned(known, array) if found["side"] == "B" else array
-        writer.add_tensor(f"{known}.weight.lora_{found['side'].lower()}", np.ascontiguousarray(array, np.float32))
+        array = about.turned(known, array) if match["side"] == "B" else array
+        writer.add_tensor(f"{known}.weight.lora_{match['side'].lower()}", np.ascontiguousarray(array, np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -122,8 +122,8 @@ class DistilledJudge(OneAspectJudge):
         """The file beside the judge, or in a folder beside it, that has this hash."""
         if self.home is None:
             return None
-        there = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[:_MOST_FILES]
-        return next((path for path in there if path.is_file() and file_sha256(path) == digest), None)
+        files = sorted([*self.home.glob(name), *self.home.glob(f"*/{name}")])[:_MOST_FILES]
+        return next((path for path in files if path.is_file() and file_sha256(path) == digest), None)
 
     def _runs(self, lm: LanguageModel, student: StudentData) -> LanguageModel | Student:
         """What answers with the trained weights. Raises ModelError for another base model, and for weights that are

@@ -61,8 +61,8 @@ class MarkedLayout(AnnotationLayout):
         )
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        found = super().read(reply, inputs)
-        return found if found.problem else replace(found, values=found.values | {"score": found.values["percent"]})
+        parsed = super().read(reply, inputs)
+        return parsed if parsed.problem else replace(parsed, values=parsed.values | {"score": parsed.values["percent"]})
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return MOST_TOKENS
@@ -72,7 +72,7 @@ def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
     """Errors of a verdict's JSON in the form that answers have, the worst four; "No Error" where there are none.
     Each part stands on one line, and nothing in it can speak a chat template's tokens."""
     worst = sorted(errors, key=lambda error: -(error.get("severity") or 0.0))[:MOST_ERRORS]
-    found = tuple(
+    result = tuple(
         FoundError(
             None if error.get("how") == "omission" else _line(error.get("text")),
             _line(error.get("explanation")),
@@ -81,7 +81,7 @@ def error_text(errors: Sequence[Mapping[str, Any]]) -> str:
         for error in errors
         if error in worst
     )
-    return annotation_form(Annotation(errors=found))
+    return annotation_form(Annotation(errors=result))
 
 
 def _line(text: Any) -> str:

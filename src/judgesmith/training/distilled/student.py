@@ -93,8 +93,8 @@ class Student:
 
     def _answers(self) -> tuple[list[int], list[int]]:
         """The tokens with which every answer begins, and the one with which each ends."""
-        found = [self._weights.tokens(Piece(answer)) for answer in ANSWERS]
-        openings, ends = {tuple(tokens[:-1]) for tokens in found}, [tokens[-1] for tokens in found]
+        result = [self._weights.tokens(Piece(answer)) for answer in ANSWERS]
+        openings, ends = {tuple(tokens[:-1]) for tokens in result}, [tokens[-1] for tokens in result]
         if len(openings) != 1 or len(set(ends)) != len(ends):
             raise ModelError(f"this model's tokens tell {ANSWERS[0]!r} and its like apart before their last digit")
         return list(openings.pop()), ends
@@ -179,8 +179,8 @@ class Student:
                 logits = self._plain.lm_head(done.last_hidden_state[0, -1]).float()
                 if written[-len(self._opening) :] == self._opening:
                     digits = torch.log_softmax(logits, -1)[self._digits]
-                    said = self._weights.tokenizer.decode(written[: -len(self._opening)])
-                    return said.strip(), DIGITS.to_percent(float(self.expected(digits)))
+                    text = self._weights.tokenizer.decode(written[: -len(self._opening)])
+                    return text.strip(), DIGITS.to_percent(float(self.expected(digits)))
                 token = int(logits.argmax())
                 if token == self._weights.tokenizer.eos_token_id:
                     break
@@ -190,12 +190,12 @@ class Student:
 
     def percents(self, prompts: Sequence[Sequence[int]], tokens_at_once: int) -> list[float]:
         """The scores of many prompts, as many tokens at a time."""
-        found: list[float] = []
+        result: list[float] = []
         with self._lock, self._torch.inference_mode():
             for part in portions([len(prompt) for prompt in prompts], tokens_at_once):
                 digits = self.expected(self.log_answers([prompts[i] for i in part])[0])
-                found += [DIGITS.to_percent(digit) for digit in digits.tolist()]
-        return found
+                result += [DIGITS.to_percent(digit) for digit in digits.tolist()]
+        return result
 
     # -- weights
 
