@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs/pages/assets/house.svg"
 BUDGET = {"core": 35_000, "production": 50_000, "tests": 30_000}
 #: The house is still above its budget: no part may grow beyond this. Each cut lowers these numbers.
-CEILING = {"core": 46_700, "production": 65_700, "tests": 43_400}
+CEILING = {"core": 43_600, "production": 60_100, "tests": 39_700}
 LIBRARY = ("signatures", "programs", "optimizers", "datasets")
 #: What can stand apart from the core, by its folder.
 APART = (
