@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,14 @@ class Weights:
     model: Any
     tokenizer: Any
     chat: Chat
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def tokens(self, piece: Piece) -> list[int]:
-        result: list[int] = self.tokenizer(
-            piece.text, add_special_tokens=False, split_special_tokens=not piece.mark
-        ).input_ids
+        # The tokenizer keeps whether control tokens are split; another thread would change that halfway.
+        with self._lock:
+            result: list[int] = self.tokenizer(
+                piece.text, add_special_tokens=False, split_special_tokens=not piece.mark
+            ).input_ids
         return result
 
 

@@ -1,5 +1,6 @@
 """The reader by transformers, with a small model of random weights. Needs the extra `torch`."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra torch")
 transformers = pytest.importorskip("transformers", reason="needs the extra torch")
 
-from judgesmith.programs.readings.bindings.torch_reader import TorchReader  # noqa: E402
+from judgesmith.programs.readings.bindings.torch_reader import TorchReader, open_weights  # noqa: E402
 from judgesmith.programs.readings.passages import Passage, Piece, Question  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(60)]
@@ -79,3 +80,17 @@ def test_half_the_digits_change_little(folder: Path) -> None:
     assert half.answer(question) == pytest.approx(whole.answer(question), abs=0.05)
     row = passages(1)[0]
     assert half.read(row).logp.mean() == pytest.approx(whole.read(row).logp.mean(), abs=0.05)
+
+
+def test_a_control_token_in_a_text_is_split_whatever_other_threads_read(folder: Path) -> None:
+    weights = open_weights(folder)
+    pieces = [Piece("w1<s>w2"), Piece("w1<s>w2", mark=True)]
+    alone = [weights.tokens(piece) for piece in pieces]
+    assert alone[0] != alone[1] and 0 in alone[1]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(weights.tokens, pieces * 500)) == alone * 500
+    finally:
+        sys.setswitchinterval(before)
