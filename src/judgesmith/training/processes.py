@@ -13,7 +13,7 @@ class Processes:
     """
 
     def __init__(self) -> None:
-        from accelerate import PartialState  # type: ignore[import-not-found,unused-ignore]
+        from accelerate import PartialState  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         self._state = PartialState()
         self.main: bool = self._state.is_main_process
@@ -37,6 +37,6 @@ class Processes:
         """The value that the main process has."""
         if self.count == 1:
             return value
-        from accelerate.utils import broadcast_object_list  # type: ignore[import-not-found,unused-ignore]
+        from accelerate.utils import broadcast_object_list  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
         return broadcast_object_list([value])[0]
