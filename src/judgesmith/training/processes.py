@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,9 +14,11 @@ class Processes:
     """
 
     def __init__(self) -> None:
+        import torch  # type: ignore[import-not-found,unused-ignore]
         from accelerate import PartialState  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-        self._state = PartialState()
+        # Without a graphics card accelerate runs each process as if it were alone, unless it is told of processors.
+        self._state = PartialState(cpu="LOCAL_RANK" in os.environ and not torch.cuda.is_available())
         self.main: bool = self._state.is_main_process
         self.rank: int = self._state.process_index
         self.count: int = self._state.num_processes
