@@ -69,7 +69,7 @@ def groups(examples: Sequence[dspy.Example]) -> list[str]:
     return [e.group for e in examples]
 
 
-def told_of(examples: Sequence[dspy.Example]) -> Rows:
+def rows_of(examples: Sequence[dspy.Example]) -> Rows:
     """The rows as objectives see them."""
     systems = [e.system for e in examples]
     return Rows(humans(examples), documents(examples), groups(examples), systems if all(systems) else None)
@@ -190,7 +190,7 @@ def agreement(
 ) -> Agreement:
     """What an objective reaches, and its interval (NaN with no rounds). Whole groups are resampled, or the documents
     that the objective is made of."""
-    rows = told_of(examples)
+    rows = rows_of(examples)
     low = high = math.nan
     if rounds:
         interval = interval_of(objective.resampled([percents], rows), rounds=rounds, seed=seed)
@@ -208,7 +208,7 @@ def difference(
     rounds: int = 2000,
 ) -> Difference:
     """The objective of `one` less that of `other`, with interval and p, both on the same resamples."""
-    return difference_within(objective.resampled([one, other], told_of(examples)), rounds=rounds, seed=seed)
+    return difference_within(objective.resampled([one, other], rows_of(examples)), rounds=rounds, seed=seed)
 
 
 def clearly(gap: Difference, sure: float) -> bool:

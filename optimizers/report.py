@@ -146,10 +146,10 @@ class CompileReport:
             f"Agreement with people on {self.heldout_rows} rows ({how})",
         )  # fmt: skip
         lines = (("no model: surface", self.surface), ("zero-shot", self.zero_shot), ("compiled", self.heldout))
-        for name, found in lines:
-            o, reached = found.objective, found.reached
+        for name, agreement in lines:
+            o, reached = agreement.objective, agreement.reached
             values = (o.q, o.pearson, o.spearman, o.kendall)[-len(names) :]
-            made.add(name, Cell(found.value, found.low, found.high), *values, reached.n, reached.failed)
+            made.add(name, Cell(agreement.value, agreement.low, agreement.high), *values, reached.n, reached.failed)
         return made
 
     def _repr_html_(self) -> str:

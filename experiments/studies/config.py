@@ -32,7 +32,7 @@ CONNECTION = ("api_base", *ReachOptions.model_fields)
 #: What a cell decides, or the whole study: no arm may have its own.
 OF_STUDY = (
     "labels", "lm", "output", "aspect", "scale", "columns", "heldout", "level", "seed", "max_calls", "max_cost",
-    "cv", "storage", "plots", "mlflow", "baseline", *ModelOptions.model_fields,
+    "cv", "plots", "mlflow", "baseline", *ModelOptions.model_fields,
 )  # fmt: skip
 #: Parts of an arm's name beside optimizers, variants and methods.
 PARTS: Mapping[str, Mapping[str, Any]] = {
@@ -53,7 +53,7 @@ ABLATION = (
 )  # fmt: skip
 #: From the cheapest to the dearest; those that are not registered are left out.
 OPTIMIZERS = (
-    "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "mipro", "gepa", "simba",
+    "none", "labeled-few-shot", "knn", "random-search", "random-search+racing", "optuna", "mipro", "gepa",
 )  # fmt: skip
 
 
@@ -107,16 +107,10 @@ def _checked(fields: Sequence[FieldInfo], value: Any, where: str) -> Any:
         given = from_text(one, value) if isinstance(value, str) else value
         try:
             declared_type: Any = Annotated[one.annotation, *one.metadata, None]
-            made = _plain(TypeAdapter(declared_type).validate_python(given))
+            return _plain(TypeAdapter(declared_type).validate_python(given))
         except ValidationError as error:
             wrong = wrong or f"{where}: {error.errors()[0]['msg']}; got {value!r}"
-        else:  # a part's own kind of value (the rules of a race) stays as it was given, which the part takes, too
-            return made if _is_json(made) else _plain(given)
     raise OptionError(wrong)
-
-
-def _is_json(value: Any) -> bool:
-    return all(map(_is_json, value)) if isinstance(value, list) else isinstance(value, str | int | float | None)
 
 
 def _plain(value: Any) -> Any:

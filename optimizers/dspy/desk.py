@@ -24,7 +24,7 @@ from ...programs.models.lm import LanguageModel
 from ...programs.progress import Progress
 from ...signatures.values import Item, Verdict
 from ..examples import item_of
-from .model import PromptModel, Resampled
+from .model import PromptModel
 
 #: Pseudo-rows that draw the mean gain of a program towards none: a lucky few rows are no evidence.
 SHRINKAGE = 5
@@ -48,7 +48,6 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
         super().__init__()
         self.judge = judge
         self.desk = desk
-        self.draw: PromptModel | None = None
 
     def forward(
         self,
@@ -61,15 +60,7 @@ class JudgeProgram(dspy.Module):  # type: ignore[misc]
         return self.desk.judge(self, Item(output, source, context, reference, group))
 
     def named_predictors(self) -> list[tuple[str, dspy.Predict]]:
-        """Only the predictors that can be taught: others (who writes a reference, who merges) stay as they are."""
-        taught = {id(p) for p in self.judge.taught()}
-        return [(name, p) for name, p in super().named_predictors() if id(p) in taught]
-
-    def set_lm(self, lm: PromptModel) -> None:
-        self.draw = lm
-
-    def get_lm(self) -> PromptModel | None:
-        return self.draw
+        return taught_of(self.judge)
 
 
 def taught_of(judge: Judge) -> list[tuple[str, dspy.Predict]]:
@@ -153,7 +144,7 @@ class Desk:
         self.examples = {item_of(e): e for e in examples}
         self.prompts = PromptModel(prompts, self.paid)
         self.paid_rows = 0
-        #: Whether the traces of programs are read, and not only those of draws.
+        #: Whether the traces of programs are read.
         self.traced = False
         self.closed = False
         self.ran_out = False
@@ -162,7 +153,6 @@ class Desk:
         self._error: Exception | None = None
         self.zero_shot = Tuned.of(judge).key
         self.proposed: dict[bytes, Proposed] = {self.zero_shot: Proposed(Tuned.of(judge))}
-        self._draws: dict[tuple[float, int], Resampled] = {}
         self.threads = 1 if judge.brief and self.lm.embedded else self.lm.concurrency  # as in `Judge.score_many`
         meter = self.lm.meter
         self._last_call = self._last_cost = None
@@ -206,34 +196,27 @@ class Desk:
 
     def judge(self, program: JudgeProgram, item: Item) -> dspy.Prediction:
         """A program's answer on a row, from what is known or by calling the model."""
-        tuned, trace, drawn = Tuned.of(program.judge), dspy.settings.trace, program.draw is not None
-        watched = (drawn or self.traced) and trace is not None and trace is not main_thread_config["trace"]
-        names = {id(p): name for name, p in program.judge.named_predictors()}
+        tuned, trace = Tuned.of(program.judge), dspy.settings.trace
+        watched = self.traced and trace is not None and trace is not main_thread_config["trace"]
+        predictors = dict(program.judge.named_predictors())
         with self._lock:
-            entry = None if drawn else self.proposed.setdefault(tuned.key, Proposed(tuned))
-            answer = None if entry is None else entry.answers.get(item)
+            entry = self.proposed.setdefault(tuned.key, Proposed(tuned))
+            answer = entry.answers.get(item)
         if answer is not None and (not watched or answer.steps is not None):
             if watched:
-                predictors = dict(program.judge.named_predictors())
                 trace += [(predictors[name], dict(inputs), output) for name, inputs, output in answer.steps or ()]
-            return _prediction(answer.verdict)
-        model = self.lm if program.draw is None else self._drawn(program.draw)
+            return as_prediction(answer.verdict)
         start = len(trace) if watched else 0
         with dspy.context(adapter=self.adapter):
-            verdict: Verdict = self.paid(lambda: program.judge.averdict(item, model))
+            verdict: Verdict = self.paid(lambda: program.judge.averdict(item, self.lm))
+        names = {id(p): name for name, p in predictors.items()}
         steps = [(names[id(p)], dict(i), o) for p, i, o in trace[start:] if id(p) in names] if watched else None
         with self._lock:
             if not self.closed:
                 self.paid_rows += 1
-                if entry is not None:
-                    entry.answers[item] = Answer(verdict, steps)
+                entry.answers[item] = Answer(verdict, steps)
                 self._progress.step()
-        return _prediction(verdict)
-
-    def _drawn(self, draw: PromptModel) -> Resampled:
-        wanted = float(draw.kwargs.get("temperature") or 0.0), int(draw.kwargs.get("rollout_id") or 0) + 1
-        with self._lock:
-            return self._draws.setdefault(wanted, Resampled(self.lm, *wanted))
+        return as_prediction(verdict)
 
     # -- the search and what it left
 
@@ -273,12 +256,6 @@ class Desk:
     def _value(self, item: Item, answer: Answer) -> float:
         percent = math.nan if answer.verdict.failure else answer.verdict.percent
         return self.surrogate.concordance(self.examples[item], percent)
-
-
-def _prediction(verdict: Verdict) -> dspy.Prediction:
-    made = as_prediction(verdict)
-    made._verdict = verdict  # for demonstrations; a private name, so that no prompt shows it
-    return made
 
 
 def shown(example: dspy.Example) -> dspy.Example:

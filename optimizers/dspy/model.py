@@ -8,7 +8,6 @@ import io
 import logging
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
@@ -92,19 +91,6 @@ class PromptModel(dspy.BaseLM):  # type: ignore[misc]
                 sample=int(given.get("rollout_id") or 0),
             )
         )
-
-
-class Resampled(LanguageModel):
-    """The same model at a temperature, one of several draws. Meter, cache, limits and connection are the original's."""
-
-    def __init__(self, original: LanguageModel, temperature: float, draw: int) -> None:
-        self.__dict__.update(original.__dict__)
-        self.sampling = replace(original.sampling, temperature=temperature)
-        self._draw = draw
-
-    async def complete(self, request: Request, **options: Any) -> Reply:
-        # Far from the few numbers that a judge gives its own samples.
-        return await super().complete(replace(request, sample=request.sample + 1000 * self._draw), **options)
 
 
 def _text(content: Any) -> str:

@@ -1,54 +1,48 @@
-"""DSPy's own optimizers MIPROv2, GEPA and SIMBA under the contract of all searches.
+"""DSPy's own optimizers MIPROv2 and GEPA under the contract of all searches.
 
 They propose programs (instructions that a model writes, demonstrations) and are guided by a per-example surrogate of
 agreement (`surrogate.RankSurrogate`). What they prefer decides nothing: their programs are measured by Q over all
 validation rows, failures counted, no row judged with its own group in the prompt, and chosen as in every other search.
 
 What their prompts show: texts of training rows with their human scores (MIPROv2's summary of the data, GEPA's
-feedback, SIMBA's reward), so labels of training rows can find their way into instructions. Held-out rows are never
+feedback), so labels of training rows can find their way into instructions. Held-out rows are never
 seen by any of it.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dspy
 import numpy as np
-from dspy.teleprompt import SIMBA, MIPROv2
-from dspy.teleprompt.simba_utils import append_a_rule
+from dspy.teleprompt import MIPROv2
 
 from ...agreement.surrogate import RankSurrogate
 from ...errors import BudgetError, MissingExtraError
-from ...parts import option
 from ...programs.judge import Judge
 from ...programs.models import engine
 from ...signatures.values import Item, Verdict
 from ..examples import Scored, item_of, percents_of
 from ..registry import optimizers
 from ..search.base import (
-    Anchor,
     BootstrapOptions,
     CandidateOptions,
     DemoKind,
     Demonstrations,
     DemonstrationSearch,
-    DemoOptions,
     Proposal,
     SearchContext,
     SureOptions,
     Trial,
-    demonstration,
 )
 from .desk import Desk, JudgeProgram, Proposed, Tuned, shown
 from .model import PlainAdapter, cleaned, quiet_dspy
 
-#: Rows of one reflection of GEPA; programs that SIMBA samples at a step.
-REFLECTED, SAMPLED = 4, 3
+#: Rows of one reflection of GEPA.
+REFLECTED = 4
 #: Calls at most with which MIPROv2 summarizes the data: a first one, nine more, the summary.
 SUMMARY_CALLS = 11
 #: Characters of rows that one of those calls shows.
@@ -56,7 +50,7 @@ SUMMARY_CHARACTERS = 8000
 
 
 class DSPySearch(DemonstrationSearch):
-    """What the three have in common.
+    """What they have in common.
 
     candidates: on the scale of `CorrelationRandomSearch`. The model that writes proposals is the teacher, or else the
     judge's own. Racing has no place here: which rows a program is tried on is for DSPy to say. The same seed, labels
@@ -253,11 +247,11 @@ class _MIPRO(MIPROv2):  # type: ignore[misc]
     def _propose_instructions(self, program: Any, *given: Any, **named: Any) -> dict[int, list[str]]:
         own = {i: p.signature.instructions for i, p in enumerate(program.predictors())}
         try:
-            found = super()._propose_instructions(program, *given, **named)
+            proposed = super()._propose_instructions(program, *given, **named)
         except Exception as error:  # a model that fails at this may still judge: the demonstrations are tried
             self._remarks.append(f"no instructions were proposed ({' '.join(str(error).split())[:200]})")
             return {i: [text] for i, text in own.items()}
-        return {i: [own[i], *(cleaned(t) or own[i] for t in texts[1:])] for i, texts in found.items()}
+        return {i: [own[i], *(cleaned(t) or own[i] for t in texts[1:])] for i, texts in proposed.items()}
 
 
 @optimizers.register
@@ -336,89 +330,13 @@ def _proposer() -> Any:
             self, candidate: dict[str, str], reflective_dataset: Mapping[str, Any], components_to_update: list[str]
         ) -> dict[str, str]:
             try:
-                found = super().__call__(candidate, reflective_dataset, components_to_update)
+                proposed = super().__call__(candidate, reflective_dataset, components_to_update)
             except Exception:
                 return {}
-            return {name: text for name, raw in found.items() if (text := cleaned(raw))}
+            return {name: text for name, raw in proposed.items() if (text := cleaned(raw))}
 
     return Proposer(
         adapter=PlainAdapter(),
         additional_instructions="The form of the answer (which lines, which numbers) is fixed elsewhere: do not speak "
         "of it. Say what makes an output better or worse. At most 200 words. Quote none of the examples.",
     )
-
-
-@optimizers.register
-class SIMBASearch(DSPySearch):
-    """SIMBA: a minibatch of rows is judged by several programs and draws; where their surrogates differ most, the good
-    answer becomes a demonstration, or a model writes a rule from the good and the bad one.
-
-    Draws are at temperature 1: a judge whose score is an expectation over the model's probabilities varies little, so
-    that only programs differ. Demonstrations are built by our rules (their group is known, their score the human's
-    unless anchor is "predicted").
-    """
-
-    name = "simba"
-    about = "DSPy's SIMBA: good answers become demonstrations, good and bad ones become rules"
-
-    class Options(SureOptions, DemoOptions, CandidateOptions):
-        anchor: Anchor = option(
-            "auto", "Score that its demonstrations show: the model's own (predicted), or the human's (gold, auto)."
-        )
-
-    @property
-    def _steps(self) -> int:
-        return int(max(1, self.candidates * 3 // 8))
-
-    @property
-    def _completed(self) -> int:
-        # A step judges a quarter of the rows by the sampled programs and by those made of them; SIMBA itself completes
-        # the best of each step, or as many of these as it samples.
-        steps = math.ceil(self._steps * (2 * SAMPLED + 1) / 4)
-        return max(0, self.evaluations() - 1 - steps - min(SAMPLED, self._steps))
-
-    def proposals(self, judge: Judge, rows: int) -> int:
-        return self._steps * max(1, rows // 4) if self.candidates else 0
-
-    def _propose(self, program: JudgeProgram, desk: Desk, context: SearchContext) -> None:
-        pool = [shown(e) for e in context.pool]
-        optimizer = SIMBA(
-            metric=desk.surrogate,
-            bsize=max(1, len(pool) // 4),
-            num_candidates=SAMPLED,
-            max_steps=self._steps,
-            max_demos=self.max_demos,
-            prompt_model=desk.prompts,
-            num_threads=desk.threads,
-        )
-        optimizer.strategies = [self._demonstrating(), _append_a_rule]
-        program.draw = None
-        optimizer.compile(program, trainset=pool, seed=self.seed)
-
-    def _demonstrating(self) -> Callable[..., bool]:
-        predicted = self.anchor == "predicted"
-
-        def append_a_demo(bucket: list[dict[str, Any]], system: JudgeProgram, **given: Any) -> bool:
-            good = bucket[0]
-            verdict: Verdict | None = getattr(good["prediction"], "_verdict", None)
-            if verdict is None or verdict.failure or good["score"] <= given["batch_10p_score"]:
-                return False
-            row = good["example"]
-            explained = bool(verdict.explanation or verdict.criteria)
-            demo = demonstration(system.judge, row, verdict if explained else None, predicted=predicted and explained)
-            for predictor in system.judge.taught():
-                if all(d.get("group") != row.group for d in predictor.demos):
-                    predictor.demos = [*predictor.demos, dict(demo)][-self.max_demos :]
-            return True
-
-        return append_a_demo
-
-
-def _append_a_rule(bucket: list[dict[str, Any]], system: JudgeProgram, **given: Any) -> bool:
-    before = {name: p.signature.instructions for name, p in system.named_predictors()}
-    made = bool(append_a_rule(bucket, system, **given))
-    for name, predictor in system.named_predictors():
-        if predictor.signature.instructions != before[name]:
-            text = cleaned(predictor.signature.instructions) or before[name]
-            predictor.signature = predictor.signature.with_instructions(text)
-    return made

@@ -24,7 +24,7 @@ from ...programs.progress import Progress, Silent
 from ...programs.readings.head import Readings
 from ...programs.refining import Fit, HeadFit, Matrix, Refinable, Refinement, Vector, weighted_mean
 from ...signatures.values import Item, Verdict
-from ..examples import agreement, clearly, difference, documents, groups, humans, item_of, told_of
+from ..examples import agreement, clearly, difference, documents, groups, humans, item_of, rows_of
 from .heads import fold_numbers
 from .readings import fit_head
 
@@ -314,7 +314,7 @@ class Training:
         return fold_numbers(self.groups, seed=self.seed)
 
     def value(self, percents: Vector) -> float:
-        return self.objective.reached(percents, told_of(self.examples)).value
+        return self.objective.reached(percents, rows_of(self.examples)).value
 
     def defined(self, percents: Vector) -> bool:
         """Whether these scores have an agreement at all; constant ones have none."""

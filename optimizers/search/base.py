@@ -14,13 +14,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import dspy
 import numpy as np
 from dspy.teleprompt import Teleprompter
 from numpy.typing import NDArray
-from pydantic import AfterValidator
 
 from ...agreement.correlation import Level
 from ...agreement.objectives import Objective, Q, objectives
@@ -32,7 +31,7 @@ from ...programs.outcome import Calibration
 from ...programs.progress import Progress, Silent
 from ...signatures.values import Scale, Verdict
 from ..examples import Agreement, Scored, agreement, clearly, difference, humans, item_of, refuse_overlap, score_rows
-from .racing import Racing, Rows, race
+from .racing import CHANCE, Rows, blocks, chance
 from .selection import Contest, Correction, Entrant, corrected
 
 Anchor = Literal["auto", "gold", "predicted"]
@@ -186,13 +185,10 @@ class BootstrapOptions(DemoOptions):
     )
 
 
-def _rules(value: bool | Racing | None) -> Racing | None:
-    return value if isinstance(value, Racing) else Racing() if value else None
-
-
 class RacingOptions(Options):
-    racing: Annotated[bool | Racing | None, AfterValidator(_rules)] = option(
-        False, "Judge candidates on growing blocks of rows and drop those that fall behind: about half of the calls."
+    racing: bool = option(
+        False,
+        "Judge candidates on growing blocks of rows and drop those that fall behind: about three fifths of the calls.",
     )
 
 
@@ -217,7 +213,7 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
     # What holds for a search without such an option.
     sure: float = 0.0
     max_demos: int = 0
-    racing: Racing | None = None
+    racing: bool = False
 
     def __init__(
         self,
@@ -318,36 +314,40 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         chosen.program.candidate_programs = [c.to_dict() for c in self.record.candidates]
         return chosen.program
 
-    def judge(self, context: SearchContext, proposals: Sequence[Proposal]) -> None:
-        """Judge candidates on all rows or, racing, until they fall behind. Raises BudgetError after entering those that
-        the budget was enough for."""
-        if self.racing is None or context.base.whole_documents:  # a part of a document would be ranked otherwise
-            for proposal in proposals:
-                self._consider(context, proposal, self._score(proposal.program, context.rows, proposal.name))
+    def judge(self, context: SearchContext, proposal: Proposal) -> None:
+        """Judge a candidate on all rows or, racing, until it falls behind the best so far. Raises BudgetError after
+        entering what was judged."""
+        # A part of a document would be ranked otherwise than the whole.
+        raced = self.racing and not context.base.whole_documents
+        if not raced:
+            self._consider(context, proposal, self._score(proposal.program, context.rows, proposal.name))
             return
-
-        def score(number: int, rows: Rows) -> Scored:
-            proposal = proposals[number]
-            return self._score(proposal.program, [context.rows[i] for i in rows.tolist()], proposal.name)
-
+        count, verdicts, dropped = len(context.rows), dict[int, Verdict](), None
         finished = _finished(context.tried)
         leader = finished[_contest(finished).best(_values(finished))]
-        runners, ran_out = race(
-            [d.name for d in proposals],
-            score,
-            context.rows,
-            favourite=(leader.candidate.name, leader.scored.percents),
-            rules=self.racing,
-            objective=self.objective,
-            max_failed=self.max_failed,
-            seed=self.seed,
-        )
-        for proposal, runner in zip(proposals, runners, strict=True):
-            if len(runner.verdicts):
-                judged = runner.judged if runner.dropped else None
-                self._consider(context, proposal, runner.scored(), judged, runner.dropped)
-        if ran_out:
-            raise BudgetError("the budget ended the race")
+        for block in blocks(context.rows, self.objective, self.seed):
+            try:
+                scored = self._score(proposal.program, [context.rows[i] for i in block.tolist()], proposal.name)
+            except BudgetError:
+                if verdicts:
+                    dropped = f"the budget ran out after {len(verdicts)} of {count} rows"
+                    self._consider(context, proposal, *_raced(verdicts), dropped)
+                raise
+            verdicts |= zip(block.tolist(), scored.verdicts, strict=True)
+            dropped = None if len(verdicts) == count else self._hopeless(leader, *_raced(verdicts), context.rows)
+            if dropped:
+                self._consider(context, proposal, *_raced(verdicts), dropped)
+                return
+        self._consider(context, proposal, _raced(verdicts)[0])
+
+    def _hopeless(self, leader: Trial, scored: Scored, judged: Rows, rows: Sequence[dspy.Example]) -> str | None:
+        """Why a candidate, judged on some rows, need not be judged on the others, if that is so."""
+        where = f"after {len(judged)} of {len(rows)} rows"
+        if scored.failed > self.max_failed * len(rows):
+            return f"{where}: {scored.failed} rows failed already"
+        some, best = [rows[i] for i in judged.tolist()], leader.scored.percents[judged]
+        likely = chance(scored.percents, best, some, len(rows), self.objective, self.seed)
+        return f"{where}: a chance of {likely:.0%} of reaching {leader.candidate.name}" if likely < CHANCE else None
 
     def _score(self, program: Judge, rows: Sequence[dspy.Example], name: str) -> Scored:
         self.progress.stage(f"candidate {name}", len(rows))
@@ -416,6 +416,12 @@ def _contest(tried: Sequence[Trial]) -> Contest:
 
 def _values(tried: Sequence[Trial]) -> list[float]:
     return [t.candidate.agreement.value for t in tried]
+
+
+def _raced(verdicts: Mapping[int, Verdict]) -> tuple[Scored, Rows]:
+    """Verdicts by the numbers of their rows: in the rows' order, and these numbers."""
+    judged = sorted(verdicts)
+    return Scored.of([verdicts[i] for i in judged]), np.array(judged, dtype=np.intp)
 
 
 def _finished(tried: Sequence[Trial]) -> list[Trial]:

@@ -53,7 +53,7 @@ class LabeledFewShot(DemonstrationSearch):
             first = {context.pool[i].group: int(i) for i in rng.permutation(len(context.pool))}
             picked = list(first.values())[: self.max_demos]
         program = labelled.shown_by(context.base, picked, "labels")
-        self.judge(context, [Proposal("labeled few-shot", "labels", picked, program)])
+        self.judge(context, Proposal("labeled few-shot", "labels", picked, program))
 
 
 @optimizers.register
@@ -87,14 +87,12 @@ class KnnFewShot(DemonstrationSearch):
         fields = ("source", "output", "context", "reference")
         texts = [[context.pool[i].get(name) or "" for name in fields] for i in order]
         pool = sorted(order[place] for place in fits_pool(texts))
-        proposals = []
         for shown in self._sizes():
             program = Demonstrations(context, self, None).shown_by(context.base, pool, "labels")
             for predictor in program.taught():
                 predictor.demos = Neighbours(shown, predictor.demos)
             # A candidate counts as many demonstrations as one of its prompts has; which, each input says.
-            proposals.append(Proposal(f"{shown} nearest of {len(pool)}", "labels", pool[:shown], program))
-        self.judge(context, proposals)
+            self.judge(context, Proposal(f"{shown} nearest of {len(pool)}", "labels", pool[:shown], program))
 
 
 @optimizers.register

@@ -101,18 +101,11 @@ class CorrelationRandomSearch(DemonstrationSearch):
         return best.finished()
 
     def explore(self, context: SearchContext) -> None:
-        numbers = range(LABELS_ONLY, self.candidates) if self.candidates else ()
-        proposals = (
-            proposal
-            for number in numbers
-            if self._restrict is None or number in self._restrict
-            if (proposal := self._proposal(number, context)) is not None
-        )
-        if self.racing is None:
-            for proposal in proposals:
-                self.judge(context, [proposal])
-        else:
-            self.judge(context, list(proposals))
+        for number in range(LABELS_ONLY, self.candidates) if self.candidates else ():
+            if self._restrict is None or number in self._restrict:
+                proposal = self._proposal(number, context)
+                if proposal is not None:
+                    self.judge(context, proposal)
 
     def _proposal(self, number: int, context: SearchContext) -> Proposal | None:
         """A candidate, if there are demonstrations for it. Deterministic in (seed, number)."""

@@ -19,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...agreement.objectives import Objective, Q
-from ..examples import Vector, told_of
+from ..examples import Vector, rows_of
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.
 Beats = Callable[[int, int], bool]
@@ -165,7 +165,7 @@ def _resampled(
 ) -> tuple[Vector, Vector, int] | None:
     """The objective (here called q) of each candidate, the same in each resample (rounds × candidates), and how many
     groups were resampled. A candidate without a defined one has that of chance, and NaN in the resamples."""
-    named = objective.units(told_of(rows))
+    named = objective.units(rows_of(rows))
     code = {name: i for i, name in enumerate(dict.fromkeys(named))}
     units = len(code)
     if units < FEWEST_GROUPS:
@@ -173,7 +173,7 @@ def _resampled(
     counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=rounds).astype(np.float64)
 
     def measured(scores: Vector, part: NDArray[np.intp]) -> tuple[float, Vector] | None:
-        resampled = objective.resampled([scores], told_of([rows[i] for i in part.tolist()]))
+        resampled = objective.resampled([scores], rows_of([rows[i] for i in part.tolist()]))
         if resampled.reason:
             return None
         drawn = counts[:, [code[name] for name in dict.fromkeys(named[i] for i in part.tolist())]]

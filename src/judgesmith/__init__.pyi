@@ -27,12 +27,10 @@ from .mlflow.logging import mlflow_scorer as mlflow_scorer
 from .optimizers.budget import Budget as Budget
 from .optimizers.dspy.searches import GEPASearch as GEPASearch
 from .optimizers.dspy.searches import MIPROSearch as MIPROSearch
-from .optimizers.dspy.searches import SIMBASearch as SIMBASearch
 from .optimizers.front import compile as compile
 from .optimizers.search.few_shot import KnnFewShot as KnnFewShot
 from .optimizers.search.few_shot import LabeledFewShot as LabeledFewShot
 from .optimizers.search.optuna import OptunaSearch as OptunaSearch
-from .optimizers.search.racing import Racing as Racing
 from .optimizers.search.random import CorrelationRandomSearch as CorrelationRandomSearch
 from .optimizers.suggestion import suggest as suggest
 from .programs.active_critic.critic import ActiveCritic as ActiveCritic

@@ -25,8 +25,8 @@ SMALL: dict[str, dict[str, Any]] = {
 SEARCHES = {name: (name, SMALL[name]) for name in NAMES} | {
     f"{name}, racing": (name, SMALL[name] | {"racing": True}) for name in ("random-search", "optuna")
 }
-#: How many demonstrations the programs of some may have: none, or one (SIMBA adds one at a step).
-SHOWS = {"none": 0, "gepa": 0, "simba": 1}
+#: How many demonstrations the programs of some may have.
+SHOWS = {"none": 0, "gepa": 0}
 
 
 @pytest.mark.parametrize("search", SEARCHES, scope="class")
@@ -52,7 +52,6 @@ class TestEveryOptimizer(OptimizerContract):
         ("random-search", {"max_failed": 1.0}),
         ("mipro", {"candidates": -1}),
         ("gepa", {"candidates": -1}),
-        ("simba", {"max_demos": 0}),
     ],
 )
 def test_senseless_settings_are_refused(name: str, options: dict[str, Any]) -> None:

@@ -152,7 +152,7 @@ class OptimizerContract:
             demos = judge.predictors()[0].demos
             assert record.selected.demos == getattr(demos, "shown", len(demos)) > 0
             # A single demonstration is in no prompt of its own document.
-            assert record.selected.agreement.q > (2.5 if self.shows == 1 else 3 - 1e-6)
+            assert record.selected.agreement.q > (2.5 if record.selected.demos == 1 else 3 - 1e-6)
 
     def test_failures_are_imputed_counted_and_disqualify(self, model: FakeModel, labels: Labels) -> None:
         human = truth(labels)

@@ -17,7 +17,7 @@ class Processes:
         import torch  # type: ignore[import-not-found,unused-ignore]
         from accelerate import PartialState  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
-        # Without a graphics card accelerate runs each process as if it were alone, unless it is told of processors.
+        # Without a graphics card accelerate runs each process as if it were alone, unless processors are asked for.
         self._state = PartialState(cpu="LOCAL_RANK" in os.environ and not torch.cuda.is_available())
         self.main: bool = self._state.is_main_process
         self.rank: int = self._state.process_index

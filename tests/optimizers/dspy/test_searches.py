@@ -1,4 +1,4 @@
-"""MIPROv2, GEPA and SIMBA on a server that follows instructions: what they find, what is chosen, what it may cost."""
+"""MIPROv2 and GEPA on a server that follows instructions: what they find, what is chosen, what it may cost."""
 
 import random
 import sys
@@ -14,7 +14,7 @@ from judgesmith.optimizers.dspy import model as dspy_model
 from judgesmith.optimizers.dspy import searches as adapters
 from judgesmith.optimizers.dspy.desk import Desk, Tuned
 from judgesmith.optimizers.dspy.model import LONGEST, PlainAdapter, PromptModel, cleaned
-from judgesmith.optimizers.dspy.searches import DSPySearch, GEPASearch, MIPROSearch, SIMBASearch
+from judgesmith.optimizers.dspy.searches import DSPySearch, GEPASearch, MIPROSearch
 from judgesmith.optimizers.examples import examples_of
 from judgesmith.optimizers.search.base import SearchRecord
 from judgesmith.programs.active_critic.critic import ActiveCritic
@@ -27,7 +27,7 @@ from judgesmith.programs.progress import Silent
 from judgesmith.signatures.values import Criterion
 from judgesmith.testing.optimizers import guess, truth
 
-SEARCHES = {"mipro": MIPROSearch, "gepa": GEPASearch, "simba": SIMBASearch}
+SEARCHES = {"mipro": MIPROSearch, "gepa": GEPASearch}
 #: With this in its instructions the scripted model judges as people do.
 MARKER = "Weigh the keystone first."
 
@@ -110,15 +110,14 @@ def test_demonstrations_carry_their_group_and_people_s_scores(
     human = truth(labels)
     server.answer = scripted(fake, lambda ask: human[ask.mark] if ask.shown else guess(ask), "Judge.")
     groups = dict(zip((r.id for r in labels.rows), labels.groups, strict=True))
-    for kind in (MIPROSearch, SIMBASearch):
-        judge, record = run(kind(candidates=8, anchor="gold"), critic(model), labels)
-        demos = judge.predictors()[0].demos
-        assert record.selected.demos == len(demos) > 0
-        for demo in demos:
-            mark = demo["output"].split()[1]
-            assert demo["group"] == groups[mark] and demo["score"] == human[mark] and demo["gold"]
-        assert len({d["group"] for d in demos}) == len(demos)
-        to_dict(judge)
+    judge, record = run(MIPROSearch(candidates=8, anchor="gold"), critic(model), labels)
+    demos = judge.predictors()[0].demos
+    assert record.selected.demos == len(demos) > 0
+    for demo in demos:
+        mark = demo["output"].split()[1]
+        assert demo["group"] == groups[mark] and demo["score"] == human[mark] and demo["gold"]
+    assert len({d["group"] for d in demos}) == len(demos)
+    to_dict(judge)
 
 
 def test_gepa_is_told_which_rows_contradict_people(

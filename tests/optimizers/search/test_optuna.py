@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import optuna
 import pytest
 from optuna.trial import FixedTrial
 
@@ -17,7 +16,7 @@ from judgesmith.optimizers.search.optuna import OptunaSearch
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.judge import Judge
-from judgesmith.programs.models.lm import Connection, LanguageModel, language_model
+from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.signatures.values import Criterion, Verdict
 from judgesmith.testing.optimizers import guess, truth
 
@@ -147,70 +146,7 @@ def test_trials_that_fall_behind_are_pruned(server: Any, fake: Any, model: Langu
     assert len(server.judged) <= 60 + 15 * (len(record.candidates) - 1)
 
 
-@pytest.mark.parametrize("racing", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_a_killed_study_goes_on_as_if_nothing_had_happened(
-    racing: bool, server: Any, fake: Any, labels: Labels, tmp_path: Path
-) -> None:
-    human = truth(labels)
-    server.answer = fake.judging(lambda ask: (human[ask.mark] + len(ask.text) * 7 % 101) / 2)
-
-    class Killed(Exception):
-        pass
-
-    def search(folder: str, **more: Any) -> OptunaSearch:
-        return OptunaSearch(trials=7, startup=3, racing=racing, storage=tmp_path / folder / "study.db", **more)
-
-    def student() -> ActiveCritic:
-        return critic("coarse", language_model("openai/fake", connection=Connection(api_base=server.base)))
-
-    _, whole = run(search("one"), student(), labels)
-
-    class Bomb:
-        left = 5
-
-        def stage(self, title: str, steps: int) -> None:
-            Bomb.left -= 1
-            if not Bomb.left:
-                raise Killed
-
-        def step(self, title: str | None = None) -> None: ...
-        def best(self, text: str) -> None: ...
-
-    with pytest.raises(Killed):
-        run(search("two", progress=Bomb()), student(), labels)
-    (summary,) = optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'two' / 'study.db'}")
-    assert 0 < summary.n_trials < 8
-    server.forget()
-    again = search("two")
-    _, resumed = run(again, student(), labels)
-    assert [c.to_dict() for c in resumed.candidates] == [c.to_dict() for c in whole.candidates]
-    assert resumed.selected.to_dict() == whole.selected.to_dict()
-    assert again.study is not None
-    finished = [t for t in again.study.trials if t.state.name != "FAIL"]
-    assert len(finished) == 8
-    # Once more: nothing is tried, nothing asked.
-    server.forget()
-    _, third = run(search("two"), student(), labels)
-    assert [c.to_dict() for c in third.candidates] == [c.to_dict() for c in whole.candidates]
-    assert server.judged == []
-    assert len(optuna.get_all_study_summaries(f"sqlite:///{tmp_path / 'two' / 'study.db'}")) == 1
-
-
-def test_other_labels_are_another_study(model: LanguageModel, server: Any, labels: Labels, tmp_path: Path) -> None:
-    path = tmp_path / "study.db"
-    for part in (labels, labels.subset(range(32))):
-        run(OptunaSearch(trials=1, storage=path), critic("vanilla", model), part)
-    assert [s.n_trials for s in optuna.get_all_study_summaries(f"sqlite:///{path}")] == [2, 2]
-
-
-def test_a_file_that_is_no_study_is_said(model: LanguageModel, server: Any, labels: Labels, tmp_path: Path) -> None:
-    path = tmp_path / "study.db"
-    path.write_text("This is no database, and it is long enough to be taken for one." * 40)
-    with pytest.raises(OptionError, match=r"study\.db cannot be used"):
-        run(OptunaSearch(trials=1, storage=path), critic("vanilla", model), labels)
-
-
-# -- variants, temperatures
+# -- variants
 
 
 def test_another_variant_is_tried_where_asked_for(
@@ -249,19 +185,3 @@ def test_variants_need_something_to_differ_in(model: LanguageModel, server: Any,
     assert not any("variant" in c.form for c in record.candidates)
     with pytest.raises(OptionError, match=r"variants.*got 'fines'"):
         OptunaSearch(variants=["fines"])  # type: ignore[list-item]
-
-
-def test_the_temperature_is_tried_and_kept(server: Any, fake: Any, model: LanguageModel, labels: Labels) -> None:
-    human = truth(labels)
-    server.answer = fake.judging(lambda ask: human[ask.mark] if ask.body["temperature"] == 0.5 else guess(ask))
-    search = OptunaSearch(trials=10, startup=10, max_demos=2, temperatures=[0.0, 0.5, 1.0])
-    judge, record = run(search, critic("vanilla", model), labels)
-    assert record.selected.form == {"temperature": 0.5}
-    assert judge.lm.sampling.temperature == 0.5
-    assert model.sampling.temperature == 0.0
-    assert judge.lm.meter is model.meter
-    assert {c.form.get("temperature") for c in record.candidates} == {None, 0.5, 1.0}
-    assert search.study is not None
-    assert (search.study.trials[0].params["temperature"], search.study.trials[0].params["demos"]) == (0.0, 0)
-    with pytest.raises(OptionError, match=r"temperatures.*got 3\.0"):
-        OptunaSearch(temperatures=[3.0])

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from rated import rated
 
 from judgesmith.agreement.objectives import Q as Sum
-from judgesmith.optimizers.examples import Scored, agreement
+from judgesmith.optimizers.examples import Scored, agreement, rows_of
 from judgesmith.optimizers.search.base import Candidate, Trial, better, unfit
-from judgesmith.optimizers.search.racing import value_of
 from judgesmith.optimizers.search.random import CorrelationRandomSearch
 from judgesmith.optimizers.search.selection import Contest, Entrant, corrected
 from judgesmith.signatures.values import Verdict
@@ -23,8 +22,8 @@ Table = np.ndarray[Any, Any]
 
 
 def values(table: Sequence[Table], examples: list[dspy.Example], level: Any = "pooled") -> list[float]:
-    q = [value_of(said, examples, Sum(level)) if np.isfinite(said).any() else -math.inf for said in table]
-    return [math.nan if value == -math.inf else value for value in q]
+    reached = [Sum(level).reached(percents, rows_of(examples)) for percents in table]
+    return [math.nan if q.reason else q.value for q in reached]
 
 
 def correction_of(table: Sequence[Table], rule: Contest, examples: list[dspy.Example], **more: Any) -> Any:
