@@ -1,9 +1,9 @@
-"""What a fingerprint stands for, part by part: may the scores of two saved judges be compared?"""
+"""What a fingerprint stands for, part by part. Scores of two judges may be compared where all parts are equal."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from .artifact import Artifact, digest, identity_of
@@ -32,11 +32,7 @@ class Version:
 
     @classmethod
     def of(cls, artifact: Artifact) -> Version:
-        return cls.of_identity(identity_of(artifact))
-
-    @classmethod
-    def of_identity(cls, whole: Mapping[str, Any]) -> Version:
-        """From what `artifact.identity_of` gave."""
+        whole = identity_of(artifact)
         several = members(whole)
         prompt = [{name: one.get(name) for name in _PROMPT} for one in several]
         fitted = [weights(one) for one in several]
@@ -53,30 +49,6 @@ class Version:
             "prompt": self.prompt, "model": self.model, "readings and head": self.weights,
             "scale and calibration": self.scale,
         }  # fmt: skip
-
-    def to_dict(self) -> dict[str, str]:
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparable:
-    """Whether scores of two judges may be compared: `scores` themselves, or at least the `order` that they give. why:
-    in words."""
-
-    scores: bool
-    order: bool
-    why: str
-
-
-def comparable(a: Version, b: Version) -> Comparable:
-    """Scores may be compared where all parts are equal. Scale and calibration keep the order of scores."""
-    other = [name for name, mark in a.parts().items() if b.parts()[name] != mark]
-    if not other:
-        return Comparable(True, True, "prompt, model, readings and head, scale and calibration are the same")
-    text = ", ".join(other)
-    if other == ["scale and calibration"]:
-        return Comparable(False, True, f"the order of the scores, but not the scores: other {text}")
-    return Comparable(False, False, f"other {text}")
 
 
 def weights(member: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from judgesmith.programs import artifact
 from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.versions import Version
 from judgesmith.signatures.values import Scale
 from judgesmith.watching import history
 from judgesmith.watching.browsing import render
 from judgesmith.watching.folder import browse
+from judgesmith.watching.judges import compare_judges
 from judgesmith.watching.page import render as drift_page
 from judgesmith.watching.watching import Look, WatchOptions
 
@@ -71,7 +75,36 @@ def test_judges_rows_studies_and_damage_are_found(folder: Path) -> None:
 def test_a_judge_is_compared_with_the_one_before_it(folder: Path) -> None:
     ((one, other, diff),) = browse(folder).diffs()
     assert (one.path, other.path, diff.same) == ("one.json", "two.json", False)
-    assert ("task", "Simplify.") in [(change.part, change.after) for change in diff.changes]
+    assert diff.changes[0][::2] == ("task", "Simplify.") and diff.parts == ("prompt",)
+
+
+DEMO = {"output": "O", "group": "d", "score": 60.0}
+CHANGES: list[tuple[Callable[[dict[str, Any]], Any], str, tuple[str, ...]]] = [
+    (lambda d: d["provenance"].update(seed=7), "provenance.seed", ()),
+    (lambda d: d.update(task="Another task."), "task", ("prompt",)),
+    (lambda d: d.update(criteria=[{"name": "Wit", "definition": "x"}]), "criteria", ("prompt",)),
+    (lambda d: d["state"]["scorer.predict"]["demos"].append(DEMO), "state.scorer.predict.demos", ("prompt",)),
+    (lambda d: d.update(calibration={"percent": [0, 100], "score": [1, 4]}), "calibration", ("scale and calibration",)),
+    (lambda d: d["lm"].update(model="local/smollm2-135m"), "lm.model", ("model",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "where", "parts"), CHANGES)
+def test_every_part_tells_what_changed_and_decides_whether_scores_may_be_compared(
+    tmp_path: Path, change: Callable[[dict[str, Any]], Any], where: str, parts: tuple[str, ...]
+) -> None:
+    saved(tmp_path / "a.json")
+    data = json.loads((tmp_path / "a.json").read_text()) | {
+        "lm": {"model": "openai/fake", "sampling": {"temperature": 0.0}}
+    }
+    before = artifact.Artifact.of(json.loads(json.dumps(data)))
+    change(data)
+    diff = compare_judges(before, after := artifact.Artifact.of(data))
+    assert [name for name, _, _ in diff.changes] == [where]
+    assert (diff.parts, diff.same) == (parts, not parts)
+    assert (Version.of(before).model.endswith("(by its name)"), "(file " in Version.of(after).model) == (
+        True, parts == ("model",)
+    )  # fmt: skip
 
 
 def test_the_page_shows_agreement_cost_lineage_and_differences_and_escapes_all(folder: Path, tmp_path: Path) -> None:

@@ -98,9 +98,9 @@ app = typer.Typer(
     rich_markup_mode="rich",
     help="Turn a handful of human scores into a language-model judge, and say honestly how far to trust it.",
     epilog="For special uses, each with a --help of its own: synthesize (examples for distill), suggest (which rows to "
-    "label next), estimate (how good systems are, from few labels), diff (of two judges), browse (a folder of judges "
-    "and runs as one page).\n\nExit codes: 0 done; 1 some rows have no score (diff, watch: something differs); 2 an "
-    "error, in one line; 130 stopped by Ctrl-C.",
+    "label next), estimate (how good systems are, from few labels), browse (a folder of judges and runs as one page)."
+    "\n\nExit codes: 0 done; 1 some rows have no score (watch: something differs); 2 an error, in one line; 130 "
+    "stopped by Ctrl-C.",
 )
 
 

@@ -110,13 +110,13 @@ def _watched(found: Browsed, link: Callable[[str | None], str]) -> Table:
 def _differences(found: Browsed) -> list[Any]:
     folds = []
     for one, other, diff in found.diffs():
-        made = Table(["part", "name", "before", "after"])
-        for change in diff.changes:
-            made.add(change.part, change.name, _told(change.before), _told(change.after))
+        made = Table(["what", "before", "after"])
+        for name, before, after in diff.changes:
+            made.add(name, _told(before), _told(after))
         count = f"{len(diff.changes)} change{'s'[: len(diff.changes) != 1]}"
-        comparable = f"scores {'' if diff.comparable.scores else 'not '}comparable"
+        comparable = f"scores not comparable: other {', '.join(diff.parts)}" if diff.parts else "scores comparable"
         summary = f"{one.path} → {other.path}: {'the same verdicts' if diff.same else f'{count}; {comparable}'}"
-        folds.append(Fold(summary, [diff.comparable.why, made]))
+        folds.append(Fold(summary, [made]))
     return ["Each judge against the one made before it from the same labels.", *folds] if folds else []
 
 
