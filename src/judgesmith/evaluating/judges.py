@@ -16,7 +16,6 @@ from ..errors import ArtifactError, LabelsError, OptionError
 from ..optimizers.seen import Seen
 from ..programs import artifact
 from ..programs.metrics import PREFIX, reference_metric
-from ..rows import as_text
 from .sources import (
     File,
     Judged,
@@ -40,9 +39,6 @@ from .sources import (
 )
 
 ASPECT = "{aspect}"  # in a judge's column or file: one for each aspect
-
-#: Columns that say where an output was shown; "rank" and "order" may be people's own ranking.
-POSITIONS = ("position", "slot", "presented")
 
 
 @dataclass(frozen=True)
@@ -126,9 +122,6 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
         raise LabelsError(f"{base.origin}: no row is left without the systems {', '.join(wanted.without_systems)}")
     place = places(base.origin, rows)
     joined.rows = rows
-    column = next((name for name in POSITIONS if name in base.names()), None)
-    if column is not None:
-        joined.positions = [as_text(record.get(column)) for record in records]
     read_people(joined, base, rows, records, wanted.human or _judged_aspects(rows, files, specs), wanted.scale)
     read_raters(joined, base, place)
     tables = [_metric_file(path) for path in wanted.metrics]
@@ -182,8 +175,6 @@ def _leave_out(joined: Judged) -> None:
     for given in (joined.judges, joined.uncalibrated, joined.decided):
         given.update({name: {a: scores[kept] for a, scores in by.items()} for name, by in given.items()})
     joined.explanations = {name: [texts[i] for i in kept] for name, texts in joined.explanations.items()}
-    if joined.positions is not None:
-        joined.positions = [joined.positions[i] for i in kept]
     joined.seen = set()
     joined.deferred = {new for new, old in enumerate(kept) if old in joined.deferred}
 

@@ -132,7 +132,7 @@ def _measure(data: Judged, how: EvaluateOptions) -> MetaEvaluation:
         data.judges, data.human, documents=data.documents, systems=data.systems, scale=data.scales,
         on_scale=data.on_scale or None, uncalibrated=data.uncalibrated, ratings=data.ratings, kinds=data.kinds,
         categories={aspect: marks.levels for aspect, marks in data.marks.items()}, decided=data.decided,
-        lengths=data.lengths, positions=data.positions, options=how,
+        lengths=data.lengths, options=how,
     )  # fmt: skip
     return result.absolute() if how.absolute else result
 

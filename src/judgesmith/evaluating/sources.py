@@ -30,10 +30,9 @@ class Judged:
     """Rows with people's and judges' scores, as `meta_evaluate` takes them, and the texts to show with them.
 
     live: saved judges that have not judged the rows yet; their scores are missing in `judges`, where their names stand
-    in their places. seen: places of rows that a judge was compiled from. positions: where each output was shown to
-    people, if the rows say so. on_scale: judges whose scores are known to be on people's scale.
-    deferred: places of rows that are left to a person. kinds, marks: of human ratings, by aspect. decided: the number
-    of each row's category, by judges that have categories as people have.
+    in their places. seen: places of rows that a judge was compiled from. on_scale: judges whose scores are
+    known to be on people's scale. deferred: places of rows that are left to a person. kinds, marks: of human ratings,
+    by aspect. decided: the number of each row's category, by judges that have categories as people have.
     """
 
     origin: str
@@ -47,7 +46,6 @@ class Judged:
     notes: list[str] = field(default_factory=list)
     live: list[LiveJudge] = field(default_factory=list)
     seen: set[int] = field(default_factory=set)
-    positions: list[str | None] | None = None
     on_scale: set[str] = field(default_factory=set)
     kinds: dict[str, str] = field(default_factory=dict)
     marks: dict[str, Marks] = field(default_factory=dict)

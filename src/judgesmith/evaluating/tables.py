@@ -11,7 +11,7 @@ from rich.markup import escape as _escape
 from ..agreement.meta.evaluation import MetaEvaluation, rows_of, text
 from ..datasets.spreadsheets import guarded
 from ..running.console import wide
-from ..tables import Cell, Column, Table, clean, latex, md, number, one_line, p_value, with_interval
+from ..tables import Cell, Column, Table, clean, latex, md, number, one_line
 from .pivot import ALPHA, BEHIND, BEHIND_MEANS, TITLES, Entry, Pivot, count, headline, pivots
 
 Levels = Mapping[str, str]
@@ -95,7 +95,6 @@ def tables_beside(result: MetaEvaluation, levels: Levels) -> list[tuple[str, Tab
             lambda row: (row["judge"], row["aspect"], f"{row['threshold']:g}"))),
         ("Spearman correlations with the number of words. Bias: of the judge with the length, given the human rating.",
          _length(result)),
-        ("Is an output favoured for where it was shown?", _order(result)),
         ("Expected width of the interval with this many labelled documents; * extrapolated.", _widths(result, levels)),
     )  # fmt: skip
     return [(about, table) for about, table in made if len(table)]
@@ -145,39 +144,6 @@ def _length(result: MetaEvaluation) -> Table:
     for row in rows_of(result.length):
         made.add(row["judge"], row["aspect"], *(row[name] for name in names))
     return made
-
-
-def _order(result: MetaEvaluation) -> Table:
-    made = Table(["judge", "aspect", "what"], "Order")
-    groups = result.order.groupby(["judge", "aspect"], sort=False) if len(result.order) else ()
-    for (judge, aspect), found in groups:
-        for line in order_lines(rows_of(found)):
-            made.add(judge, aspect, line)
-    return made
-
-
-def order_lines(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The order effects of one judge and aspect in words."""
-
-    def estimate(row: Mapping[str, Any]) -> str:
-        return with_interval(row["value"], row["low"], row["high"], 3)
-
-    lines = []
-    places = [row for row in rows if row["measure"] == "difference" and row["position"]]
-    if places:
-        listed = ", ".join(f"{row['position']} {estimate(row)}" for row in places)
-        why = text(places[0]["reason"])
-        test = f"no test: {why}" if why else f"p {p_value(places[0]['p'])}, shuffled within documents"
-        lines.append(f"judge less people by position, in standardised ranks: {listed} ({test})")
-    lines += [f"no effect of the order: {row['reason']}" for row in rows if not row["position"]]
-    for row in rows:
-        if row["measure"] == "preference":
-            lines.append(
-                f"the output at {row['position']} wins {estimate(row)} of {row['n'] - row['ties']:.0f} decided pairs, "
-                f"with people {number(row['people'])} (sign test p {p_value(row['p'])}; of the pairs that judge "
-                f"and people decide in opposite ways p {p_value(row['p_people'])})"
-            )
-    return lines
 
 
 def _widths(result: MetaEvaluation, levels: Levels) -> Table:

@@ -14,12 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate, rows_of
+from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate
 from judgesmith.agreement.resampling import Measure, bootstrap_q
 from judgesmith.agreement.significance import pairwise_accuracy
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
-from judgesmith.evaluating.tables import order_lines
 
 pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
 
@@ -402,29 +401,6 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     assert any("since their scores lie inside it: judge, metric" in note for note in assumed.notes)
     with pytest.raises(OptionError, match="'other', which is not a judge"):
         meta_evaluate(judges, human, on_scale=["other"], **shared)
-
-
-def test_order_effects_of_every_judge_and_aspect() -> None:
-    rng = np.random.default_rng(0)
-    doc = np.repeat(np.arange(80), 2)
-    slot = np.concatenate([rng.permutation(["A", "B"]) for _ in range(80)])
-    human = {"a": rng.normal(size=160), "b": rng.normal(size=160)}
-    human["b"][:2] = np.nan
-    judges = {"first": {k: v + 2 * (slot == "A") for k, v in human.items()}, "fair": human}
-    judges["first"] = {k: np.nan_to_num(v) for k, v in judges["first"].items()}
-    judges["fair"] = {k: np.nan_to_num(v) + rng.normal(size=160) for k, v in human.items()}
-    result = meta_evaluate(judges, human, documents=doc, positions=slot, rounds=200)
-    order = result.order.set_index(["judge", "aspect", "measure", "position"])
-    assert order.loc[("first", "a", "difference", "A"), "low"] > 0.3
-    assert order.loc[("first", "a", "difference", "A"), "p"] < 0.02 < order.loc[("fair", "a", "difference", "A"), "p"]
-    assert order.loc[("first", "b", "preference", "A"), "n"] == 79  # a document without the human rating is left out
-    assert order.loc[("first", "b", "preference", "A"), "p_people"] < 0.001
-    json.dumps(result.to_dict()["order"], allow_nan=False)
-    both = order_lines([row for row in rows_of(result.order) if (row["judge"], row["aspect"]) == ("first", "a")])
-    assert both[0].startswith("judge less people by position, in standardised ranks: A 0.") and ", B -0." in both[0]
-    assert both[1].startswith("the output at A wins 0.") and "of 80 decided pairs" in both[1]
-    with pytest.raises(OptionError, match="positions has 2 entries for 160 rows"):
-        meta_evaluate(judges, human, documents=doc, positions=["A", "B"], rounds=5)
 
 
 def test_tests_between_judges_draw_what_the_intervals_draw() -> None:

@@ -40,7 +40,6 @@ from .others import (
     calibrations,
     interval_widths,
     length_biases,
-    order_effects,
     scales,
     system_ranks,
     threshold_decisions,
@@ -62,7 +61,6 @@ FRAMES = {
     "decisions": "judge aspect threshold precision precision_low precision_high recall recall_low recall_high accuracy "
     "accuracy_low accuracy_high kappa kappa_low kappa_high accepted n failed reason",
     "length": "judge aspect judge_length human_length bias agreement n failed",
-    "order": "judge aspect measure position n value low high p people p_people ties reason",
     "ranks": "aspect system rows human human_rank judge predicted predicted_rank",
     "widths": "judge aspect level coefficient documents width extrapolated",
 }
@@ -86,9 +84,6 @@ class MetaEvaluation:
         whatever the coefficient.
     ceiling: value is that of a rater with the mean of the others, averaged.
     scale: stage "uncalibrated" is the same judge before its calibration.
-    order: measure "difference": the judge's mean standardised rank at a position less people's, p of all positions
-        together, people: their own mean. "preference": share of pairs in which the judge prefers the first, p against
-        one half, people: their share, p_people: of the pairs decided otherwise than by people.
     """
 
     agreement: pd.DataFrame
@@ -98,7 +93,6 @@ class MetaEvaluation:
     calibration: pd.DataFrame
     decisions: pd.DataFrame
     length: pd.DataFrame
-    order: pd.DataFrame
     ranks: pd.DataFrame
     widths: pd.DataFrame
     notes: tuple[str, ...]
@@ -147,7 +141,7 @@ class MetaEvaluation:
             place = ceiling.setdefault(row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]})
             row.pop("alpha"), row.pop("raters")
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
-        frames = ("comparisons", "scale", "calibration", "decisions", "length", "order", "ranks", "widths")
+        frames = ("comparisons", "scale", "calibration", "decisions", "length", "ranks", "widths")
         return (
             {"judges": judges, "ceiling": ceiling}
             | {name: _records(getattr(self, name)) for name in frames}
@@ -193,7 +187,7 @@ def meta_evaluate(
     documents, systems: ids, one per row.
     scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
-    given: uncalibrated, ratings, kinds, categories, decided, lengths and positions (see `Beside`), and options by name
+    given: uncalibrated, ratings, kinds, categories, decided and lengths (see `Beside`), and options by name
         in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, interval, over, compare,
         compare_by, swap, sizes (see `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of
         resamples.
@@ -228,7 +222,6 @@ def meta_evaluate(
         "calibration": calibrations(judges, before, aspects, on_scale),
         "decisions": threshold_decisions(judges, aspects, limits, on_scale, how),
         "length": length_biases(judges, aspects, beside.lengths),
-        "order": order_effects(judges, aspects, beside.positions, how),
         "ranks": system_ranks(judges, aspects, systems),
         "widths": interval_widths(next(iter(judges)), aspects, levels[0], how),
     }

@@ -245,8 +245,7 @@ class Beside:
 
     uncalibrated: the judges' scores before calibration. ratings: {aspect: table (rows, raters)} for the human ceiling.
     kinds, categories: {aspect: kind of human ratings, scores of their categories}. decided: {judge: number of each
-    row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output. positions:
-    where each was shown, None where unknown, for effects of the order.
+    row's category from 0, NaN without one}, for judges that have categories. lengths: words of each output.
     """
 
     uncalibrated: Mapping[str, Scores] = field(default_factory=dict)
@@ -255,7 +254,6 @@ class Beside:
     categories: Mapping[str, Sequence[float]] = field(default_factory=dict)
     decided: Mapping[str, Scores] = field(default_factory=dict)
     lengths: npt.ArrayLike | None = None
-    positions: Iterable[Hashable] | None = None
 
 
 def with_kinds(aspects: Sequence[Aspect], beside: Beside) -> list[Aspect]:

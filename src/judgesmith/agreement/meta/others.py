@@ -1,4 +1,4 @@
-"""Agreement that a correlation cannot see: on the scale, on decisions, about length and order, in systems' ranks."""
+"""Agreement that a correlation cannot see: on the scale, on decisions, about length, in systems' ranks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import OptionError
 from ..correlation import Coefficient, Level, Vector
-from ..order_effects import first_preference, order_effect
 from ..resampling import Measure, width_against_n
 from ..scale import calibration_curve, decisions, length_bias, rank_systems, scale_agreement
 from .inputs import MANY, Aspect, How, Scores, scores_of
@@ -143,53 +141,6 @@ def length_biases(
         {"judge": judge, "aspect": aspect.name} | dataclasses.asdict(length_bias(x, aspect.y, every[aspect.rows]))
         for aspect in aspects
         for judge, _, x in _stages(judges, {}, aspect)
-    ]
-
-
-def order_effects(
-    judges: Mapping[str, Scores],
-    aspects: Sequence[Aspect],
-    positions: Iterable[Hashable] | None,
-    how: How,
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    if positions is None:
-        return rows
-    every = list(positions)
-    for aspect in aspects:
-        if len(every) != len(aspect.rows):
-            raise OptionError(f"positions has {len(every)} entries for {len(aspect.rows)} rows; give one per row")
-        here = [position for position, there in zip(every, aspect.rows, strict=True) if there]
-        for judge, _, x in _stages(judges, {}, aspect):
-            shared = {"judge": judge, "aspect": aspect.name}
-            rows += [shared | row for row in _by_position(x, aspect, here, how)]
-            preferred = None
-            if aspect.doc is not None:
-                preferred = first_preference(x, aspect.y, here, aspect.doc, confidence=how.confidence)
-            if preferred is not None:
-                won = preferred.judge
-                rows.append(
-                    shared
-                    | {"measure": "preference", "position": preferred.first, "n": preferred.n, "value": won.value}
-                    | {"low": won.low, "high": won.high, "p": preferred.p, "people": preferred.human.value}
-                    | {"p_people": preferred.p_people, "ties": preferred.ties}
-                )
-    return rows
-
-
-def _by_position(x: Vector, aspect: Aspect, positions: Sequence[Hashable], how: How) -> list[dict[str, Any]]:
-    found = order_effect(
-        x, aspect.y, positions, documents=aspect.doc, systems=aspect.sys, rounds=_rounds(aspect, how),
-        confidence=how.confidence, seed=how.seed,
-    )  # fmt: skip
-    shared = {"measure": "difference", "p": found.p, "reason": found.reason}
-    if not found.positions:
-        return [shared | {"position": "", "n": found.n}]
-    return [
-        shared
-        | {"position": effect.position, "n": effect.n, "people": effect.human, "value": effect.difference.value}
-        | {"low": effect.difference.low, "high": effect.difference.high}
-        for effect in found.positions
     ]
 
 
