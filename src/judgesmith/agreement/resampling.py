@@ -322,6 +322,15 @@ class Agreement:
         reason = "one document cannot be resampled" if documents < 2 else None
         return cls([mean], [found], documents, rows, coefficient == "sum", reason)
 
+    @classmethod
+    def of_share(
+        cls, statistic: Statistic, documents: int, rows: int, bounds: tuple[float, float] = (0.5, 0.5)
+    ) -> Agreement:
+        """One judge's share of something that is decided as people do, or another value within `bounds`."""
+        value = float(statistic(np.ones((1, documents)))[0, 0])
+        reason = "one document cannot be resampled" if documents < 2 else None
+        return cls([statistic], [value], documents, rows, False, reason, bounds)
+
     def resample(self, rounds: int, seed: int, size: int | None = None) -> tuple[list[Vector], int]:
         """Per judge the agreement in each round (NaN: undefined), and the rounds with anything undefined."""
 

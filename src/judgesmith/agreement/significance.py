@@ -1,8 +1,7 @@
 """Is one judge really better than another, how are ties to be counted, and how well do people agree themselves?"""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +26,9 @@ from .correlation import (
     tidy,
     within_documents,
 )
-from .resampling import PAIRS_AT_ONCE, Agreement, Measure, check, defined, too_often
+from .resampling import Agreement, Measure, check, defined, too_often
 
 Flags = npt.NDArray[np.bool_]
-Swap = Literal["documents", "systems", "rows"]
 
 _CELLS = 1_000_000  # scores held at a time in a permutation test
 _PAIRS = 8_000_000  # pairs that a choice of epsilon may sort, about 300 MB
@@ -133,23 +131,20 @@ def permutation_test(
     predicted_b: npt.ArrayLike,
     measure: Measure,
     *,
-    swap: Swap | None = None,
     rounds: int = 2000,
     seed: int = 0,
 ) -> Significance:
     """Does judge A agree better with people than B, if it were all the same which of the two gave which score?
 
-    Both judges are standardised, then their scores are swapped at random: whole "documents" (Perm-Inputs; the default
-    where documents are given), whole "systems" (Perm-Systems) or single "rows" (Perm-Both; more power, but it takes the
-    rows of a document for independent, which raises false alarms where a judge errs alike on a whole document).
+    Both judges are standardised, then their scores are swapped at random, whole documents at a time (Perm-Inputs);
+    without documents, row by row.
     p = share of |difference| as large as observed, the observed one included; an undefined round counts as large.
     Failed rows as in `paired_bootstrap`. Source: Deutsch, Cohen & Roth 2021, TACL.
     """
     names, total, level = parts_of(measure.coefficient), measure.total, measure.level
     (a, y), (b, _) = pair(predicted_a, measure.human), pair(predicted_b, measure.human)
     doc, sys = level_codes(level, measure.documents, measure.systems, len(y))
-    swap = swap or ("rows" if doc is None else "documents")
-    unit = _swapped(swap, doc, sys, len(y))
+    unit = np.arange(len(y)) if doc is None else doc
     if rounds < 1:
         raise OptionError(f"rounds is {rounds}; swap at least once, 1000 times or more for a p-value")
     usable = ~(np.isnan(a) | np.isnan(b)) if not total else np.ones(len(y), dtype=np.bool_)
@@ -159,85 +154,33 @@ def permutation_test(
         within = doc if level == "sample" else None
         a, b = impute(a, within), impute(b, within)
     a, b, y = _standard(a[usable]), _standard(b[usable]), y[usable]
-    doc, sys = None if doc is None else doc[usable], None if sys is None else sys[usable]
     unit = np.unique(unit[usable], return_inverse=True)[1]
     n = int(unit.max()) + 1
+    if level == "sample":
+        # Swapped whole, documents keep the agreement within them: it changes hands and is not computed again.
+        tables = [within_documents(x, y, unit, n, names, objective=total) for x in (a, b)]
 
-    def lead(one: Vector, other: Vector) -> Vector:
+        def agreement(first: Vector, second: Vector, flags: Flags) -> Vector:
+            return mean_defined(np.where(flags[:, :, None], second, first), axis=1)
+    else:
+        tables = [a, b]
+        of_system = None if level == "pooled" or sys is None else sys[usable]
+
+        def agreement(first: Vector, second: Vector, flags: Flags) -> Vector:
+            return _agreements(np.where(flags[:, unit], second, first), y, of_system, names)
+
+    def lead(flags: Flags) -> Vector:
+        one, other = agreement(*tables, flags), agreement(*tables[::-1], flags)
         return np.asarray(np.nansum(one, axis=1) - np.nansum(other, axis=1) if total else one[:, 0] - other[:, 0])
 
-    def agreement(x: Vector) -> Vector:
-        return _agreements(x, y, level, doc, sys, names, objective=total)
-
-    value = float(lead(agreement(a[None]), agreement(b[None]))[0])
+    value = float(lead(np.zeros((1, n), dtype=np.bool_))[0])
     if np.isnan(value):
         return Significance(value, np.nan, n, "the agreement is undefined: constant scores or too few rows")
-    whole: Callable[[Flags], Vector] | None = None
-    if level == "sample" and swap == "documents":
-        # Whole documents swapped leave the agreement within each as it is: it changes hands and is not computed again.
-        of_a, of_b = (within_documents(x, y, unit, n, names, objective=total) for x in (a, b))
-
-        def whole_documents(flags: Flags) -> Vector:
-            mixed = (np.where(flags[:, :, None], *sides) for sides in ((of_b, of_a), (of_a, of_b)))
-            return lead(*(mean_defined(table, axis=1) for table in mixed))
-
-        whole = whole_documents
-    if level == "pooled" and measure.coefficient == "kendall" and len(y) <= PAIRS_AT_ONCE and n <= len(y) / 2:
-        whole = _kendall_swaps(a, b, y, unit)
     rng, extreme, step = np.random.default_rng(seed), 1, max(1, _CELLS // len(y))
     for start in range(0, rounds, step):
-        draws = rng.random((min(step, rounds - start), n)) < 0.5
-        if whole is not None:
-            null = whole(draws)
-        else:
-            swapped = draws[:, unit]
-            null = lead(agreement(np.where(swapped, b, a)), agreement(np.where(swapped, a, b)))
+        null = lead(rng.random((min(step, rounds - start), n)) < 0.5)
         extreme += int(np.count_nonzero(~(np.abs(null) < abs(value) - 1e-12)))
     return Significance(value, extreme / (rounds + 1), n)
-
-
-def _kendall_swaps(a: Vector, b: Vector, y: Vector, unit: Codes) -> Callable[[Flags], Vector]:
-    """Differences of pooled tau-b when the flagged units change hands: flags (rounds, units) -> (rounds,).
-
-    Concordant less discordant pairs are a sum over pairs of units that depends on which of the two are swapped, so it
-    is a quadratic form of the flags; so are the pairs that are not tied.
-    """
-    order = np.argsort(unit, kind="stable")
-    starts = np.searchsorted(unit[order], np.arange(int(unit.max()) + 1))
-    codes = np.unique(np.stack([a[order], b[order]]), return_inverse=True)[1].reshape(2, -1).astype(np.float32)
-    y = y[order]
-    sign_y = np.sign(y[:, None] - y).astype(np.float32)
-
-    def form(kernel: Callable[[Any], Any]) -> Callable[[Vector], Vector]:
-        def between(u: Any, v: Any) -> Vector:
-            pairs = kernel(np.sign(u[:, None] - v))
-            return np.add.reduceat(np.add.reduceat(pairs, starts, axis=0), starts, axis=1).astype(np.float64)
-
-        aa, ab, bb = between(codes[0], codes[0]), between(codes[0], codes[1]), between(codes[1], codes[1])
-        constant, linear, square = aa.sum(), 2 * (ab.sum(axis=0) - aa.sum(axis=0)), aa + bb - ab - ab.T
-        return lambda s: np.asarray(constant + s @ linear + ((s @ square) * s).sum(axis=1))
-
-    surplus, untied = form(lambda sign: sign * sign_y), form(np.abs)
-    y_untied = float(np.abs(sign_y).sum(dtype=np.float64))
-
-    def difference(swapped: Flags) -> Vector:
-        s = swapped.astype(np.float64)
-        taus = []
-        for flags in (s, 1 - s):
-            pairs = untied(flags) * y_untied
-            taus.append(surplus(flags) / np.sqrt(np.where(pairs > 0, pairs, np.nan)))
-        return np.asarray(taus[0] - taus[1])
-
-    return difference
-
-
-def _swapped(swap: str, doc: Codes | None, sys: Codes | None, rows: int) -> Codes:
-    if swap not in get_args(Swap):
-        raise OptionError(f"swap {swap!r} is not one of {', '.join(get_args(Swap))}")
-    unit = {"documents": doc, "systems": sys, "rows": np.arange(rows)}[swap]
-    if unit is None:
-        raise OptionError(f'swap="{swap}" needs {swap}=… (one id per row), or swap="rows"')
-    return unit
 
 
 def _standard(x: Vector) -> Vector:
@@ -248,21 +191,13 @@ def _standard(x: Vector) -> Vector:
     return np.asarray(x / (x.std() or 1.0))
 
 
-def _agreements(
-    x: Vector, y: Vector, level: str, doc: Codes | None, sys: Codes | None, names: Sequence[str], *, objective: bool
-) -> Vector:
-    """Agreement of each row of x, shape (k, n), with y at a level -> shape (k, len(names)), NaN where undefined."""
-    k = len(x)
-    if level == "pooled":
-        ys = np.broadcast_to(y, x.shape)
-    else:  # k data sets end to end: the codes of one begin where those of the one before end
-        codes = doc if level == "sample" else sys
-        assert codes is not None
-        count = int(codes.max()) + 1
-        codes = (codes + count * np.arange(k)[:, None]).ravel()
-        if level == "sample":
-            table = within_documents(x.ravel(), np.tile(y, k), codes, k * count, names, objective=objective)
-            return mean_defined(table.reshape(k, count, len(names)), axis=1)
+def _agreements(x: Vector, y: Vector, sys: Codes | None, names: Sequence[str]) -> Vector:
+    """Agreement of each row of x, shape (k, n), with y, or of the systems' means -> (k, len(names)), NaN where
+    undefined."""
+    k, ys = len(x), np.broadcast_to(y, x.shape)
+    if sys is not None:  # k data sets end to end: the codes of one begin where those of the one before end
+        count = int(sys.max()) + 1
+        codes = (sys + count * np.arange(k)[:, None]).ravel()
         x, ys = (means.reshape(k, count) for means in system_means(x.ravel(), np.tile(y, k), codes, k * count))
         present = ~np.isnan(x[0])
         x, ys = x[:, present], ys[:, present]

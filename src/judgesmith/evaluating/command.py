@@ -28,8 +28,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
 
     Intervals: documents are drawn again because rows of one document are no independent evidence. That speaks of these
     very systems on other documents (at system level, even of these too narrowly: 75-90 % instead of 95 % in a
-    simulation). To speak of other systems, draw both: with 16 systems that differ, 91-97 % held in a simulation, over
-    documents 33-46 %.
+    simulation), not of other systems.
 
     Tests between judges: paired permutation (whole documents swapped), paired bootstrap, Williams (of Pearson's r); all
     corrected by Holm over the pairs of judges.

@@ -196,7 +196,7 @@ def _intervals(result: MetaEvaluation) -> str:
     how = result.settings
     if not how["rounds"]:
         return "no intervals"
-    return f"{how['confidence']:.0%} intervals over {how['over']}, seed {how['seed']}"
+    return f"{how['confidence']:.0%} intervals over documents, seed {how['seed']}"
 
 
 # Terminal ------------------------------------------------------------------------------------------------------------

@@ -14,8 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judgesmith.agreement.meta.accuracy import accuracy
 from judgesmith.agreement.meta.evaluation import MANY, meta_evaluate
-from judgesmith.agreement.resampling import Measure, bootstrap_q
+from judgesmith.agreement.meta.inputs import Aspect, EvaluationOptions
+from judgesmith.agreement.resampling import Measure, bootstrap_q, drawn_again
 from judgesmith.agreement.significance import pairwise_accuracy
 from judgesmith.errors import LabelsError, OptionError
 from judgesmith.evaluating.gate import Gate
@@ -111,48 +113,12 @@ def test_q_is_the_sum_and_accuracy_counts_ties() -> None:
     result = evaluate(data, coefficients=("pearson", "spearman", "kendall", "q", "accuracy"))
     parts = [result.cell("judge", "overall", "pooled", n)["value"] for n in ("pearson", "spearman", "kendall")]
     assert result.cell("judge", "overall", "pooled", "q")["value"] == pytest.approx(sum(parts))
-    for level in ("pooled", "sample"):
-        cell = result.cell("judge", "overall", level, "accuracy")
+    for level, name in itertools.product(("pooled", "sample"), ("accuracy", "accuracy_cross")):
+        cell = result.cell("judge", "overall", level, name)
         assert 0 < cell["low"] < cell["value"] < cell["high"] < 1
 
 
 # Uncertainty ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-def test_drawing_systems_and_both_is_less_sure_than_documents(level: str) -> None:
-    data = table(documents=60, systems=8)
-    width = {}
-    for over in ("documents", "systems", "both"):
-        cell = evaluate(data, over=over).cell("judge", "overall", level, "pearson")
-        assert cell["low"] < cell["value"] < cell["high"]
-        width[over] = cell["high"] - cell["low"]
-    assert width["both"] > width["documents"]
-    if level == "system":
-        assert width["systems"] > width["documents"]
-
-
-def test_resampled_systems_equal_the_rows_written_out() -> None:
-    """Every resample of systems, done slowly: rows of the drawn systems repeated, then the plain coefficient."""
-    from judgesmith.agreement.correlation import correlate
-    from judgesmith.agreement.meta.inputs import How, Units
-    from judgesmith.agreement.meta.intervals import drawn_systems
-
-    data = table(documents=7, systems=5)
-    doc = data["documents"]
-    sys = np.unique(data["systems"], return_inverse=True)[1]
-    how = How(rounds=40, confidence=0.95, seed=1, interval="percentile", over="systems")
-    picked = np.random.default_rng(1).integers(5, size=(40, 5))
-    for level in ("pooled", "sample", "system"):
-        drawn = drawn_systems((data["predicted"], data["human"], doc, sys), Units(doc, sys), level, "kendall", how)
-        for value, systems in zip(drawn, picked, strict=True):
-            rows = np.concatenate([np.flatnonzero(sys == s) for s in systems])
-            names = np.concatenate([np.full((sys == s).sum(), k) for k, s in enumerate(systems)])
-            slow = correlate(
-                data["predicted"][rows], data["human"][rows], coefficient="kendall", level=level,
-                documents=doc[rows], systems=names,
-            )  # fmt: skip
-            assert value == pytest.approx(slow.value, nan_ok=True)
 
 
 def test_many_rows_take_batches_and_hold_the_truth() -> None:
@@ -206,11 +172,10 @@ def rated(documents: int = 40, systems: int = 5, raters: int = 3, seed: int = 0)
     return data
 
 
-@pytest.mark.parametrize("over", ["documents", "systems", "both"])
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-def test_ceilings_have_intervals(level: str, over: str) -> None:
+def test_ceilings_have_intervals(level: str) -> None:
     data = rated(systems=8)
-    result = evaluate(data, ratings={"overall": data["ratings"]}, over=over, coefficients=("pearson", "kendall", "q"))
+    result = evaluate(data, ratings={"overall": data["ratings"]}, coefficients=("pearson", "kendall", "q"))
     rows = result.ceiling[result.ceiling["level"] == level]
     assert (rows["low"] < rows["value"]).all() and (rows["value"] < rows["high"]).all() and len(rows) == 3
     assert rows["reason"].isna().all()
@@ -304,39 +269,22 @@ def test_pairwise_accuracy_of_systems_by_hand() -> None:
     assert not ((result.agreement["level"] == "system") & (result.agreement["coefficient"] == "accuracy_cross")).any()
 
 
-@pytest.mark.parametrize("over", ["documents", "systems", "both"])
-@pytest.mark.parametrize("level", ["pooled", "sample", "system"])
-def test_accuracy_has_intervals_over_everything(level: str, over: str) -> None:
-    result = evaluate(table(40, 8), coefficients=("accuracy",), over=over)
-    for name in ("accuracy", "accuracy_cross")[: 1 if level == "system" else 2]:
-        cell = result.cell("judge", "overall", level, name)
-        assert 0 < cell["low"] < cell["high"] <= 1 and cell["reason"] is None
-        assert cell["low"] <= cell["value"] + 1e-9 and cell["value"] <= cell["high"] + 1e-9
-
-
 @pytest.mark.parametrize("level", ["pooled", "sample", "system"])
 def test_resampled_accuracy_equals_the_rows_written_out(level: str) -> None:
-    """Documents and systems drawn, done slowly: all pairs of drawn rows, but not of a row with its own copies."""
-    from judgesmith.agreement.meta.accuracy import accuracy
-    from judgesmith.agreement.meta.inputs import Aspect, How
-    from judgesmith.agreement.meta.intervals import draw
-
+    """Documents drawn, done slowly: all pairs of drawn rows, but not of a row with its own copies."""
     data = table(documents=6, systems=4)
     x, y, doc = data["predicted"], data["human"], data["documents"]
     sys = np.unique(data["systems"], return_inverse=True)[1]
     aspect = Aspect("overall", y, {"j": x}, np.ones(len(y), dtype=bool), doc, sys)
-    how = How(rounds=15, confidence=0.95, seed=1, interval="percentile", over="both")
-    cell = accuracy(aspect, "j", level, how)  # type: ignore[arg-type]
+    cell = accuracy(aspect, "j", level, EvaluationOptions(rounds=15, seed=1))  # type: ignore[arg-type]
     epsilon = pairwise_accuracy(x, y, documents=doc if level == "sample" else None).epsilon
-    times, picked = draw(aspect.only(aspect.rows), how)
-    assert picked is not None and cell.drawn is not None
-    for value, t, chosen in zip(cell.drawn, times, picked, strict=True):
-        often = np.bincount(chosen, minlength=4)
+    assert cell.drawn is not None and 0 <= cell.low < cell.value <= cell.high <= 1
+    for value, t in zip(cell.drawn, drawn_again(np.asarray, 6, 15, 1), strict=True):
         if level == "system":
             means = [[(t[doc] * v)[sys == s].sum() / t[doc][sys == s].sum() for s in range(4)] for v in (x, y)]
-            units, w, groups, eps = (np.array(means[0]), np.array(means[1])), often, np.zeros(4), 1e-9
+            units, w, groups, eps = (np.array(means[0]), np.array(means[1])), np.ones(4), np.zeros(4), 1e-9
         else:
-            w = (t[doc] if level == "pooled" else np.ones(len(x))) * often[sys]
+            w = t[doc] if level == "pooled" else np.ones(len(x))
             units, groups, eps = (x, y), doc if level == "sample" else np.zeros(len(x)), epsilon
         shares, weights = [], []
         for group in np.unique(groups):
@@ -352,20 +300,6 @@ def test_resampled_accuracy_equals_the_rows_written_out(level: str) -> None:
                 weights.append(t[int(group)] if level == "sample" else 1)
         slow = np.average(shares, weights=weights) if sum(weights) else math.nan
         assert value == pytest.approx(slow, nan_ok=True)
-
-
-def test_very_many_documents_need_no_resamples_for_accuracy() -> None:
-    rng = np.random.default_rng(0)
-    human = rng.normal(size=2 * (MANY + 1))
-    doc = np.repeat(np.arange(MANY + 1), 2)
-    result = meta_evaluate(
-        {"j": human + rng.normal(size=len(human))}, human, documents=doc, levels=["sample"],
-        coefficients=("accuracy",), rounds=10,
-    )  # fmt: skip
-    cell = result.cell("j", "overall", "sample", "accuracy")
-    # correlation of the differences 1 / sqrt 2: 1/2 + arcsin(.7071) / pi = .75; sd of a share .433 / sqrt(20001)
-    assert cell["value"] == pytest.approx(0.75, abs=0.01) and cell["interval"] == "normal"
-    assert cell["high"] - cell["low"] == pytest.approx(2 * 1.96 * 0.433 / math.sqrt(20001), rel=0.05)
 
 
 # Other agreement -----------------------------------------------------------------------------------------------------
@@ -401,22 +335,6 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     assert any("since their scores lie inside it: judge, metric" in note for note in assumed.notes)
     with pytest.raises(OptionError, match="'other', which is not a judge"):
         meta_evaluate(judges, human, on_scale=["other"], **shared)
-
-
-def test_tests_between_judges_draw_what_the_intervals_draw() -> None:
-    # Two judges as good as each other on these outputs, each with favourites among eight systems.
-    rng = np.random.default_rng(3)
-    doc, sys = (codes.ravel() for codes in np.indices((200, 8)))
-    human = rng.normal(size=len(doc))
-    liking = rng.normal(size=(2, 8))
-    judges = {name: human + liking[i][sys] + 0.1 * rng.normal(size=len(doc)) for i, name in enumerate("ab")}
-    shared: dict[str, Any] = {"documents": doc, "systems": sys, "levels": ["sample"], "rounds": 200, "sizes": ()}
-    these, others = (meta_evaluate(judges, human, over=over, **shared) for over in ("documents", "systems"))
-    one, other = these.comparisons.iloc[0], others.comparisons.iloc[0]
-    assert one["difference"] == pytest.approx(other["difference"])
-    assert other["high"] - other["low"] > 3 * (one["high"] - one["low"])
-    assert one["p_bootstrap"] < 0.02 < other["p_bootstrap"] and one["p_permutation"] < 0.02 < other["p_permutation"]
-    assert any("favourites among 16" in n for n in these.notes) and any("whole systems" in n for n in others.notes)
 
 
 def test_rows_that_share_documents_have_no_williams_test() -> None:
@@ -482,8 +400,6 @@ def test_scores_that_cannot_be_correlated(predicted: Any, human: Any, says: str)
         ({"levels": ["system"], "systems": None}, "0 systems; at least 3"),
         ({"levels": ["segment"]}, "levels.0: .*'pooled', 'sample' or 'system'; got 'segment'"),
         ({"coefficients": ["rho"]}, "coefficients.0: .*'spearman'.*; got 'rho'"),
-        ({"over": "both", "interval": "bca"}, "BCa"),
-        ({"over": "rows"}, "over: .*'documents', 'systems' or 'both'; got 'rows'"),
         ({"rounds": -1}, "rounds: .*; got -1"),
         ({"confidence": 1.0}, "confidence: .*less than 1; got 1.0"),
         ({"compare_by": "accuracy"}, "compare_by: .*; got 'accuracy'"),

@@ -8,59 +8,51 @@ documents and counts on the other. Sources: Deutsch, Foster & Freitag 2023 (ties
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy
 
-from ..correlation import Codes, Level, Vector, system_means
-from ..resampling import Systems, mean_drawn
+from ..correlation import Codes, Level, Vector
+from ..resampling import Agreement, Statistic, Systems, mean_drawn
 from ..significance import pairwise_accuracy, rounding
-from .inputs import MANY, Aspect, How, Units
-from .intervals import Cell, draw, in_steps, limit, times_of, too_few
+from .inputs import Aspect, How, Units
+from .intervals import Cell
 
 MOST_ROWS = 4000  # pooled: more make too many pairs
-_CELLS = 2_000_000  # pairs at a time
-
-Drawn = Callable[[Vector, Codes | None], Vector]  # of `intervals.draw` -> accuracy (rounds,), NaN where undefined
 
 
 def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool = False) -> Cell:
-    """acc*_eq of a judge (at system level plain pairwise accuracy of the means), with a percentile interval at the
-    epsilon of all rows. cross: the cross-fitted one, with epsilon from the other half of the documents."""
+    """acc*_eq of a judge (at system level plain pairwise accuracy of the means), with an interval at the epsilon of all
+    rows. cross: the cross-fitted one, with epsilon from the other half of the documents."""
     x, y = aspect.x[judge], aspect.y
     usable = ~np.isnan(x)
-    failed = int((~usable).sum())
     units = aspect.only(usable)
+    every = {"pooled": len(y), "sample": len(np.unique(aspect.units)), "system": len(np.unique(aspect.sys))}[level]
+    cell = Cell(math.nan, 0, every, int((~usable).sum()), len(y), None)
     x, y = x[usable], y[usable]
     if level == "system":
-        return _of_systems(aspect, x, y, units, failed, how)
-    everything = len(np.unique(aspect.units)) if level == "sample" else len(aspect.y)
-    if level == "pooled" and len(aspect.y) > MOST_ROWS:
-        why = f"{len(aspect.y)} rows make too many pairs; take level sample"
-        return Cell(math.nan, 0, everything, failed, len(aspect.y), why)
-    found = pairwise_accuracy(x, y, documents=units.doc if level == "sample" else None)
-    n = found.n if level == "sample" else len(x)
-    cell = Cell(found.value, n, everything - n, failed, len(aspect.y), found.reason)
-    if math.isnan(found.value):
+        cell.n = units.systems
+        if units.systems < 2:
+            cell.reason = f"{units.systems} systems with a prediction, at least 2 are needed"
+        else:
+            _bound(cell, _of_systems(x, y, units), units, units.systems**2, how)
+    elif level == "pooled" and len(aspect.y) > MOST_ROWS:
+        cell.reason = f"{len(aspect.y)} rows make too many pairs; take level sample"
         return cell
-    epsilon, half = np.full(units.documents, found.epsilon), np.zeros(units.documents, dtype=np.intp)
-    if cross:
-        half = np.random.default_rng(how.seed).permutation(units.documents) % 2
-        epsilons = [_fitted(x, y, units, half == side, level) for side in (0, 1)]
-        if any(math.isnan(e) for e in epsilons):
-            cell.value, cell.reason = math.nan, "too few documents to choose epsilon on half of them"
-            return cell
-        epsilon = np.array(epsilons)[1 - half]
-    epsilon = epsilon + rounding(x)
-    shares = _within(x, y, units, epsilon) if level == "sample" else _pooled(x, y, units, epsilon, half)
-    if cross:
-        cell.value = float(shares(np.ones((1, units.documents)), None)[0])
-    if level == "sample" and units.documents > MANY and how.rounds:
-        _normal(cell, x, y, units, epsilon, how)
     else:
-        _bound(cell, shares, units, how)
+        found = pairwise_accuracy(x, y, documents=units.doc if level == "sample" else None)
+        cell.n, cell.reason = found.n if level == "sample" else len(x), found.reason
+        if found.reason is None:
+            epsilon, half = np.full(units.documents, found.epsilon), np.zeros(units.documents, dtype=np.intp)
+            if cross:
+                half = np.random.default_rng(how.seed).permutation(units.documents) % 2
+                epsilon = np.array([_fitted(x, y, units, half == side, level) for side in (0, 1)])[1 - half]
+            if np.isnan(epsilon).any():
+                cell.reason = "too few documents to choose epsilon on half of them"
+            else:
+                within = _within if level == "sample" else _pooled
+                _bound(cell, within(x, y, units, epsilon + rounding(x), half), units, len(x), how)
+    cell.skipped = every - cell.n
     return cell
 
 
@@ -69,14 +61,11 @@ def _fitted(x: Vector, y: Vector, units: Units, documents: Any, level: Level) ->
     return pairwise_accuracy(x[rows], y[rows], documents=units.doc[rows] if level == "sample" else None).epsilon
 
 
-def _bound(cell: Cell, drawn: Drawn, units: Units, how: How) -> None:
-    if not how.rounds:
-        return
-    cell.reason = too_few(units, how)
-    if cell.reason is not None:
-        return
-    cell.key = (how.over, units.doc.tobytes())
-    limit(cell, drawn(*draw(units, how)), how)
+def _bound(cell: Cell, statistic: Statistic, units: Units, cells: int, how: How) -> None:
+    agreement = Agreement.of_share(statistic, units.documents, cells)
+    cell.value, cell.key = agreement.values[0], units.doc.tobytes()
+    if how.rounds:
+        cell.bound(agreement, how)
 
 
 def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
@@ -85,95 +74,47 @@ def _alike(x: Vector, y: Vector, epsilon: Any) -> Any:
     return np.where(np.abs(dx) <= epsilon, dy == 0, dx * dy > 0)
 
 
-# Within documents ----------------------------------------------------------------------------------------------------
-
-
-def _shares(x: Vector, y: Vector, units: Units, epsilon: Vector, often: Vector | None) -> Vector:
-    """Share of the pairs of each document, (1, documents), or (rounds, documents) when systems count so `often`; pairs
-    of a row with its own copies, which are tied by construction, are left out. NaN without pairs."""
-    order = np.argsort(units.doc, kind="stable")
-    share = np.full((1 if often is None else len(often), units.documents), np.nan)
+def _within(x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes) -> Statistic:
+    """The mean over documents of the share of their pairs; NaN for a document without pairs."""
+    order, share = np.argsort(units.doc, kind="stable"), np.full((1, units.documents, 1), np.nan)
     for document, rows in enumerate(np.split(order, np.cumsum(np.bincount(units.doc))[:-1])):
-        if len(rows) < 2:
-            continue
-        alike = _alike(x[rows], y[rows], epsilon[document]).astype(np.float64)
-        np.fill_diagonal(alike, 0.0)
-        w = np.ones((1, len(rows))) if often is None or units.sys is None else often[:, units.sys[rows]]
-        share[:, document] = _of_pairs(w, w @ alike, w.sum(axis=1) ** 2)
-    return share
+        if (n := len(rows)) > 1:
+            share[0, document] = (_alike(x[rows], y[rows], epsilon[document]).sum() - n) / (n * (n - 1))
+    return lambda counts: mean_drawn(counts, share)
 
 
 def _of_pairs(w: Vector, right: Vector, all_pairs: Vector) -> Vector:
-    """Weighted share of pairs, from weights (rounds, n), how much of each row's pairs is right, and all pairs."""
+    """Weighted share of pairs, (rounds, 1), from weights (rounds, n), how much of each row's pairs is right, and all
+    pairs; pairs of a row with its own copies, which are tied by construction, are left out."""
     pairs = all_pairs - (w * w).sum(axis=1)
     pairs[pairs < 0.5] = np.nan
-    return np.asarray((w * right).sum(axis=1) / pairs)
+    return np.asarray((w * right).sum(axis=1) / pairs)[:, None]
 
 
-def _within(x: Vector, y: Vector, units: Units, epsilon: Vector) -> Drawn:
-    def drawn(times: Vector, picked: Codes | None) -> Vector:
-        share = _shares(x, y, units, epsilon, None if picked is None else times_of(picked))
-        return mean_drawn(times, share[:, :, None])[:, 0]
-
-    return drawn
-
-
-def _normal(cell: Cell, x: Vector, y: Vector, units: Units, epsilon: Vector, how: How) -> None:
-    """Of enough documents for a normal mean: no resamples are needed."""
-    if how.over != "documents":
-        cell.reason = f"no interval of accuracy over systems above {MANY:,} documents"
-        return
-    share = _shares(x, y, units, epsilon, None)[0]
-    share = share[~np.isnan(share)]
-    half = float(share.std(ddof=1) / np.sqrt(len(share)) * scipy.stats.norm.ppf((1 + how.confidence) / 2))
-    cell.low, cell.high, cell.interval = cell.value - half, cell.value + half, "normal"
-
-
-# All rows ------------------------------------------------------------------------------------------------------------
-
-
-def _pooled(x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes) -> Drawn:
+def _pooled(x: Vector, y: Vector, units: Units, epsilon: Vector, half: Codes) -> Statistic:
     """All rows with each other, or with those of their half of the documents."""
     side = half[units.doc]
     alike = np.where(side[:, None] == side, _alike(x, y, epsilon[units.doc][:, None]), False).astype(np.float32)
     np.fill_diagonal(alike, 0.0)
 
-    def drawn(times: Vector, picked: Codes | None) -> Vector:
-        w = times[:, units.doc]
-        if picked is not None and units.sys is not None:
-            w = w * times_of(picked)[:, units.sys]
+    def share(counts: Vector) -> Vector:
+        w = counts[:, units.doc]
         totals = np.stack([w[:, side == s].sum(axis=1) ** 2 for s in np.unique(side)]).sum(axis=0)
         return _of_pairs(w, (w.astype(np.float32) @ alike).astype(np.float64), totals)
 
-    return drawn
+    return share
 
 
-# Systems -------------------------------------------------------------------------------------------------------------
-
-
-def _of_systems(aspect: Aspect, x: Vector, y: Vector, units: Units, failed: int, how: How) -> Cell:
+def _of_systems(x: Vector, y: Vector, units: Units) -> Statistic:
     """Share of pairs of systems whose means both order alike, without a tolerance for ties."""
-    assert aspect.sys is not None and units.sys is not None
-    sys, everything = units.sys, len(np.unique(aspect.sys))
-    cell = Cell(math.nan, units.systems, everything - units.systems, failed, len(aspect.y), None)
-    if units.systems < 2:
-        cell.reason = f"{units.systems} systems with a prediction, at least 2 are needed"
-        return cell
+    assert units.sys is not None
+    means = Systems(x, y, units.doc, units.documents, units.sys).means
 
-    def share(mean_x: Vector, mean_y: Vector, often: Vector) -> Vector:
-        present = ~np.isnan(mean_x)
-        w = often * present
-        alike = _alike(np.where(present, mean_x, 0.0), np.where(present, mean_y, 0.0), 0.0).astype(np.float64)
+    def share(counts: Vector) -> Vector:
+        mean_x, mean_y = means(counts)
+        w = (~np.isnan(mean_x)).astype(np.float64)
+        alike = _alike(np.nan_to_num(mean_x), np.nan_to_num(mean_y), 0.0).astype(np.float64)
         right = np.einsum("kij,kj->ki", alike, w) - w  # less the pair with itself, which is alike
         return _of_pairs(w, right, w.sum(axis=1) ** 2)
 
-    means = Systems(x, y, units.doc, units.documents, sys).means
-
-    def drawn(times: Vector, picked: Codes | None) -> Vector:
-        often = np.ones((len(times), units.systems)) if picked is None else times_of(picked)
-        return in_steps(share, max(1, _CELLS // units.systems**2), *means(times), often)
-
-    a, b = system_means(x, y, sys, units.systems)
-    cell.value = float(share(a[None], b[None], np.ones((1, units.systems)))[0])
-    _bound(cell, drawn, units, how)
-    return cell
+    return share

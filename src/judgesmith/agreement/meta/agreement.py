@@ -27,7 +27,7 @@ from ..resampling import Agreement, RowSet
 from ..significance import against_others, krippendorff_alpha, rater_ceiling
 from .accuracy import accuracy
 from .inputs import AVERAGE, DECIDED, LEVEL_OF, MANY, OF_KIND, Aspect, How, Units
-from .intervals import Cell, Flags, batches, bound, bound_mean, limit, too_few
+from .intervals import Cell, Flags, batches, bound
 
 #: Human ratings of more different values are no categories.
 MOST_CATEGORIES = 20
@@ -95,15 +95,14 @@ def _average(cells: Sequence[Cell], how: How) -> Cell:
     if any(c.drawn is None for c in cells) or len({c.key for c in cells}) > 1:
         mean.reason = "no interval: the aspects do not rest on the same resamples"
         return mean
-    drawn = np.mean([c.drawn for c in cells if c.drawn is not None], axis=0)
-    if (first := cells[0].agreement) is not None:
-        functions = [f for c in cells if c.agreement is not None for f in c.agreement.statistics]
+    functions = [f for c in cells if c.agreement is not None for f in c.agreement.statistics]
 
-        def statistic(counts: Vector) -> Vector:
-            return np.asarray(np.mean([f(counts) for f in functions], axis=0))
+    def statistic(counts: Vector) -> Vector:
+        return np.asarray(np.mean([f(counts) for f in functions], axis=0))
 
-        mean.agreement = replace(first, statistics=[statistic], values=[value])
-    limit(mean, drawn, how)
+    assert cells[0].agreement is not None
+    mean.agreement = replace(cells[0].agreement, statistics=[statistic], values=[value])
+    mean.limit(np.mean([c.drawn for c in cells if c.drawn is not None], axis=0), how)
     return mean
 
 
@@ -168,14 +167,12 @@ def _decided_cell(aspect: Aspect, judge: str, name: str, how: How, notes: list[s
             bounds, drawn = (0.0, 1.0), kappa_when_drawn(ours, people, units.doc)
         else:
             drawn = balanced_when_drawn(ours, people, units.doc)
-    cell.value = float(drawn(np.ones((1, units.documents)))[0, 0])
+    agreement = Agreement.of_share(drawn, units.documents, len(y), bounds)
+    cell.value = agreement.values[0]
     if math.isnan(cell.value):
         cell.reason = "people (on the rows with a prediction) made no difference between any two outputs"
     elif how.rounds:
-        cell.reason = too_few(units, how) if how.over == "documents" else f"no interval over {how.over}, only documents"
-        if cell.reason is None:
-            cell.agreement = Agreement([drawn], [cell.value], units.documents, len(y), False, None, bounds)
-            limit(cell, cell.agreement.resample(how.rounds, how.seed)[0][0], how)
+        cell.bound(agreement, how)
     return cell
 
 
@@ -258,10 +255,10 @@ def _ceiling(
         return rater_ceiling(table[rows], coefficient=coefficient, level=level, documents=doc, systems=sys)
 
     whole = value(np.ones(len(table), dtype=np.bool_))
-    cell = Cell(whole.value, units.rows, 0, 0, len(table), whole.reason)
+    cell = Cell(whole.value, len(units.doc), 0, 0, len(table), whole.reason)
     if how.rounds and not math.isnan(cell.value):
-        if how.over == "documents" and (units.rows if level == "pooled" else units.documents) > MANY:
-            batches(cell, aspect, level, coefficient, lambda rows: float(value(rows).value), how)
+        if (len(units.doc) if level == "pooled" else units.documents) > MANY:
+            batches(cell, aspect, coefficient, lambda rows: float(value(rows).value), how)
         else:
-            bound_mean(cell, sets, units, level, coefficient, how)
+            cell.bound(Agreement.of_mean(sets, units.documents, level, coefficient, cell.value), how)
     return cell

@@ -11,9 +11,8 @@ import numpy as np
 
 from ..correlation import Coefficient, Level, Vector, correlate
 from ..resampling import Measure
-from ..significance import Difference, difference_of, holm, paired_bootstrap, permutation_test, williams_test
+from ..significance import difference_of, holm, paired_bootstrap, permutation_test, williams_test
 from .inputs import MANY, Aspect, How
-from .intervals import drawn_systems, too_few
 
 WILLIAMS_NOTE = (
     "rows share documents, so there is no pooled Williams test: it takes rows for independent and calls equal judges "
@@ -25,12 +24,7 @@ BOOTSTRAP_NOTE = (
 )
 SYSTEMS_NOTE = (
     "tests over documents speak of these very systems, too: judges as good as each other, but each with favourites "
-    "among 16 systems, were called different in 11-18 % (pooled, sample) and 12-50 % (system) of simulated cases; draw "
-    "systems or both to speak of other systems"
-)
-DRAWN_NOTE = (
-    "where systems are drawn, the permutation swaps whole systems: 5 % false alarms at sample and system level, but "
-    "8-10 % pooled; the bootstrap has 2-9 % over systems and, too cautious, under 1 % over both"
+    "among 16 systems, were called different in 11-18 % (pooled, sample) and 12-50 % (system) of simulated cases"
 )
 ALL_PAIRS = 8  # judges up to which all pairs are tested, beyond it each against the first
 
@@ -68,19 +62,16 @@ def _warnings(aspect: Aspect, level: Level, how: How, pairs: int) -> list[str]:
     """What is known of the false alarms of these tests, by the simulation in tests/discerning/test_false_alarms.py."""
     units = aspect.only(np.ones(len(aspect.y), dtype=np.bool_))
     result = [WILLIAMS_NOTE] if level == "pooled" and aspect.repeated() else []
-    if how.over != "documents":
-        result.append(DRAWN_NOTE)
-    elif units.systems >= 3:
+    if units.systems >= 3:
         result += [BOOTSTRAP_NOTE] if level == "system" else []
         result.append(SYSTEMS_NOTE)
-    number = {"documents": units.documents, "systems": units.systems}.get(how.over, min(units.documents, units.systems))
-    if number > 1:
-        least = difference_of(1.0, np.ones(how.rounds), number, 0, how.confidence).p * pairs
+    if units.documents > 1:
+        least = difference_of(1.0, np.ones(how.rounds), units.documents, 0, how.confidence).p * pairs
         if least > 0.05:  # every resample on one side of 0 is not enough
             result.append(
                 f"no p of the bootstrap falls below {min(1.0, least):.2f} with {pairs} pair{'s' * (pairs > 1)} of "
-                f"judges, {number} {'documents' if how.over == 'documents' else 'systems or documents'} and "
-                f"{how.rounds} rounds; draw more rounds, or go by the permutation"
+                f"judges, {units.documents} documents and {how.rounds} rounds; draw more rounds, or go by "
+                "the permutation"
             )
     return result
 
@@ -91,13 +82,8 @@ def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str
     documents = aspect.doc if level != "system" else aspect.units
     measure = Measure(y, documents=documents, systems=aspect.sys, level=level, coefficient=coefficient)
     drawing: Any = {"rounds": how.rounds, "seed": how.seed}
-    if how.over == "documents":
-        drawn = paired_bootstrap(x_a, x_b, measure, confidence=how.confidence, **drawing)
-    else:
-        drawn = _drawn_again(aspect, x_a, x_b, level, coefficient, how)
-    # A judge with favourites among the systems errs alike on all outputs of one: then systems change hands whole.
-    swap = how.swap or (None if how.over == "documents" else "systems")
-    permuted = permutation_test(x_a, x_b, measure, swap=swap, **drawing)
+    drawn = paired_bootstrap(x_a, x_b, measure, confidence=how.confidence, **drawing)
+    permuted = permutation_test(x_a, x_b, measure, **drawing)
     return {
         "a": a,
         "b": b,
@@ -113,31 +99,6 @@ def _compare(aspect: Aspect, a: str, b: str, level: Level, how: How) -> dict[str
         "p_williams": _williams(aspect, x_a, x_b, level),
         "reason": drawn.reason or permuted.reason,
     }
-
-
-def _drawn_again(
-    aspect: Aspect, x_a: Vector, x_b: Vector, level: Level, coefficient: Coefficient, how: How
-) -> Difference:
-    """The paired bootstrap over systems, or over systems and documents, on the rows that both judges scored."""
-    both = ~(np.isnan(x_a) | np.isnan(x_b))
-    units = aspect.only(both)
-    y = aspect.y[both]
-    reason = too_few(units, how)
-    samples = []
-    values = []
-    for x in (x_a[both], x_b[both]):
-        ids: Any = {"documents": units.doc, "systems": units.sys}
-        values.append(correlate(x, y, level=level, coefficient=coefficient, **ids).value)
-        if reason is None:
-            samples.append(drawn_systems((x, y, units.doc, units.sys), units, level, coefficient, how))
-    value = values[0] - values[1]
-    number = units.systems if how.over == "systems" else min(units.systems, units.documents)
-    if reason is None and math.isnan(value):
-        reason = "the agreement is undefined: constant scores or too few rows"
-    if reason is not None:
-        return Difference(value, math.nan, math.nan, math.nan, 0, 0, number, reason)
-    drawn = samples[0] - samples[1]
-    return difference_of(value, drawn, number, int(np.isnan(drawn).sum()), how.confidence)
 
 
 def _williams(aspect: Aspect, x_a: Vector, x_b: Vector, level: Level) -> float:

@@ -27,7 +27,6 @@ from .inputs import (
     MANY,
     Beside,
     EvaluationOptions,
-    Over,
     Scores,
     aspects_of,
     levels_of,
@@ -46,7 +45,7 @@ from .others import (
 )
 
 __all__ = [
-    "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "EvaluationOptions", "MetaEvaluation", "Over", "Scores",
+    "AVERAGE", "COEFFICIENTS", "LEVELS", "MANY", "EvaluationOptions", "MetaEvaluation", "Scores",
     "meta_evaluate", "rows_of", "text",
 ]  # fmt: skip
 
@@ -65,10 +64,9 @@ FRAMES = {
     "widths": "judge aspect level coefficient documents width extrapolated",
 }
 SYSTEM_NOTE = (
-    "intervals over documents speak of these very systems on other documents. For other systems draw both: where a "
-    "judge's quality varied between 16 systems, intervals over documents held the value of the systems at large in "
-    "33-46 % of simulated cases, over both in 91-97 %. At system level they are too narrow even for these systems "
-    "(75-90 %); with fewer than about 10 systems no method is to be trusted."
+    "intervals speak of these very systems on other documents, not of other systems: where a judge's quality varied "
+    "between 16 systems, they held the value of the systems at large in 33-46 % of simulated cases. At system level "
+    "they are too narrow even for these systems (75-90 %)."
 )
 
 
@@ -188,8 +186,8 @@ def meta_evaluate(
     scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
     given: uncalibrated, ratings, kinds, categories, decided and lengths (see `Beside`), and options by name
-        in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, interval, over, compare,
-        compare_by, swap, sizes (see `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of
+        in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, interval, compare,
+        compare_by, sizes (see `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of
         resamples.
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
     OptionError for arguments that do not fit.
@@ -211,7 +209,7 @@ def meta_evaluate(
     limits = {a.name: scale_of(scale, a.name) for a in aspects}
     on_the_scale = scales(judges, before, aspects, limits, on_scale, how)
     notes += assumed_on_scale(on_the_scale, on_scale)
-    if several(aspects) and how.rounds and how.over == "documents":
+    if several(aspects) and how.rounds:
         notes.append(SYSTEM_NOTE)
     tested = how.compare and how.rounds > 0
     frames = {
@@ -226,7 +224,7 @@ def meta_evaluate(
         "widths": interval_widths(next(iter(judges)), aspects, levels[0], how),
     }
     reported = [*names, *dict.fromkeys(name for own in decided.values() for name in own)]
-    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "interval", "over")}
+    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "interval")}
     return MetaEvaluation(
         **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},
         notes=tuple(dict.fromkeys(notes)),

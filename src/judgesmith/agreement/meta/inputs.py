@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import model_validator
 
 from ...errors import LabelsError, OptionError
 from ...parts import Options, option
 from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
 from ..resampling import Method
-from ..significance import Swap
 
-Over = Literal["documents", "systems", "both"]
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
 Named = Literal[
     "pearson", "spearman", "kendall", "kendall_c", "q", "accuracy", "accuracy_cross", "kappa", "auc",
@@ -75,10 +72,6 @@ class Units:
     sys: Codes | None
 
     @property
-    def rows(self) -> int:
-        return len(self.doc)
-
-    @property
     def documents(self) -> int:
         return int(self.doc.max(initial=-1)) + 1
 
@@ -107,19 +100,11 @@ class EvaluationOptions(Options):
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
     seed: int = option(0, "Decides the resamples.")
     interval: Method = option("fisher", "How limits come from the resamples.")
-    over: Over = option("documents", "What the bootstrap draws again; systems, or both, to speak of other systems.")
     compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
     compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
-    swap: Swap | None = option(None, "What the permutation test swaps; none: documents, or systems if drawn.")
     sizes: tuple[int, ...] = option(
         (25, 50, 100, 200, 400, 800), "Numbers of documents for which the width of the interval is estimated."
     )
-
-    @model_validator(mode="after")
-    def _bca_of_documents(self) -> Self:
-        if self.over != "documents" and self.interval == "bca":
-            raise ValueError('the BCa interval needs over="documents"; take "fisher" or "percentile" for systems')
-        return self
 
     @property
     def by(self) -> str:
