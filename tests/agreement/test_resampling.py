@@ -1,6 +1,6 @@
 """Weighted coefficients against rows written out, intervals, and (by hand) the coverage of the intervals.
 
-`python tests/optimizers/test_resampling.py` measures the coverage; it takes minutes and asserts nothing.
+`python tests/agreement/test_resampling.py` measures the coverage; it takes minutes and asserts nothing.
 """
 
 import math
@@ -37,6 +37,11 @@ def written_out(doc: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.nda
             rows.extend(np.flatnonzero(doc == d))
             ids.extend([(d, time_)] * int((doc == d).sum()))
     return np.array(rows, dtype=int), np.array([hash(i) for i in ids])
+
+
+def percentile_interval(x, measure: Measure, rounds: int, seed: int = 0) -> tuple[float, float]:
+    """The plain quantiles of the resamples that `bootstrap_q` draws."""
+    return resampling.percentiles(resampling.Agreement.of([x], measure).resample(rounds, seed)[0][0], 0.95)
 
 
 # Weighted coefficients -----------------------------------------------------------------------------------------------
@@ -180,19 +185,21 @@ def test_interval_is_the_quantiles_of_brute_force():
     for c in counts:
         rows, _ = written_out(doc, c)
         values.append(CorrelationSum()(x[rows], y[rows]).q)
-    found = bootstrap_q(x, Measure(y, documents=doc), rounds=200, seed=11, method="percentile")
-    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])), abs=1e-9)
+    expected = tuple(np.quantile(values, [0.025, 0.975]))
+    assert percentile_interval(x, Measure(y, documents=doc), 200, seed=11) == pytest.approx(expected, abs=1e-9)
+        tuple(np.quantile(values, [0.025, 0.975])), abs=1e-9
+    )
 
 
 def test_fisher_interval_by_its_formula():
     x, y, doc, _ = example(4, documents=9)
     measure = Measure(y, documents=doc, coefficient="spearman")
-    cut = bootstrap_q(x, measure, method="percentile", rounds=300)
+    low, high = percentile_interval(x, measure, 300)
     # half the percentile interval on the atanh scale, times t(.975, 8) / z(.975) and sqrt(9 / 8), about the value
-    half = (math.atanh(cut.high) - math.atanh(cut.low)) / 2 * 2.306004 / 1.959964 * math.sqrt(9 / 8)
-    found = bootstrap_q(x, measure, method="fisher", rounds=300)
-    assert math.atanh(found.low) == pytest.approx(math.atanh(cut.value) - half, abs=1e-5)
-    assert math.atanh(found.high) == pytest.approx(math.atanh(cut.value) + half, abs=1e-5)
+    half = (math.atanh(high) - math.atanh(low)) / 2 * 2.306004 / 1.959964 * math.sqrt(9 / 8)
+    found = bootstrap_q(x, measure, rounds=300)
+    assert math.atanh(found.low) == pytest.approx(math.atanh(found.value) - half, abs=1e-5)
+    assert math.atanh(found.high) == pytest.approx(math.atanh(found.value) + half, abs=1e-5)
 
 
 def test_fisher_interval_where_resamples_agree_perfectly():
@@ -201,92 +208,67 @@ def test_fisher_interval_where_resamples_agree_perfectly():
     x = [1, 2, 3] * 8
     y = [1, 2, 3] * 6 + [1, 3, 2] * 2
     measure = Measure(y, documents=np.repeat(range(8), 3), level="sample", coefficient="kendall")
-    cut = bootstrap_q(x, measure, method="percentile", rounds=400)
-    assert cut.value == pytest.approx((6 + 2 / 3) / 8) and cut.high == 1
-    found = bootstrap_q(x, measure, method="fisher", rounds=400)
-    half = (math.atanh(cut.value) - math.atanh(cut.low)) * 2.364624 / 1.959964 * math.sqrt(8 / 7)
-    assert math.atanh(found.low) == pytest.approx(math.atanh(cut.value) - half, abs=1e-4)
-    assert 0 < found.low < cut.low < cut.value < found.high < 1
-    turned = bootstrap_q([-v for v in x], measure, method="fisher", rounds=400)
+    low, high = percentile_interval(x, measure, 400)
+    found = bootstrap_q(x, measure, rounds=400)
+    assert found.value == pytest.approx((6 + 2 / 3) / 8) and high == 1
+    half = (math.atanh(found.value) - math.atanh(low)) * 2.364624 / 1.959964 * math.sqrt(8 / 7)
+    assert math.atanh(found.low) == pytest.approx(math.atanh(found.value) - half, abs=1e-4)
+    assert 0 < found.low < low < found.value < found.high < 1
+    turned = bootstrap_q([-v for v in x], measure, rounds=400)
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low))
-
-
-def test_bca_agrees_with_scipy():
-    # skewed data, on which the correction moves the limits beyond the noise of the draws; scipy.stats.bootstrap 1.17
-    # with 200,000 paired resamples gives BCa .6037 .9533 and .6020 .9538 (two seeds), percentile .6441 .9616
-    rng = np.random.default_rng(5)
-    x = rng.exponential(size=25)
-    y = x + 0.3 * rng.exponential(size=25) ** 2
-    found = {
-        m: bootstrap_q(x, Measure(y, documents=None, coefficient="pearson"), rounds=40_000, method=m)
-        for m in ("bca", "percentile")
-    }
-    assert (found["bca"].low, found["bca"].high) == pytest.approx((0.6028, 0.9535), abs=0.012)
-    assert (found["percentile"].low, found["percentile"].high) == pytest.approx((0.6441, 0.9616), abs=0.012)
 
 
 def test_chunks_do_not_change_anything(monkeypatch):
     x, y, doc, _ = example(5)
-    whole = bootstrap_q(x, Measure(y, documents=doc), rounds=300, method="bca")
+    whole = bootstrap_q(x, Measure(y, documents=doc), rounds=300)
     monkeypatch.setattr(resampling, "_CELLS", 7 * len(x))
-    pieces = bootstrap_q(x, Measure(y, documents=doc), rounds=300, method="bca")
+    pieces = bootstrap_q(x, Measure(y, documents=doc), rounds=300)
     assert (pieces.low, pieces.high) == pytest.approx((whole.low, whole.high), abs=1e-12)
 
 
 # Intervals -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
-def test_interval_holds_the_value_and_is_reproducible(method):
+def test_interval_holds_the_value_and_is_reproducible():
     x, y, doc, _ = example(6, documents=40)
-    found = bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500)
+    found = bootstrap_q(x, Measure(y, documents=doc), rounds=500)
     assert -3 <= found.low < found.value < found.high <= 3
-    assert bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500) == found
-    assert bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500, seed=1) != found
-    wider = bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=500, confidence=0.99)
+    assert bootstrap_q(x, Measure(y, documents=doc), rounds=500) == found
+    assert bootstrap_q(x, Measure(y, documents=doc), rounds=500, seed=1) != found
+    wider = bootstrap_q(x, Measure(y, documents=doc), rounds=500, confidence=0.99)
     assert wider.low < found.low
     assert wider.high > found.high
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
-def test_interval_does_not_depend_on_scale_or_sign(method):
+def test_interval_does_not_depend_on_scale_or_sign():
     x, y, doc, _ = example(7)
-    found = bootstrap_q(x, Measure(y, documents=doc), method=method, rounds=300)
-    scaled = bootstrap_q(10 * x + 3, Measure(y / 7, documents=doc), method=method, rounds=300)
+    found = bootstrap_q(x, Measure(y, documents=doc), rounds=300)
+    scaled = bootstrap_q(10 * x + 3, Measure(y / 7, documents=doc), rounds=300)
     assert (scaled.low, scaled.high) == pytest.approx((found.low, found.high), abs=1e-9)
-    turned = bootstrap_q(-x, Measure(y, documents=doc), method=method, rounds=300)
+    turned = bootstrap_q(-x, Measure(y, documents=doc), rounds=300)
     assert (turned.low, turned.high) == pytest.approx((-found.high, -found.low), abs=1e-9)
 
 
 def test_documents_are_drawn_whole():
     # ten copies of every row are no more evidence: the same interval as without, and much wider than as separate rows
     x, y, _, _ = example(8, documents=20, systems=1)
-    one = bootstrap_q(x, Measure(y, documents=None), rounds=400, method="percentile")
+    one = bootstrap_q(x, Measure(y, documents=None), rounds=400)
     ids = np.repeat(np.arange(20), 10)
-    copies = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=ids), rounds=400, method="percentile")
-    rows = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=None), rounds=400, method="percentile")
+    copies = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=ids), rounds=400)
+    rows = bootstrap_q(np.repeat(x, 10), Measure(np.repeat(y, 10), documents=None), rounds=400)
     assert (copies.low, copies.high) == pytest.approx((one.low, one.high), abs=1e-9)
     assert rows.high - rows.low < (copies.high - copies.low) / 2
-
-
-def test_bca_acceleration_from_blocks(monkeypatch):
-    x, y, _, _ = example(9, documents=100, systems=1)
-    single = bootstrap_q(x, Measure(y, documents=None), rounds=400, method="bca")
-    monkeypatch.setattr(resampling, "_BLOCKS", 50)
-    blocks = bootstrap_q(x, Measure(y, documents=None), rounds=400, method="bca")
-    assert (blocks.low, blocks.high) == pytest.approx((single.low, single.high), abs=0.05)
-    assert blocks != single
 
 
 def test_undefined_resamples_are_counted():
     # one row of 5 differs: a resample without it has constant predictions, probability (4/5)^5 = .33
     x, y = [1, 1, 1, 1, 2], [1, 2, 3, 4, 5]
-    found = bootstrap_q(x, Measure(y, documents=None), rounds=2000, method="percentile")
+    found = bootstrap_q(x, Measure(y, documents=None), rounds=2000)
     assert found.undefined / 2000 == pytest.approx(0.8**5, abs=0.04)
-    assert found.low == 0  # they count 0 in the sum …
-    single = bootstrap_q(x, Measure(y, documents=None, coefficient="pearson"), rounds=2000, method="percentile")
-    assert single.undefined == found.undefined
-    assert single.low > 0  # … and a single coefficient is left out
+    assert percentile_interval(x, Measure(y, documents=None), 2000)[0] == 0  # they count 0 in the sum …
+    single = Measure(y, documents=None, coefficient="pearson")
+    assert bootstrap_q(x, single, rounds=2000).undefined == found.undefined
+    assert percentile_interval(x, single, 2000)[0] > 0  # … and a single coefficient is left out
 
 
 @pytest.mark.parametrize(
@@ -299,9 +281,8 @@ def test_undefined_resamples_are_counted():
         ([1], [1], "a", 0, "one document"),
     ],
 )
-@pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
-def test_no_interval_has_a_reason(predicted, human, documents, value, reason, method):
-    found = bootstrap_q(predicted, Measure(human, documents=documents), method=method)
+def test_no_interval_has_a_reason(predicted, human, documents, value, reason):
+    found = bootstrap_q(predicted, Measure(human, documents=documents))
     assert found.value == pytest.approx(value)
     assert math.isnan(found.low)
     assert math.isnan(found.high)
@@ -325,12 +306,11 @@ def test_mostly_undefined_is_no_interval():
     assert 0.5 < found.undefined / 1000 < 0.7
 
 
-@pytest.mark.parametrize("method", ["percentile", "bca", "fisher"])
-def test_perfect_agreement_and_two_documents(method):
-    found = bootstrap_q(range(10), Measure(range(10), documents=None), method=method, rounds=200)
+def test_perfect_agreement_and_two_documents():
+    found = bootstrap_q(range(10), Measure(range(10), documents=None), rounds=200)
     assert found.value == pytest.approx(3)
     assert found.high == pytest.approx(3, abs=1e-6)
-    two = bootstrap_q([1, 2, 1, 3], Measure([1, 2, 3, 1], documents="aabb"), method=method, rounds=200)
+    two = bootstrap_q([1, 2, 1, 3], Measure([1, 2, 3, 1], documents="aabb"), rounds=200)
     assert two.low <= two.value <= two.high
 
 
@@ -342,7 +322,6 @@ def test_perfect_agreement_and_two_documents(method):
         ({"documents": "ab", "level": "system"}, {}, "pass systems"),
         ({"documents": None}, {"rounds": 0}, "rounds is 0"),
         ({"documents": None}, {"confidence": 95}, "confidence is 95"),
-        ({"documents": None}, {"method": "magic"}, "method 'magic'"),
         ({"documents": None, "coefficient": "tau"}, {}, "coefficient 'tau'"),
     ],
 )
@@ -360,8 +339,8 @@ def test_width_shrinks_with_documents():
     assert [(w.documents, w.extrapolated) for w in widths] == [(25, False), (100, False), (400, True)]
     assert widths[2].width == pytest.approx(widths[1].width / 2)  # four times the documents, by construction
     assert 1.6 < widths[0].width / widths[1].width < 2.5  # drawn, not computed: about 2
-    interval = bootstrap_q(x, Measure(y, documents=doc), rounds=600, method="percentile")
-    assert widths[1].width == pytest.approx(interval.high - interval.low)
+    low, high = percentile_interval(x, Measure(y, documents=doc), 600)
+    assert widths[1].width == pytest.approx(high - low)
 
 
 def test_width_of_the_undefined_is_nan():
@@ -373,7 +352,7 @@ def test_width_of_the_undefined_is_nan():
 # Speed and coverage --------------------------------------------------------------------------------------------------
 
 
-def coverage(rho: float, n: int, coefficient: str, method: str, simulations: int, rounds: int, seed: int = 0) -> float:
+def coverage(rho: float, n: int, coefficient: str, simulations: int, rounds: int, seed: int = 0) -> float:
     """Share of intervals that hold the true value, for independent bivariate normal rows."""
     truth = {"pearson": rho, "spearman": 6 / np.pi * np.arcsin(rho / 2), "kendall": 2 / np.pi * np.arcsin(rho)}
     truth["sum"] = sum(truth.values())
@@ -382,26 +361,17 @@ def coverage(rho: float, n: int, coefficient: str, method: str, simulations: int
     for i in range(simulations):
         x = rng.normal(size=n)
         y = rho * x + math.sqrt(1 - rho**2) * rng.normal(size=n)
-        found: Interval = bootstrap_q(
-            x, Measure(y, documents=None, coefficient=coefficient), rounds=rounds, seed=i, method=method
-        )
+        found: Interval = bootstrap_q(x, Measure(y, documents=None, coefficient=coefficient), rounds=rounds, seed=i)
         hits += found.low <= truth[coefficient] <= found.high
     return hits / simulations
 
 
 def test_coverage_of_pearson_at_50():
     # 1000 simulations: the standard error of a coverage of .945 is .007, so the bounds are more than 3 of them away
-    assert 0.92 <= coverage(0.6, 50, "pearson", "fisher", simulations=1000, rounds=300) <= 0.98
-
-
-def test_percentile_is_too_narrow_for_few_rows():
-    # why it is not the default: of 12 rows it holds .90, "fisher" .95 (the same samples, so the difference is sure)
-    narrow, wide = (coverage(0.6, 12, "pearson", m, simulations=500, rounds=200) for m in ("percentile", "fisher"))
-    assert narrow < 0.93 < wide
+    assert 0.92 <= coverage(0.6, 50, "pearson", simulations=1000, rounds=300) <= 0.98
 
 
 if __name__ == "__main__":
     for size in (25, 50, 100, 400):
         for part in (*PARTS, "sum"):
-            shares = {m: coverage(0.6, size, part, m, 1000, 1000) for m in ("percentile", "bca", "fisher")}
-            sys.stdout.write(f"n={size} {part}: {shares}\n")
+            sys.stdout.write(f"n={size} {part}: {coverage(0.6, size, part, 1000, 1000)}\n")

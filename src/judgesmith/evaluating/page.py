@@ -34,7 +34,7 @@ def render(data: Judged, result: MetaEvaluation, notes: Sequence[str], levels: M
     how, made = result.settings, pivots(result)
     method = "no intervals were asked for"
     if how["rounds"]:
-        method = f"{how['confidence']:.0%} intervals ({how['interval']}) over resampled documents, {how['rounds']} "
+        method = f"{how['confidence']:.0%} intervals over resampled documents, {how['rounds']} "
         method += f"rounds, seed {how['seed']}"
     systems = len(set(data.systems or ()))
     counted = f"{len(data.ids)} rows, {len(set(data.documents))} documents" + f", {systems} systems" * bool(systems)

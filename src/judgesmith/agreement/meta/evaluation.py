@@ -186,7 +186,7 @@ def meta_evaluate(
     scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
     given: uncalibrated, ratings, kinds, categories, decided and lengths (see `Beside`), and options by name
-        in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, interval, compare,
+        in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, compare,
         compare_by, sizes (see `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of
         resamples.
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
@@ -224,7 +224,7 @@ def meta_evaluate(
         "widths": interval_widths(next(iter(judges)), aspects, levels[0], how),
     }
     reported = [*names, *dict.fromkeys(name for own in decided.values() for name in own)]
-    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed", "interval")}
+    kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed")}
     return MetaEvaluation(
         **{name: pd.DataFrame(rows, columns=FRAMES[name].split()) for name, rows in frames.items()},
         notes=tuple(dict.fromkeys(notes)),

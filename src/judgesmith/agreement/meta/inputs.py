@@ -12,7 +12,6 @@ import numpy.typing as npt
 from ...errors import LabelsError, OptionError
 from ...parts import Options, option
 from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
-from ..resampling import Method
 
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
 Named = Literal[
@@ -99,7 +98,6 @@ class EvaluationOptions(Options):
     rounds: int = option(1000, "Rounds of bootstrap and permutation; 0: values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
     seed: int = option(0, "Decides the resamples.")
-    interval: Method = option("fisher", "How limits come from the resamples.")
     compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
     compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
     sizes: tuple[int, ...] = option(

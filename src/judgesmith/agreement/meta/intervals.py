@@ -55,8 +55,8 @@ class Cell:
             self.reason = too_often(int(np.isnan(drawn).sum()), how.rounds)
             return
         self.drawn = drawn
-        self.low, self.high = limits(known, self.agreement, how.confidence, how.interval)
-        self.interval = "arcsine" if how.interval == "fisher" and self.agreement.bounds is not None else how.interval
+        self.low, self.high = limits(known, self.agreement, how.confidence)
+        self.interval = "fisher" if self.agreement.bounds is None else "arcsine"
         if self.high - self.low < 1e-9:
             self.reason = "the same in every resample: an interval of no width does not mean certainty"
 
