@@ -187,8 +187,6 @@ def test_interval_is_the_quantiles_of_brute_force():
         values.append(CorrelationSum()(x[rows], y[rows]).q)
     expected = tuple(np.quantile(values, [0.025, 0.975]))
     assert percentile_interval(x, Measure(y, documents=doc), 200, seed=11) == pytest.approx(expected, abs=1e-9)
-        tuple(np.quantile(values, [0.025, 0.975])), abs=1e-9
-    )
 
 
 def test_fisher_interval_by_its_formula():
