@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from judgesmith.agreement import resampling
 from judgesmith.agreement.correlation import PARTS, CorrelationSum, correlate
-from judgesmith.agreement.resampling import Interval, Measure, WeightedRows, bootstrap_q, width_against_n
+from judgesmith.agreement.resampling import Interval, Measure, WeightedRows, bootstrap_q
 from judgesmith.errors import OptionError
 
 pytestmark = pytest.mark.filterwarnings("error")
@@ -326,25 +326,6 @@ def test_perfect_agreement_and_two_documents():
 def test_senseless_options_are_refused(measure, options, message):
     with pytest.raises(OptionError, match=message):
         bootstrap_q([1, 2], Measure([1, 2], **measure), **options)
-
-
-# Width ---------------------------------------------------------------------------------------------------------------
-
-
-def test_width_shrinks_with_documents():
-    x, y, doc, _ = example(10, documents=100)
-    widths = width_against_n(x, Measure(y, documents=doc), sizes=[25, 100, 400], rounds=600)
-    assert [(w.documents, w.extrapolated) for w in widths] == [(25, False), (100, False), (400, True)]
-    assert widths[2].width == pytest.approx(widths[1].width / 2)  # four times the documents, by construction
-    assert 1.6 < widths[0].width / widths[1].width < 2.5  # drawn, not computed: about 2
-    low, high = percentile_interval(x, Measure(y, documents=doc), 600)
-    assert widths[1].width == pytest.approx(high - low)
-
-
-def test_width_of_the_undefined_is_nan():
-    assert math.isnan(width_against_n([1, 1, 1], Measure([1, 2, 3], documents=None), sizes=[2])[0].width)
-    with pytest.raises(OptionError, match="at least 2"):
-        width_against_n([1, 2], Measure([1, 2], documents=None), sizes=[1])
 
 
 # Speed and coverage --------------------------------------------------------------------------------------------------

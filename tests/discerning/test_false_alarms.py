@@ -113,7 +113,7 @@ def alarms(
         data = case.make(np.random.default_rng(seed), **case.sizes)
         table = meta_evaluate(
             data["judges"], data["human"], documents=data.get("documents"), systems=data.get("systems"),
-            levels=case.levels, coefficients=(coefficient,), compare_by=coefficient, rounds=rounds, seed=seed, sizes=(),
+            levels=case.levels, coefficients=(coefficient,), compare_by=coefficient, rounds=rounds, seed=seed,
         ).comparisons  # fmt: skip
         for level, rows in table.groupby("level"):
             for test in TESTS:

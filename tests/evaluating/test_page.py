@@ -132,11 +132,6 @@ def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> N
         assert len(far) == len(table[0]) and {cell[2] for cell in far[3:-1]} == {"–"}
 
 
-def test_widths_are_one_line_an_aspect(page: Page) -> None:
-    table = named(page, "25 documents")
-    assert len(table) == 2 and len(table[1]) == len(table[0])
-
-
 def test_figures_take_their_colours_from_the_page(text: str) -> None:
     drawn = "".join(re.findall(r"<svg.*?</svg>", text, re.DOTALL))
     used = set(re.findall(r"(?:fill|stroke): ([^;\"]*)", drawn))

@@ -80,15 +80,6 @@ class Interval:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class Width:
-    """Expected width of the interval with this many documents; extrapolated where there are fewer than that."""
-
-    documents: int
-    width: float
-    extrapolated: bool
-
-
 # What the user calls -------------------------------------------------------------------------------------------------
 
 
@@ -127,38 +118,6 @@ def interval_of(agreement: Agreement, *, rounds: int = 2000, confidence: float =
     return Interval(*limits(drawn, agreement, confidence), value, rounds, undefined, documents)
 
 
-def width_against_n(
-    predicted: npt.ArrayLike,
-    measure: Measure,
-    *,
-    sizes: Sequence[int],
-    rounds: int = 1000,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> tuple[Width, ...]:
-    """How wide the interval would be with other numbers of labelled documents: is it worth labelling more?
-
-    Up to the number of documents at hand, that many are drawn with replacement; above it, the width at hand is
-    shrunk by sqrt(at hand / wanted). A width is NaN where the coefficient is mostly undefined.
-    """
-    agreement = Agreement.of([predicted], measure)
-    check(rounds, confidence)
-    if any(size < 2 for size in sizes):
-        raise OptionError(f"sizes {list(sizes)}: an interval needs at least 2 documents")
-    found = dict.fromkeys((min(size, agreement.documents) for size in sizes), np.nan)
-    for size in found:
-        if not agreement.reason:
-            low, high = percentiles(agreement.resample(rounds, seed, size)[0][0], confidence)
-            found[size] = high - low
-    have = agreement.documents
-    return tuple(
-        Width(size, found[size], False)
-        if size <= have
-        else Width(size, found[have] * float(np.sqrt(have / size)), True)
-        for size in sizes
-    )
-
-
 def check(rounds: int, confidence: float) -> None:
     if rounds < 1:
         raise OptionError(f"rounds is {rounds}; draw at least 1 resample, 1000 or more for an interval")
@@ -176,17 +135,16 @@ def drawn_again(
     rng: int | np.random.Generator,
     *,
     cells: int | None = None,
-    size: int | None = None,
 ) -> Vector:
     """A statistic of how often each unit counts, (rounds, units) -> (rounds, …), in resamples of the units.
 
     rng: the resamples of a seed are the same, whatever the statistic. cells: numbers that it holds for one resample, by
-    default one a unit. size: units drawn, by default as many as there are.
+    default one a unit.
     """
     rng, share = np.random.default_rng(rng), np.full(units, 1 / units)
     step = max(1, _CELLS // (cells or units))
     sizes = (min(step, rounds - start) for start in range(0, rounds, step))
-    return np.concatenate([statistic(rng.multinomial(size or units, share, size=k).astype(np.float64)) for k in sizes])
+    return np.concatenate([statistic(rng.multinomial(units, share, size=k).astype(np.float64)) for k in sizes])
 
 
 def defined(drawn: Vector) -> Vector | None:
@@ -316,13 +274,13 @@ class Agreement:
         reason = "one document cannot be resampled" if documents < 2 else None
         return cls([statistic], [value], documents, rows, False, reason, bounds)
 
-    def resample(self, rounds: int, seed: int, size: int | None = None) -> tuple[list[Vector], int]:
+    def resample(self, rounds: int, seed: int) -> tuple[list[Vector], int]:
         """Per judge the agreement in each round (NaN: undefined), and the rounds with anything undefined."""
 
         def every(counts: Vector) -> Vector:
             return np.stack([statistic(counts) for statistic in self.statistics], axis=1)
 
-        parts = drawn_again(every, self.documents, rounds, seed, cells=self.rows, size=size)
+        parts = drawn_again(every, self.documents, rounds, seed, cells=self.rows)
         undefined = int(np.isnan(parts).any(axis=(1, 2)).sum())
         if self.bounds is not None and self.total:  # undefined, it is that of chance
             parts = np.where(np.isnan(parts), self.bounds[0], parts)

@@ -95,7 +95,6 @@ def tables_beside(result: MetaEvaluation, levels: Levels) -> list[tuple[str, Tab
             lambda row: (row["judge"], row["aspect"], f"{row['threshold']:g}"))),
         ("Spearman correlations with the number of words. Bias: of the judge with the length, given the human rating.",
          _length(result)),
-        ("Expected width of the interval with this many labelled documents; * extrapolated.", _widths(result, levels)),
     )  # fmt: skip
     return [(about, table) for about, table in made if len(table)]
 
@@ -143,22 +142,6 @@ def _length(result: MetaEvaluation) -> Table:
     made = Table(["judge", "aspect", *(Column(name, ".2f") for name in names.values())], "Length")
     for row in rows_of(result.length):
         made.add(row["judge"], row["aspect"], *(row[name] for name in names))
-    return made
-
-
-def _widths(result: MetaEvaluation, levels: Levels) -> Table:
-    rows = rows_of(result.widths)
-    sizes = list(dict.fromkeys(row["documents"] for row in rows))
-    made = Table(
-        ["judge", "aspect", "level", "coefficient", *(Column(f"{size} documents", ".2f") for size in sizes)],
-        "How many labels?",
-    )
-    cells: dict[tuple[Any, ...], dict[int, Cell]] = {}
-    for row in rows:
-        key = (row["judge"], row["aspect"], levels[row["level"]], TITLES[row["coefficient"]])
-        cells.setdefault(key, {})[row["documents"]] = Cell(row["width"], mark="*" if row["extrapolated"] else "")
-    for key, widths in cells.items():
-        made.add(*key, *map(widths.get, sizes))
     return made
 
 

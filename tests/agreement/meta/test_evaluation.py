@@ -349,7 +349,7 @@ def test_too_few_rounds_for_many_judges_are_said() -> None:
     rng = np.random.default_rng(5)
     human = rng.normal(size=40)
     judges = {f"j{i}": human + rng.normal(size=40) for i in range(4)}
-    few, many = (meta_evaluate(judges, human, rounds=rounds, sizes=()).notes for rounds in (99, 2000))
+    few, many = (meta_evaluate(judges, human, rounds=rounds).notes for rounds in (99, 2000))
     assert any("6 pairs of judges, 40 documents and 99 rounds" in note for note in few)
     assert not any("pairs of judges" in note for note in many)
 

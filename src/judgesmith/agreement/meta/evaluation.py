@@ -37,7 +37,6 @@ from .inputs import (
 from .others import (
     assumed_on_scale,
     calibrations,
-    interval_widths,
     length_biases,
     scales,
     system_ranks,
@@ -61,7 +60,6 @@ FRAMES = {
     "accuracy_low accuracy_high kappa kappa_low kappa_high accepted n failed reason",
     "length": "judge aspect judge_length human_length bias agreement n failed",
     "ranks": "aspect system rows human human_rank judge predicted predicted_rank",
-    "widths": "judge aspect level coefficient documents width extrapolated",
 }
 SYSTEM_NOTE = (
     "intervals speak of these very systems on other documents, not of other systems: where a judge's quality varied "
@@ -92,7 +90,6 @@ class MetaEvaluation:
     decisions: pd.DataFrame
     length: pd.DataFrame
     ranks: pd.DataFrame
-    widths: pd.DataFrame
     notes: tuple[str, ...]
     settings: Mapping[str, Any]
 
@@ -139,7 +136,7 @@ class MetaEvaluation:
             place = ceiling.setdefault(row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]})
             row.pop("alpha"), row.pop("raters")
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
-        frames = ("comparisons", "scale", "calibration", "decisions", "length", "ranks", "widths")
+        frames = ("comparisons", "scale", "calibration", "decisions", "length", "ranks")
         return (
             {"judges": judges, "ceiling": ceiling}
             | {name: _records(getattr(self, name)) for name in frames}
@@ -185,9 +182,8 @@ def meta_evaluate(
     documents, systems: ids, one per row.
     scale: (worst, best) of human ratings, or one per aspect; judges that leave it have no error on the scale.
     on_scale: the judges that are known to score on that scale; None takes all whose scores lie inside it, with a note.
-    given: uncalibrated, ratings, kinds, categories, decided and lengths (see `Beside`), and options by name
-        in place of `options`: levels, coefficients, threshold, rounds, confidence, seed, compare,
-        compare_by, sizes (see `EvaluationOptions`). Above 20,000 rows 50 batches of documents take the place of
+    given: uncalibrated, ratings, kinds, categories, decided and lengths (see `Beside`), and the fields of
+        `EvaluationOptions` by name in place of `options`. Above 20,000 rows 50 batches of documents take the place of
         resamples.
     Raises LabelsError for scores that cannot be correlated (fewer than 4 rows, constant human scores, infinite values),
     OptionError for arguments that do not fit.
@@ -221,7 +217,6 @@ def meta_evaluate(
         "decisions": threshold_decisions(judges, aspects, limits, on_scale, how),
         "length": length_biases(judges, aspects, beside.lengths),
         "ranks": system_ranks(judges, aspects, systems),
-        "widths": interval_widths(next(iter(judges)), aspects, levels[0], how),
     }
     reported = [*names, *dict.fromkeys(name for own in decided.values() for name in own)]
     kept = {name: getattr(how, name) for name in ("rounds", "confidence", "seed")}

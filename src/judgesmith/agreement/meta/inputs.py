@@ -100,9 +100,6 @@ class EvaluationOptions(Options):
     seed: int = option(0, "Decides the resamples.")
     compare: bool = option(True, "Test judges against each other; above 8 judges each against the first.")
     compare_by: ComparedBy = option("spearman", "The coefficient that judges are compared by.")
-    sizes: tuple[int, ...] = option(
-        (25, 50, 100, 200, 400, 800), "Numbers of documents for which the width of the interval is estimated."
-    )
 
     @property
     def by(self) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..correlation import Coefficient, Level, Vector
-from ..resampling import Measure, width_against_n
+from ..correlation import Vector
 from ..scale import calibration_curve, decisions, length_bias, rank_systems, scale_agreement
 from .inputs import MANY, Aspect, How, Scores, scores_of
 
@@ -156,23 +155,3 @@ def system_ranks(
         for judge, _, x in _stages(judges, {}, aspect)
         for place in rank_systems(x, aspect.y, names[aspect.rows])
     ]
-
-
-def interval_widths(judge: str, aspects: Sequence[Aspect], level: Level, how: How) -> list[dict[str, Any]]:
-    """Of the first judge at the first level: what more labels would buy."""
-    rows: list[dict[str, Any]] = []
-    coefficient = cast(Coefficient, "sum" if how.by == "q" else how.by)
-    for aspect in aspects:
-        if not how.rounds or judge not in aspect.x or len(aspect.y) > MANY:
-            continue
-        found = width_against_n(
-            aspect.x[judge],
-            Measure(aspect.y, documents=aspect.units, systems=aspect.sys, level=level, coefficient=coefficient),
-            sizes=how.sizes,
-            rounds=min(how.rounds, 500),
-            confidence=how.confidence,
-            seed=how.seed,
-        )
-        shared = {"judge": judge, "aspect": aspect.name, "level": level, "coefficient": how.by}
-        rows += [shared | dataclasses.asdict(width) for width in found]
-    return rows
