@@ -8,7 +8,6 @@ import io
 import itertools
 import json
 import math
-import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
@@ -27,7 +26,7 @@ from .marks import KINDS, Kind, Marks
 from .meanings import named_scale, reversed_scale
 from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, by_reason, infer_scale
 from .sheet import Sheet, names_of
-from .spreadsheets import SHEETS, detected, sheet_records, unguarded, unique
+from .spreadsheets import SHEETS, sheet_records, unguarded, unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,9 +37,6 @@ Record: TypeAlias = dict[str, Any]
 
 _FORMATS = {".csv": "csv", ".tsv": "tsv", ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 _FORMATS |= dict.fromkeys(SHEETS, "sheet")
-_BOMS = ((b"\xff\xfe\0\0", "utf-32"), (b"\0\0\xfe\xff", "utf-32"), (b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"))
-#: The first line, which tells Excel the separator.
-_SEPARATOR = re.compile(r"sep=(.)")
 _SCORED = {"judge_score", "judge_id", "judge"}  # columns of a CSV that `judgesmith score` wrote
 #: Before the aspects whose mean is the score.
 MEAN = "mean:"
@@ -465,13 +461,9 @@ def open_table(source: Source) -> _Table:
     if kind == "sheet":
         return _Table(path.name, _guarded(path, sheet_records(path, notes)), has_header=True, notes=notes)
     if kind in ("csv", "tsv"):
-        encoding = _encoding(path, notes)
-        lines = _guarded(path, _text_lines(path, encoding))
-        header = next(lines, "")
-        match = _SEPARATOR.fullmatch(header.strip())
-        header = next(lines, "") if match else header
-        delimiter = match[1] if match else "\t" if kind == "tsv" else _delimiter(header)
-        records = _guarded(path, _csv_records(path, delimiter, encoding))
+        header = next(_guarded(path, _text_lines(path)), "")
+        delimiter = "\t" if kind == "tsv" else _delimiter(header)
+        records = _guarded(path, _csv_records(path, delimiter))
         return _Table(path.name, records, has_header=True, decimal_comma=delimiter == ";", notes=notes)
     reader = {"json": _json_records, "jsonl": _jsonl_records, "parquet": _parquet_records}[kind]
     return _Table(path.name, _guarded(path, reader(path)))
@@ -498,76 +490,43 @@ def _open_bytes(path: Path) -> IO[bytes]:
     return cast(IO[bytes], gzip.open(path)) if path.suffix.lower() == ".gz" else path.open("rb")
 
 
-def _open_text(path: Path, encoding: str | None = None) -> TextIO:
-    """Strict UTF-8, with or without byte order mark, or UTF-16/32 with one; or the encoding that is given."""
+def _open_text(path: Path) -> TextIO:
+    """Strict UTF-8, with or without byte order mark, or UTF-16 with one."""
     raw = _open_bytes(path)
-    if encoding is not None:
-        return io.TextIOWrapper(raw, encoding, newline="")
-    start = raw.read(4)
+    encoding = "utf-16" if raw.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     raw.seek(0)
-    encoding = next((name for bom, name in _BOMS if start.startswith(bom)), "utf-8-sig")
     return io.TextIOWrapper(raw, encoding, newline="")
 
 
 def _encoding_error(path: Path) -> LabelsError:
-    with _open_text(path) as handle:
-        encoding = handle.encoding
-    offset = 0
     with _open_bytes(path) as raw:
-        for number, line in enumerate(raw if encoding == "utf-8-sig" else (), 1):
-            try:
-                line.decode("utf-8")
-            except UnicodeDecodeError as error:
-                return LabelsError(
-                    f"{path.name}, line {number}: byte {line[error.start]:#04x} at offset {offset + error.start} is no"
-                    " UTF-8; save the file as UTF-8"
-                )
-            offset += len(line)
-    return LabelsError(f"{path.name}: the text is damaged {encoding.upper()}; save the file as UTF-8")
+        sound = itertools.takewhile(_is_utf8, raw)
+        number = sum(1 for _ in sound) + 1
+    return LabelsError(f"{path.name}, line {number}: the text is not UTF-8; save the file as UTF-8 (Excel: CSV UTF-8)")
 
 
-def _encoding(path: Path, notes: list[str]) -> str | None:
-    """The encoding of a table that is no UTF-8, for a note; None for one that is. Raises LabelsError where nothing
-    fits, or where a byte order mark says one thing and the bytes another."""
-    known = ""
+def _is_utf8(line: bytes) -> bool:
     try:
-        with _open_text(path) as handle:
-            known = handle.encoding
-            while handle.read(1 << 20):
-                pass
-        return None
+        line.decode("utf-8")
     except UnicodeDecodeError:
-        if known != "utf-8-sig":
-            raise _encoding_error(path) from None
-    except (OSError, EOFError, zlib.error):
-        return None  # a damaged archive, of which the reading speaks
-    with _open_bytes(path) as raw:
-        content = raw.read()
-    found = None if content.startswith(b"\xef\xbb\xbf") else detected(content)
-    if found is None:
-        raise _encoding_error(path)
-    codec, name = found
-    shown = next((word for word in content.decode(codec).split() if not word.isascii()), "")[:40]
-    notes.append(
-        f"{path.name}: it is not UTF-8 and was read as {name} ({shown!r}); if letters are wrong, save it as UTF-8"
-    )
-    return codec
+        return False
+    return True
 
 
-def _text_lines(path: Path, encoding: str | None = None) -> Iterator[str]:
-    with _open_text(path, encoding) as handle:
+def _text_lines(path: Path) -> Iterator[str]:
+    with _open_text(path) as handle:
         yield from handle
 
 
-def _csv_records(path: Path, delimiter: str, encoding: str | None) -> Iterator[Record]:
+def _csv_records(path: Path, delimiter: str) -> Iterator[Record]:
     csv.field_size_limit(max(csv.field_size_limit(), 1 << 30))  # the default refuses texts over 128 KiB
-    reader = csv.reader(_text_lines(path, encoding), delimiter=delimiter, strict=True)
+    reader = csv.reader(_text_lines(path), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     ours = False
     row = 0
     try:
         for cells in reader:
-            if not cells or (header is None and _SEPARATOR.fullmatch(delimiter.join(cells))):  # blank, or sep=;
+            if not cells:  # a blank line
                 continue
             if ours:  # apostrophes that `score` put before what a spreadsheet would run
                 cells = [unguarded(cell) for cell in cells]
@@ -577,8 +536,6 @@ def _csv_records(path: Path, delimiter: str, encoding: str | None) -> Iterator[R
                 header = unique(cells, path.name)
                 continue
             row += 1
-            if len(cells) > len(header) and not any(cells[len(header) :]):
-                cells = cells[: len(header)]  # empty cells to the right of the table
             if len(cells) != len(header):
                 raise LabelsError(
                     f"{path.name}, row {row} (line {reader.line_num}): {len(cells)} cells, but the header has"

@@ -1,5 +1,4 @@
-"""Files of Excel and its like as records, the encodings of text files that are no UTF-8, and cells of CSV files that
-a spreadsheet would run."""
+"""Files of Excel and its like as records, and cells of CSV files that a spreadsheet would run."""
 
 from __future__ import annotations
 
@@ -13,18 +12,6 @@ from .marks import NUMBER
 
 #: What python-calamine reads.
 SHEETS = (".xlsx", ".xlsm", ".xls", ".xlsb", ".ods")
-#: Encodings that spreadsheets write; of more a detector finds exotic ones in short texts.
-_PLAUSIBLE = [
-    "cp1252", "mac_roman", "cp1251", "cp932", "gb18030", "big5", "cp949", "utf_16_le", "utf_16_be", "cp1253", "cp1255",
-    "cp1256",
-]  # fmt: skip
-_NAMES = {
-    "cp1252": "Windows-1252", "mac_roman": "Mac Roman", "cp1251": "Windows-1251", "cp932": "Shift JIS",
-    "cp949": "EUC-KR", "cp1253": "Windows-1253", "cp1255": "Windows-1255", "cp1256": "Windows-1256",
-}  # fmt: skip
-#: Dashes, quotes and dots of Windows-1252, which are accented letters in Mac Roman.
-_MARKS = frozenset(b"\x80\x85\x91\x92\x93\x94\x95\x96\x97\x99")
-_SAMPLE = 1 << 20
 #: What a spreadsheet takes for a formula's beginning (OWASP, CSV injection), behind apostrophes of ours or of the text.
 #: Blanks before it are skipped by some programs.
 _FORMULA = re.compile(r"'*[\s\x00]*[=+\-@\t\r\n＝＋－＠]")
@@ -77,25 +64,6 @@ def unique(header: list[str], origin: str) -> list[str]:
     if twice is not None:
         raise LabelsError(f"{origin}: column {twice!r} appears twice in the header; rename one of them")
     return header
-
-
-def detected(content: bytes) -> tuple[str, str] | None:
-    """(codec, name for people) of text that is no UTF-8, None where nothing plausible was found."""
-    from charset_normalizer import from_bytes
-
-    sample = content[:_SAMPLE]
-    best = from_bytes(sample, cp_isolation=_PLAUSIBLE).best()
-    codec = "cp1252" if best is None else best.encoding
-    if codec == "mac_roman":
-        upper = [byte for byte in sample if 0x80 <= byte < 0xA0]
-        codec = "cp1252" if sum(byte in _MARKS for byte in upper) * 2 >= len(upper) else codec
-    for one in dict.fromkeys((codec, "cp1252")):
-        try:
-            content.decode(one)
-        except UnicodeDecodeError:
-            continue
-        return one, _NAMES.get(one, one.replace("_", "-").upper())
-    return None
 
 
 def guarded(cell: Any) -> Any:
