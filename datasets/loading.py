@@ -31,7 +31,7 @@ from .spreadsheets import SHEETS, sheet_records, unguarded, unique
 if TYPE_CHECKING:
     import pandas as pd
 
-    Source: TypeAlias = str | PathLike[str] | pd.DataFrame | Mapping[str, Sequence[Any]] | Iterable[Mapping[str, Any]]
+    Source: TypeAlias = str | PathLike[str] | pd.DataFrame | Iterable[Mapping[str, Any]]
 
 Record: TypeAlias = dict[str, Any]
 
@@ -59,7 +59,7 @@ def read_labels(
     """Read and check rows with human scores, pass/fail, categories or preferences.
 
     source: a path (.csv, .tsv, .json, .jsonl, .parquet, text formats also with .gz; .xlsx and other spreadsheets with
-        the extra `tables`), a DataFrame, columns as a mapping, or dicts. The format with a `scores` object {aspect:
+        the extra `tables`), a DataFrame, or dicts. The format with a `scores` object {aspect:
         score}, flat columns, one row a rater, two outputs with a winner, chats, and the exports of Argilla, Label
         Studio, MLflow, Langfuse and Phoenix are understood.
     aspect: which score; None takes the only one, or "overall". `mean:A,B,…` is the mean of several on one scale, as an
@@ -217,10 +217,9 @@ def _rows_of(
         chosen = {**kept, "output": "output", "score": "score"}
     if not sheet.records:
         _fail(sheet.problems, table.has_header)
-    roles = Columns.find(
-        sheet.names, sheet.origin, chosen=chosen, aspect=aspect, decimal_comma=table.decimal_comma,
-        records=sheet.records,
-    ).reading(sheet.records, categories)  # fmt: skip
+    roles = Columns.find(sheet.names, sheet.origin, chosen=chosen, aspect=aspect, records=sheet.records).reading(
+        sheet.records, categories
+    )
     for name, found in roles.marks.items():
         if found.unknown and name in (aspect or name, OVERALL):
             raise LabelsError(
@@ -302,8 +301,6 @@ def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> It
 
 def count_rows(source: Source) -> int | None:
     """How many rows `iter_rows` will yield, for a progress bar; None where counting costs as much as reading."""
-    if isinstance(source, Mapping):
-        return max((len(column) for column in source.values()), default=0)
     if not isinstance(source, (str, PathLike)):
         return len(source) if isinstance(source, Sized) else None
     path = Path(source)
@@ -330,7 +327,6 @@ class _Table:
     origin: str
     records: Iterator[Record]
     has_header: bool = False
-    decimal_comma: bool = False
     notes: list[str] = field(default_factory=list)
 
 
@@ -345,7 +341,6 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
         table.origin,
         chosen=columns,
         scores_needed=False,
-        decimal_comma=table.decimal_comma,
         records=plain,
     ).reading(plain)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
@@ -464,7 +459,7 @@ def open_table(source: Source) -> _Table:
         header = next(_guarded(path, _text_lines(path)), "")
         delimiter = "\t" if kind == "tsv" else _delimiter(header)
         records = _guarded(path, _csv_records(path, delimiter))
-        return _Table(path.name, records, has_header=True, decimal_comma=delimiter == ";", notes=notes)
+        return _Table(path.name, records, has_header=True)
     reader = {"json": _json_records, "jsonl": _jsonl_records, "parquet": _parquet_records}[kind]
     return _Table(path.name, _guarded(path, reader(path)))
 
@@ -575,9 +570,6 @@ def _json_records(path: Path) -> Iterator[Record]:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _malformed(path.name, getattr(error, "lineno", 1), error) from None
-    if isinstance(data, dict):
-        inner = (data.get(key) for key in ("data", "rows"))
-        data = next((v for v in inner if isinstance(v, list) and v and isinstance(v[0], dict)), data)
     yield from _table_records(data, path.name)
 
 
@@ -594,23 +586,14 @@ def _parquet_records(path: Path) -> Iterator[Record]:
 
 
 def _table_records(source: Any, origin: str = "<table>") -> Iterator[Record]:
-    """The records of a DataFrame, of a mapping column -> values, or of an iterable of mappings."""
+    """The records of a DataFrame, or of an iterable of mappings."""
     pandas = sys.modules.get("pandas")  # who passes a DataFrame has imported it; no one else should wait for it
     if pandas is not None and isinstance(source, pandas.DataFrame):
         names = [str(name) for name in source.columns]
         if len(set(names)) < len(names):
             raise LabelsError(f"{origin}: two columns have the same name; rename one ({', '.join(names)})")
         source = (dict(zip(names, cells, strict=True)) for cells in source.itertuples(index=False, name=None))
-    elif isinstance(source, Mapping):
-        columns = list(source.values())
-        lists = all(isinstance(column, Sized) and not isinstance(column, (str, Mapping)) for column in columns)
-        if not lists or len({len(column) for column in columns}) != 1:
-            raise LabelsError(
-                f"{origin}: an object must hold columns (lists of one length), or a list of rows under 'data' or 'rows'"
-            )
-        keys = list(source)
-        source = (dict(zip(keys, cells, strict=True)) for cells in zip(*columns, strict=True))
-    elif isinstance(source, (str, bytes)) or not isinstance(source, Iterable):
+    elif isinstance(source, (str, bytes, Mapping)) or not isinstance(source, Iterable):
         raise LabelsError(f"{origin}: rows are needed (a list of objects), not {type(source).__name__}")
     for number, record in enumerate(source, 1):
         if not isinstance(record, Mapping):

@@ -219,7 +219,6 @@ class Columns:
     texts: Mapping[str, str]
     aspects: Mapping[str, tuple[str | None, tuple[str, ...]]]
     objects: str | None = None
-    decimal_comma: bool = False
     marks: Mapping[str, Marks] = field(default_factory=dict)
 
     @classmethod
@@ -231,7 +230,6 @@ class Columns:
         chosen: Mapping[str, str] | None = None,
         aspect: str | None = None,
         scores_needed: bool = True,
-        decimal_comma: bool = False,
         records: Sequence[Mapping[str, Any]] = (),
     ) -> Columns:
         """Give the columns `names` their roles; `chosen` (role -> column) goes before every guess. records: by their
@@ -276,7 +274,7 @@ class Columns:
             aspects = {aspect or OVERALL: (likely[0], ())}
         if scores_needed and not aspects and objects is None:
             raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
-        return cls(result, aspects, objects, decimal_comma)
+        return cls(result, aspects, objects)
 
     def reading(self, records: Iterable[Mapping[str, Any]], categories: Sequence[str] = ()) -> Columns:
         """These columns, with the ratings read as the cells of `records` are: words, stars and thumbs as numbers."""
@@ -326,7 +324,7 @@ class Columns:
         return [
             (rater or column, value)
             for column, cell in cells
-            for rater, value in read_ratings(cell, self.marks.get(aspect), self.decimal_comma)
+            for rater, value in read_ratings(cell, self.marks.get(aspect))
         ]
 
     def column_of(self, aspect: str) -> str | None:
@@ -422,26 +420,24 @@ def parts_of(value: Any) -> list[tuple[str, Any]]:
     return [("", part) for part in (value if isinstance(value, (list, tuple)) else [value])]
 
 
-def read_ratings(value: Any, marks: Marks | None = None, decimal_comma: bool = False) -> list[tuple[str, float]]:
+def read_ratings(value: Any, marks: Marks | None = None) -> list[tuple[str, float]]:
     """(rater, rating) of each rating in one cell: a number, a list of numbers, or an object {rater: number}; absent
     ones are left out. marks: how words are read. Raises ValueError that says what to do."""
     read = marks or Marks()
     return [
-        (rater, _number(part, decimal_comma) if (number := read.number(part)) is None else number)
+        (rater, _number(part) if (number := read.number(part)) is None else number)
         for rater, part in parts_of(value)
         if not unrated(part)
     ]
 
 
-def _number(value: Any, decimal_comma: bool) -> float:
+def _number(value: Any) -> float:
     if isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{str(value).lower()} is not a number; write 1 for true and 0 for false, or remove the row")
     if isinstance(value, str):
         text = value.strip()
         if _DECIMAL_COMMA.fullmatch(text):
-            if not decimal_comma:
-                raise ValueError(f"{value!r} could be a decimal comma or two ratings; write {text.replace(',', '.')}")
-            text = text.replace(",", ".")
+            raise ValueError(f"{value!r} could be a decimal comma or two ratings; write {text.replace(',', '.')}")
         if not NUMBER.fullmatch(text):
             raise ValueError(f"{value!r} is not a number; write a number or remove the row")
         value = text

@@ -215,11 +215,6 @@ class TestCells:
     def test_what_is_no_rating_is_left_out(self, cell: object) -> None:
         assert read_ratings(cell) == []
 
-    def test_a_decimal_comma_where_the_file_has_them(self) -> None:
-        assert read_ratings("4,5", decimal_comma=True) == [("", 4.5)]
-        with pytest.raises(ValueError, match="not a number"):
-            read_ratings("1.234,5", decimal_comma=True)
-
 
 @pytest.mark.parametrize(
     ("values", "rows", "scale"),
