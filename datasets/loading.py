@@ -10,7 +10,7 @@ import json
 import math
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -299,11 +299,9 @@ def iter_rows(source: Source, *, columns: Mapping[str, str] | None = None) -> It
     return _iter_rows(open_table(source), columns)
 
 
-def count_rows(source: Source) -> int | None:
+def count_rows(path: str | PathLike[str]) -> int | None:
     """How many rows `iter_rows` will yield, for a progress bar; None where counting costs as much as reading."""
-    if not isinstance(source, (str, PathLike)):
-        return len(source) if isinstance(source, Sized) else None
-    path = Path(source)
+    path = Path(path)
     kind = _FORMATS.get(path.suffix.lower())
     try:
         if kind == "parquet":

@@ -9,31 +9,25 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-import logging
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
+
+import httpx
 
 from ...errors import LabelsError
-from ..loading import count_rows
 from .converters import convert
-from .registry import GITHUB, PREFIX, BenchmarkCard, Origin, benchmarks
-
-__all__ = [
-    "GITHUB", "BenchmarkCard", "Origin", "Place", "Progress", "benchmark", "cache_dir", "count_here", "data_dir",
-    "list_benchmarks", "locate", "resolve",
-]  # fmt: skip
+from .registry import PREFIX, BenchmarkCard, Origin, benchmarks
 
 Progress = Callable[[int, int, str], None]
 """`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
 
 _CONVERSION = 1  # counts up when a converter changes, so that results of an older one are not read
-_RETRIES = 1
 _ANSWER_WITHIN = 30.0  # seconds
-_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +101,11 @@ def locate(name: str) -> Place:
     return Place("fetchable")
 
 
-def count_here(name: str) -> int | None:
-    """How many rows the set has here: fewer than its card says where only a part is. None where it is not here."""
-    place = locate(name)
-    return None if place.path is None else count_rows(place.path)
-
-
-def resolve(name: str, *, fetch: bool = False, base_url: str | None = None, progress: Progress | None = None) -> Path:
+def resolve(name: str, *, fetch: bool = False, progress: Progress | None = None) -> Path:
     """The path of a set's rows, as JSONL that `read_labels` reads.
 
     fetch: True fetches the set from its origin if it is not here; read `benchmark(name).licence` first. False never
         touches the network.
-    base_url: a mirror of GITHUB.
     progress: called for every piece that arrives.
     Raises LabelsError if the set is unknown, is not here and cannot or may not be fetched, or if the origin does not
     deliver the pinned file; nothing is kept of a wrong one.
@@ -132,16 +119,17 @@ def resolve(name: str, *, fetch: bool = False, base_url: str | None = None, prog
         raise LabelsError(f"{card.name}: it is not here and cannot be fetched ({card.unfetchable}); {beside}")
     original = _originals(card.origin) / card.origin.path
     # The right file may be there already: put there by hand, or kept when a converter changed.
-    if not (original.is_file() and _sha256(original) == card.origin.sha256):
+    if not (original.is_file() and hashlib.sha256(original.read_bytes()).hexdigest() == card.origin.sha256):
         if not fetch:
             raise LabelsError(
                 f"{card.name}: it is not here; fetch it ({card.origin.bytes / 1e6:.1f} MB, licence {card.licence}) with"
                 f" `judgesmith get {card.name}`, or {beside}"
             )
-        _download(card, card.origin, base_url or GITHUB, progress)
+        _download(card, card.origin, original, progress or (lambda done, total, what: None))
     rows = card.convert(original) if card.convert is not None else convert(card.key, original)
     path = _converted(card)
-    _write_rows(path, rows)
+    with _whole(path) as part:
+        part.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -153,116 +141,42 @@ def _converted(card: BenchmarkCard) -> Path:
     return cache_dir() / f"v{_CONVERSION}" / f"{card.key}.jsonl"
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    """All rows or none: another process must never read half a file."""
+@contextmanager
+def _whole(path: Path) -> Iterator[Path]:
+    """A file that takes its place once it is complete: another process must never read half of one."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-            whole = Path(folder, path.name)
-            whole.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8")
-            whole.replace(path)
+            part = Path(folder, path.name)
+            yield part
+            part.replace(path)
     except OSError as error:
-        raise _unwritable(path.parent, error) from None
-
-
-def _unwritable(folder: Path, error: OSError) -> LabelsError:
-    return LabelsError(
-        f"{folder}: cannot be written ({error.strerror or error}); make room, or set JUDGESMITH_DATA_CACHE to another"
-        " folder"
-    )
-
-
-# --- fetching --------------------------------------------------------------------------------------------------------
-
-
-def _download(card: BenchmarkCard, origin: Origin, base_url: str, progress: Progress | None) -> None:
-    """Bring the pinned file into `_originals(origin)`. pooch checks its hash before it takes its place."""
-    import pooch
-    import requests
-
-    pooch.get_logger().setLevel(logging.WARNING)  # it announces every download, and a library prints nothing
-    folder = _originals(origin)
-    source = pooch.create(
-        path=folder,
-        base_url=origin.url(base_url).removesuffix(origin.path),
-        registry={origin.path: f"sha256:{origin.sha256}"},
-        retry_if_failed=_RETRIES,
-    )
-    bar = _Received(origin.bytes, f"{card.name} from {origin.url(base_url)}", progress)
-    loader = pooch.HTTPDownloader(
-        progressbar=bar, chunk_size=_CHUNK, timeout=_ANSWER_WITHIN, headers={"Accept-Encoding": "identity"}
-    )
-    try:
-        source.fetch(origin.path, downloader=loader)
-    # requests' errors are OSErrors too, so they stand first; a ValueError is pooch's word for a wrong hash, but also
-    # requests' for an address that makes no sense.
-    except (requests.RequestException, ValueError) as error:
         raise LabelsError(
-            f"{card.name}: {origin.url(base_url)}: {_reason(error, base_url)}; try again later, name a mirror with"
-            f" --base-url, or put the file (SHA-256 {origin.sha256}) at {folder / origin.path}"
+            f"{path.parent}: cannot be written ({error.strerror or error}); make room, or set JUDGESMITH_DATA_CACHE to"
+            " another folder"
         ) from None
-    except OSError as error:
-        raise _unwritable(folder, error) from None
 
 
-def _reason(error: Exception, base_url: str) -> str:
-    import requests
-
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        return f"the server answered {error.response.status_code} {error.response.reason}".rstrip()
-    if isinstance(error, requests.Timeout):
-        return f"no answer within {_ANSWER_WITHIN:g} s"
-    if isinstance(error, requests.exceptions.ChunkedEncodingError):
-        return "the download broke off"
-    if isinstance(error, requests.ConnectionError):
-        return f"no connection to {base_url}"
-    if isinstance(error, requests.RequestException):
-        return f"{type(error).__name__}: {error}"
-    if isinstance(error, _TooLongError):
-        return "the server sends far more than the file has"
-    return "it sent another file than the pinned one (the SHA-256 differs)"
-
-
-class _TooLongError(ValueError):
-    """Stops a server that never ends."""
-
-
-class _Received:
-    """What pooch takes for a progress bar: passes the bytes on to `progress`, and stops a download without an end."""
-
-    def __init__(self, size: int, what: str, progress: Progress | None) -> None:
-        self._size = size
-        self._what = what
-        self._say = progress or (lambda done, total, what: None)
-        self._done = 0
-        self._ended = False
-
-    @property
-    def total(self) -> int:
-        return self._size
-
-    @total.setter
-    def total(self, said: int) -> None:
-        """pooch sets what the server says when a download begins, so also when it starts over."""
-        self._done, self._ended = 0, False
-
-    def update(self, count: int) -> None:
-        """One more chunk has arrived; the last one counts as full."""
-        if self._ended:
-            return
-        self._done += count
-        if self._done > 2 * self._size + 16 * _CHUNK:
-            raise _TooLongError
-        self._say(min(self._done, self._size), self._size, self._what)
-
-    def reset(self) -> None:
-        """pooch fills the bar once more at the end, which is no news."""
-        self._ended = True
-
-    def close(self) -> None:
-        """Nothing is held open."""
+def _download(card: BenchmarkCard, origin: Origin, target: Path, progress: Progress) -> None:
+    """Bring the pinned file to `target`; nothing is kept of another one, and no more is read than the file has."""
+    digest, done = hashlib.sha256(), 0
+    try:
+        with (
+            _whole(target) as part,
+            part.open("wb") as file,
+            httpx.stream("GET", origin.url, follow_redirects=True, timeout=_ANSWER_WITHIN) as answer,
+        ):
+            answer.raise_for_status()
+            for piece in answer.iter_bytes():
+                done += file.write(piece)
+                digest.update(piece)
+                progress(min(done, origin.bytes), origin.bytes, f"{card.name} from {origin.url}")
+                if done > origin.bytes:
+                    break
+            if digest.hexdigest() != origin.sha256:
+                raise ValueError("it sent another file than the pinned one (the SHA-256 differs)")
+    except (httpx.HTTPError, ValueError) as error:
+        raise LabelsError(
+            f"{card.name}: {origin.url}: {str(error).splitlines()[0]}; try again later, or put the file (SHA-256"
+            f" {origin.sha256}) at {target}"
+        ) from None

@@ -13,7 +13,7 @@ from typing import Any
 from ...parts import Registry
 
 GITHUB = "https://raw.githubusercontent.com"
-"""Where origins are fetched from. A mirror has the same paths: {repository}/{commit}/{path}."""
+"""Where origins are fetched from."""
 
 PREFIX = "bench/"
 
@@ -28,9 +28,9 @@ class Origin:
     bytes: int
     sha256: str
 
-    def url(self, base_url: str = GITHUB) -> str:
-        """The address of the file at GitHub or at a mirror with the same paths."""
-        return f"{base_url.rstrip('/')}/{self.repository}/{self.commit}/{self.path}"
+    @property
+    def url(self) -> str:
+        return f"{GITHUB}/{self.repository}/{self.commit}/{self.path}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from typer.testing import CliRunner, Result
 from judgesmith.cli import get_command
 from judgesmith.cli.main import app
 from judgesmith.datasets.benchmarks import catalog as benchmarks
+from judgesmith.datasets.benchmarks import registry
 from judgesmith.datasets.benchmarks.catalog import list_benchmarks
 from judgesmith.datasets.perturbations.registry import perturbations
 from judgesmith.errors import LabelsError, OptionError
@@ -38,12 +39,11 @@ def nothing_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JUDGESMITH_DATA", raising=False)
     monkeypatch.setenv("JUDGESMITH_DATA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "*")
-    monkeypatch.setattr(benchmarks, "_RETRIES", 0)
 
 
 @pytest.fixture
-def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The address of a server that has made-up files for sfres and sfhot; their cards have its checksum."""
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server in GitHub's place has made-up files for sfres and sfhot; their cards have its checksum."""
     cards = {card.key: card for card in list_benchmarks()}
     paths = set()
     for name in ("sfres", "sfhot"):
@@ -69,7 +69,8 @@ def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
+    monkeypatch.setattr(registry, "GITHUB", f"http://127.0.0.1:{server.server_port}")
+    yield
     server.shutdown()
     server.server_close()
 
@@ -150,14 +151,14 @@ def test_a_card_as_json():
     assert shown["unfetchable"]
 
 
-def test_get_shows_the_licence_first_and_takes_no_for_an_answer(mirror: str, monkeypatch: pytest.MonkeyPatch):
+def test_get_shows_the_licence_first_and_takes_no_for_an_answer(mirror: None, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(get_command, "_asks", lambda: True)
-    result = run("get", "sfres", "--base-url", mirror, answer="n\n")
+    result = run("get", "sfres", answer="n\n")
     assert result.exit_code == 1
     assert words(result.stderr).startswith("bench/sfres: MIT. Copy of UniEval")
     assert "nothing was fetched" in result.stderr
     assert benchmarks.locate("sfres").kind == "fetchable"
-    result = run("get", "sfres", "--base-url", mirror, answer="y\n")
+    result = run("get", "sfres", answer="y\n")
     assert result.exit_code == 0
     assert benchmarks.locate("sfres").kind == "cache"
     said = f"bench/sfres: fetched, 12 of 1,181 rows, {benchmarks.resolve('sfres')}"
@@ -170,22 +171,22 @@ def test_get_marks_what_is_not_free(monkeypatch: pytest.MonkeyPatch):
     assert "CC BY-NC-SA 4.0 [NON-COMMERCIAL]" in words(result.stderr)
 
 
-def test_get_without_anybody_to_ask_needs_yes(mirror: str):
-    result = run("get", "sfres", "--base-url", mirror)
+def test_get_without_anybody_to_ask_needs_yes(mirror: None):
+    result = run("get", "sfres")
     assert isinstance(result.exception, OptionError)
     assert "pass --yes" in str(result.exception)
     assert benchmarks.locate("sfres").kind == "fetchable"
 
 
-def test_get_several_and_again_as_json(mirror: str):
-    result = run("get", "bench/sfres", "sfhot", "sfres", "--yes", "--base-url", mirror, "--json")
+def test_get_several_and_again_as_json(mirror: None):
+    result = run("get", "bench/sfres", "sfhot", "sfres", "--yes", "--json")
     assert result.exit_code == 0
     done = json.loads(result.stdout)["sets"]
     assert [(item["name"], item["fetched"], item["rows_here"]) for item in done] == [
         ("bench/sfres", True, 12),
         ("bench/sfhot", True, 12),
     ]
-    again = run("get", "sfres", "--json", "--base-url", "http://127.0.0.1:9")  # nothing to ask, nothing to fetch
+    again = run("get", "sfres", "--json")  # nothing to ask, nothing to fetch
     assert [item["fetched"] for item in json.loads(again.stdout)["sets"]] == [False]
 
 
@@ -195,9 +196,9 @@ def test_get_of_a_set_that_is_in_the_folder_says_so(folder: Path):
     assert words(result.stdout) == f"bench/mqm_ted_ende: here already, 10 of 980 rows, {folder / 'mqm_ted_ende.jsonl'}"
 
 
-def test_get_checks_all_names_before_it_fetches_any(mirror: str):
+def test_get_checks_all_names_before_it_fetches_any(mirror: None):
     for wrong, why in (("summeval", "cannot be fetched"), ("nothing", "there is no such set")):
-        result = run("get", "sfres", wrong, "--yes", "--base-url", mirror)
+        result = run("get", "sfres", wrong, "--yes")
         assert isinstance(result.exception, LabelsError)
         assert why in str(result.exception)
     assert benchmarks.locate("sfres").kind == "fetchable"

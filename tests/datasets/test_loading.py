@@ -379,10 +379,6 @@ class TestCountRows:
         expected = None if name.endswith((".json", ".gz")) else 8
         assert count_rows(write(tmp_path / name, records())) == expected
 
-    def test_tables(self) -> None:
-        assert count_rows(records()) == count_rows(pd.DataFrame(records())) == 8
-        assert count_rows(iter(records())) is None
-
     def test_what_cannot_be_read_is_left_to_the_reading(self, tmp_path: Path) -> None:
         assert count_rows(tmp_path / "no.jsonl") is None
         assert count_rows(from_text(tmp_path, "l.parquet", "no")) is None

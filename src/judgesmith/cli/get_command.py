@@ -25,7 +25,6 @@ class Get(Command, Json):
 
     names: list[str] = argument(..., "bench/NAME, local/NAME or ollama_chat/NAME, one or several.", "NAME...")
     yes: bool = flag(False, "Take the licences shown as read; do not ask.", "--yes", "-y")
-    base_url: str | None = flag(None, "bench/…: a mirror with the paths of raw.githubusercontent.com.", metavar="URL")
     host: str | None = flag(None, "ollama_chat/…: the address of Ollama.")
 
     def run(self) -> int:
@@ -84,7 +83,7 @@ class Get(Command, Json):
         for card in cards:
             if card in wanted:
                 with fetching(card.name) as progress:
-                    resolve(card.name, fetch=True, base_url=self.base_url, progress=progress)
+                    resolve(card.name, fetch=True, progress=progress)
             here = set_data(card)
             kept = {key: here[key] for key in ("name", "rows", "rows_here", "where", "path")}
             done.append(kept | {"fetched": card in wanted})

@@ -16,7 +16,7 @@ from ..running.console import err, out, print_json
 from .commands import Command, Json, argument, flag
 
 if TYPE_CHECKING:
-    from ..datasets.benchmarks.catalog import BenchmarkCard
+    from ..datasets.benchmarks.registry import BenchmarkCard
     from ..programs.aspects import Aspect, AspectLibrary, Task
 
 #: Where the parts of a kind are registered.
@@ -359,14 +359,15 @@ def _show_card(card: BenchmarkCard, here: dict[str, Any]) -> None:
 
 def set_data(card: BenchmarkCard) -> dict[str, Any]:
     """What the table of all sets says about one; `rows_here` is None where the set is not here."""
-    from ..datasets.benchmarks.catalog import count_here, locate
+    from ..datasets.benchmarks.catalog import locate
+    from ..datasets.loading import count_rows
 
     place = locate(card.name)
     return {
         "name": card.name,
         "task": card.task,
         "rows": card.rows,
-        "rows_here": count_here(card.name),
+        "rows_here": None if place.path is None else count_rows(place.path),
         "aspects": list(card.aspects),
         "licence": card.licence,
         "restriction": card.restriction,
