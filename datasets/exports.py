@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..conversation import parsed
+from ..errors import LabelsError
 
 Record = dict[str, Any]
 
@@ -27,8 +28,10 @@ class Export:
         return self.read(record, self)
 
 
-def recognised(head: Sequence[Mapping[str, Any]]) -> Export | None:
-    """The tool that these records come from, None for plain ones."""
+def recognised(head: Sequence[Mapping[str, Any]], origin: str) -> Export | None:
+    """The tool that these records come from, None for plain ones. Raises LabelsError for Label Studio's CSV."""
+    if head and {"annotation_id", "lead_time"} <= set(head[0]):
+        raise LabelsError(f"{origin}: this is an export of Label Studio as CSV or JSON-MIN; export it as JSON")
     for tool, is_of, read in _TOOLS:
         if head and sum(map(is_of, head)) * 2 > len(head):
             return Export(tool, read)
@@ -67,16 +70,10 @@ def _argilla(record: Mapping[str, Any], export: Export) -> Record:
 
 
 def _of_label_studio(record: Mapping[str, Any]) -> bool:
-    if isinstance(record.get("annotations"), list) and isinstance(record.get("data"), Mapping):
-        return True
-    return {"annotation_id", "lead_time"} <= set(record)
+    return isinstance(record.get("annotations"), list) and isinstance(record.get("data"), Mapping)
 
 
 def _label_studio(record: Mapping[str, Any], export: Export) -> Record:
-    """JSON with annotations, and JSON-MIN or CSV with one annotation a row."""
-    if "data" not in record:
-        kept = {name: _value(value) for name, value in record.items() if name not in _LABEL_STUDIOS}
-        return {**kept, "rater": record.get("annotator")}
     scores: dict[str, dict[str, Any]] = {}
     for annotation in _objects(record["annotations"]):
         who = annotation.get("completed_by")
@@ -87,9 +84,6 @@ def _label_studio(record: Mapping[str, Any], export: Export) -> Record:
             if found is not result.get("value"):
                 _rate(scores, str(result.get("from_name") or "rating"), who, found, export, state)
     return {**record["data"], "id": record.get("id"), "scores": scores}
-
-
-_LABEL_STUDIOS = {"id", "annotation_id", "annotator", "created_at", "updated_at", "lead_time"}
 
 
 def _value(cell: Any) -> Any:

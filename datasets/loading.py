@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from ..errors import LabelsError, OptionError
 from .duplicates import merge
 from .exports import recognised
-from .marks import KINDS, Kind, Marks
-from .meanings import named_scale, reversed_scale
+from .marks import KINDS, Kind, Marks, named_scale, reversed_scale
 from .records import LARGEST_SCORE, OVERALL, Columns, Labels, Row, by_reason, infer_scale
 from .sheet import Sheet, names_of
 from .spreadsheets import SHEETS, sheet_records, unguarded, unique
@@ -217,9 +216,7 @@ def _rows_of(
         chosen = {**kept, "output": "output", "score": "score"}
     if not sheet.records:
         _fail(sheet.problems, table.has_header)
-    roles = Columns.find(sheet.names, sheet.origin, chosen=chosen, aspect=aspect, records=sheet.records).reading(
-        sheet.records, categories
-    )
+    roles = Columns.find(sheet.names, sheet.origin, chosen=chosen, aspect=aspect).reading(sheet.records, categories)
     for name, found in roles.marks.items():
         if found.unknown and name in (aspect or name, OVERALL):
             raise LabelsError(
@@ -332,15 +329,9 @@ def _iter_rows(table: _Table, columns: Mapping[str, str] | None) -> Iterator[tup
     head = list(itertools.islice(table.records, _HEAD))
     if not head:
         raise LabelsError(f"{table.origin}: there are no rows in it")
-    export = recognised(head)
+    export = recognised(head, table.origin)
     plain = head if export is None else [export.record(record) for record in head]
-    roles = Columns.find(
-        names_of(plain),
-        table.origin,
-        chosen=columns,
-        scores_needed=False,
-        records=plain,
-    ).reading(plain)
+    roles = Columns.find(names_of(plain), table.origin, chosen=columns, scores_needed=False).reading(plain)
     for line, record in enumerate(itertools.chain(head, table.records), 1):
         yield roles.row(record if export is None else export.record(record), line)[0], record
 

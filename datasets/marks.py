@@ -1,5 +1,6 @@
-"""Ratings as people write them: numbers, 4/5, stars, thumbs, pass/fail, words of a rating scale. The cells of a column
-are read together, as "good" is the top of bad/ok/good and the middle of poor/good/excellent."""
+"""Ratings as people write them: numbers, 4/5, stars, thumbs, pass/fail, words of a rating scale; and the scales that
+names of columns tell. The cells of a column are read together, as "good" is the top of bad/ok/good and the middle of
+poor/good/excellent."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -39,37 +41,28 @@ _PAIRS = (
     ("incorrect|wrong", "correct|right"),
     ("reject|rejected|disapproved", "accept|accepted|approve|approved"),
     (
-        "👎|thumbs down|thumb down|thumbsdown|thumbs_down|:thumbsdown:|:-1:|-1|down|downvote|downvoted|dislike"
-        "|disliked",
-        "👍|thumbs up|thumb up|thumbsup|thumbs_up|:thumbsup:|:+1:|+1|1|up|upvote|upvoted|like|liked",
+        "👎|thumbs down|thumb down|thumbsdown|:thumbsdown:|:-1:|-1|down|downvote|downvoted|dislike|disliked",
+        "👍|thumbs up|thumb up|thumbsup|:thumbsup:|:+1:|+1|1|up|upvote|upvoted|like|liked",
     ),
     ("❌|✗|✘|✖|☒|⛔|🔴", "✅|✓|✔|☑|🟢"),
-    ("🙁|☹|😞|😡|😠|🙁|:(|:-(", "🙂|😊|😀|😃|☺|:)|:-)"),
     ("bad", "good"),
-    ("not ok|not okay|nok", "ok|okay"),
     ("unacceptable|not acceptable", "acceptable"),
     ("unsafe|not safe", "safe"),
     ("irrelevant|not relevant", "relevant"),
     ("unhelpful|not helpful", "helpful"),
-    ("unfaithful|not faithful", "faithful"),
-    ("ungrounded|not grounded", "grounded"),
-    ("hallucinated|hallucination", "factual"),
-    ("inconsistent", "consistent"),
+    ("hallucinated|unfaithful|not faithful", "factual|faithful"),
     ("negative", "positive"),
 )
 #: Ordered words, the worst first.
 _LADDERS = (
     ("bad", "ok|okay|fair|so-so|average|neutral|mediocre|acceptable|medium", "good"),
     ("poor", "fair|ok|okay|average|acceptable", "good"),
-    ("👎|🙁|☹", "😐|🤷|neutral", "👍|🙂|😊"),
     ("negative", "neutral|mixed", "positive"),
-    ("red|🔴", "yellow|amber|orange|🟡|🟠", "green|🟢"),
     ("low", "medium|moderate|mid|med", "high"),
     ("no", "partially|partly|partial|somewhat|maybe|borderline", "yes"),
     ("fail|failed", "partial|borderline|partially|needs work", "pass|passed"),
     ("incorrect|wrong", "partially correct|partly correct|partial", "correct|right"),
     ("irrelevant|not relevant", "partially relevant|somewhat relevant|partly relevant", "relevant|highly relevant"),
-    ("worse", "same|equal|about the same", "better"),
     ("disagree", "neutral|neither agree nor disagree", "agree"),
     ("poor", "fair", "good", "excellent"),
     ("poor", "fair", "good", "very good", "excellent"),
@@ -82,31 +75,29 @@ _LADDERS = (
         "strongly disagree", "disagree|somewhat disagree", "neutral|neither agree nor disagree|undecided",
         "agree|somewhat agree", "strongly agree",
     ),
-    (
-        "strongly disagree", "disagree", "somewhat disagree|slightly disagree", "neutral|neither agree nor disagree",
-        "somewhat agree|slightly agree", "agree", "strongly agree",
-    ),
-    (
-        "very dissatisfied", "dissatisfied|somewhat dissatisfied", "neutral|neither", "satisfied|somewhat satisfied",
-        "very satisfied",
-    ),
-    ("very low", "low", "medium|moderate", "high", "very high"),
-    ("not at all", "slightly|a little", "moderately|somewhat", "very|mostly|very much", "extremely|completely"),
-    ("never", "rarely|seldom", "sometimes", "often|usually", "always"),
-    ("f", "d", "c", "b", "a"),
+    ("very dissatisfied", "dissatisfied", "neutral|neither", "satisfied", "very satisfied"),
 )  # fmt: skip
 
-#: Of more different words than these no rating scale is made.
+#: More distinct words than these are not treated as a rating scale.
 _MOST_WORDS = 9
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.IGNORECASE | re.ASCII)
 _STARS = re.compile(r"([★⭐🌟✭✮*]*)([☆✩]*)")
 _STAR_WORDS = re.compile(r"(\d+(?:\.\d+)?) ?stars?")
-_FRACTION = re.compile(r"(\d+(?:[.,]\d+)?) ?(?:/|out of|of) ?(\d+)", re.ASCII)
-_PERCENT = re.compile(r"(\d+(?:[.,]\d+)?) ?%", re.ASCII)
+_FRACTION = re.compile(r"(\d+(?:\.\d+)?) ?(?:/|out of|of) ?(\d+)", re.ASCII)
 _NUMBERED = re.compile(r"\(?(\d{1,2})\)? ?[-–—:.)=(] ?([^\d\s].*)", re.ASCII)
 _DATE = re.compile(r"\d{1,2}[-./ ](jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\w*|\d{4}-\d\d-\d\d.*", re.ASCII)
 _TONES = re.compile("[\U0001f3fb-\U0001f3ff\ufe0e\ufe0f\u200d]")
+_BRACKETS = re.compile(r"(?P<what>.*?\S)[\s_]*[(\[](?P<inside>[^()\[\]]*)[)\]]\s*[?:*]?\s*", re.DOTALL)
+_RANGE = re.compile(r"(?<![\d.])(-?\d{1,3})\s*(?:-|–|—|to|\.\.|bis|/)\s*(\d{1,3})(?![\d.])", re.IGNORECASE)
+_NAMED_ENDS = re.compile(r"(-?\d{1,3})\s*(?:=|:|is|means)\s*([^\d,;]*)", re.IGNORECASE)
+_OUT_OF = re.compile(r"(?:/|out of)\s*(\d{1,3})", re.IGNORECASE)
+_TRAILING = re.compile(
+    r"(?P<what>.*?[^\W\d])[\s_]+(?P<inside>-?\d{1,3}\s*(?:-|–|\.\.|_?to_?)\s*\d{1,3}|(?:/|out of)\s*\d{1,3})",
+    re.IGNORECASE,
+)
+_GOOD = re.compile(r"\b(best|excellent|perfect|very good|great|outstanding|good)\b", re.IGNORECASE)
+_BAD = re.compile(r"\b(worst|bad|poor|terrible|awful|very poor|very bad)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -134,7 +125,7 @@ class Marks:
             return _of_ladder([(name,) for name in categories], tuple(categories))
         if not words:
             return cls()
-        ways = (_numbers, _stars, _fractions, _percents, _numbered)
+        ways = (_numbers, _stars, _fractions, _numbered)
         result = [made for way in ways if (made := way(words)) is not None]
         result += [made for table in (_PAIRS, _LADDERS) if (made := _ladder(words, table)) is not None]
         # What reads most of the cells; of equals the first. The others are problems, a row each.
@@ -150,10 +141,6 @@ class Marks:
 
     def reads(self, word: str) -> bool:
         return word in self.values if self.values else NUMBER.fullmatch(word) is not None
-
-    def readable(self, cell: Any) -> bool:
-        """Whether a cell is a rating as these are."""
-        return self.reads(folded(cell))
 
     def number(self, cell: Any) -> float | None:
         """The number of a word, None where the cell is to be read as a number. Raises ValueError that says what to
@@ -186,6 +173,33 @@ def folded(cell: Any) -> str:
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1]
     return text.rstrip(".!,;") or text
+
+
+@lru_cache(maxsize=4096)
+def named_scale(name: str) -> tuple[str, tuple[float, float] | None]:
+    """A column's name without the scale in it, and the scale: "Rating (1-5)" is ("Rating", (1, 5)); the name as it is
+    and None where there is none."""
+    match = _BRACKETS.fullmatch(name) or _TRAILING.fullmatch(name.strip())
+    if match is None:
+        return name, None
+    inside = match["inside"].replace("_", " ")
+    ends = [(float(number), word) for number, word in _NAMED_ENDS.findall(inside)]
+    if len(ends) >= 2:
+        (low, _), (high, _) = min(ends), max(ends)
+    elif hit := _RANGE.search(inside):
+        low, high = float(hit[1]), float(hit[2])
+    elif hit := _OUT_OF.search(inside):
+        high = float(hit[1])
+        low = 0.0 if high >= 20 else 1.0
+    else:
+        return name, None
+    return (match["what"].strip(" _-:"), (low, high)) if low < high else (name, None)
+
+
+def reversed_scale(name: str) -> bool:
+    """Whether a column's name says that the lowest score is the best: "Rank (1 = best, 5 = worst)"."""
+    ends = sorted((float(number), word) for number, word in _NAMED_ENDS.findall(name))
+    return len(ends) >= 2 and bool(_GOOD.search(ends[0][1]) and _BAD.search(ends[-1][1]))
 
 
 def _numbers(words: Counter[str]) -> Marks | None:
@@ -228,15 +242,10 @@ def _fractions(words: Counter[str]) -> Marks | None:
     top = tops.most_common(1)[0][0] if tops else "0"  # another one in some cell is a problem of that cell
     if int(top) < 2:
         return None
-    values = {word: float(made[1].replace(",", ".")) for word, made in fractions.items() if made[2] == top}
+    values = {word: float(made[1]) for word, made in fractions.items() if made[2] == top}
     values |= {word: float(word) for word in words if NUMBER.fullmatch(word) and 0 <= float(word) <= float(top)}
     low = 0.0 if min(values.values()) < 1 or int(top) >= 20 else 1.0
     return Marks("score", values, scale=(low, float(top)))
-
-
-def _percents(words: Counter[str]) -> Marks | None:
-    values = {word: float(made[1].replace(",", ".")) for word in words if (made := _PERCENT.fullmatch(word))}
-    return Marks("score", values, scale=(0.0, 100.0)) if values else None
 
 
 def _numbered(words: Counter[str]) -> Marks | None:

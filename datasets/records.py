@@ -20,8 +20,7 @@ from ..errors import LabelsError, OptionError
 from ..rows import ROLES as TEXT_ROLES
 from ..rows import as_text, folded_name, is_missing, source_key, texts
 from .duplicates import merge
-from .marks import NUMBER, Kind, Marks, unrated
-from .meanings import guessed, likely_scores, named_scale
+from .marks import NUMBER, Kind, Marks, named_scale, unrated
 
 OVERALL = "overall"
 #: Cells with ratings, each with its rater, "" where it is not named by the column.
@@ -32,7 +31,11 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = TEXT_ROLES | {
     role: tuple(frozenset(tier.split()) for tier in tiers)
     for role, tiers in {
         "scores": ("scores",),
-        "score": ("score", "rating human human_score human_rating label overall gold gold_score mos grade"),
+        "score": (
+            "score",
+            "rating human human_score human_rating label overall gold gold_score mos grade",
+            "stars thumbs vote feedback verdict quality passed correct is_correct",
+        ),
         "rater": (
             "rater annotator reviewer",
             "rater_id annotator_id reviewer_id worker worker_id labeler labeller grader assessor rated_by annotated_by"
@@ -230,10 +233,8 @@ class Columns:
         chosen: Mapping[str, str] | None = None,
         aspect: str | None = None,
         scores_needed: bool = True,
-        records: Sequence[Mapping[str, Any]] = (),
     ) -> Columns:
-        """Give the columns `names` their roles; `chosen` (role -> column) goes before every guess. records: by their
-        texts and ratings columns are found whose names are no role's.
+        """Give the columns `names` their roles; `chosen` (role -> column) goes before every name.
 
         Raises LabelsError for a chosen column that is not there, for two columns that fit a role equally well, and
         for a missing output or (if `scores_needed`) score; OptionError for a role that does not exist.
@@ -251,8 +252,6 @@ class Columns:
                 free = [n for n in names if n not in result.values()]
                 if (column := _best(role, free, origin)) is not None:
                     result[role] = column
-        if records:
-            result |= guessed(records, names, result)
         if "output" not in result and "messages" not in result:
             raise LabelsError(
                 f"{origin}: no column for the output text; {_listed(names)}; name it with --columns output=NAME"
@@ -265,13 +264,6 @@ class Columns:
             aspects[aspect or own_name] = (score, ())
         elif objects is None:
             aspects, objects = _score_columns(free, origin, aspect, scores_needed)
-        if scores_needed and not aspects and objects is None and (likely := likely_scores(records, free)):
-            if len(likely) > 1:
-                raise LabelsError(
-                    f"{origin}: columns {' and '.join(map(repr, likely[:6]))} could each be the score; say which with "
-                    "--columns score=NAME"
-                )
-            aspects = {aspect or OVERALL: (likely[0], ())}
         if scores_needed and not aspects and objects is None:
             raise LabelsError(f"{origin}: no column with scores; {_listed(names)}; name it with --columns score=NAME")
         return cls(result, aspects, objects)

@@ -12,7 +12,6 @@ from ..errors import LabelsError
 from ..rows import as_text
 from .exports import Export, recognised
 from .marks import unrated
-from .meanings import text_like
 from .preferences import Pairs
 from .records import Account, Columns, Row
 
@@ -41,7 +40,7 @@ class Sheet:
     @classmethod
     def of(cls, origin: str, records: Sequence[Record], chosen: Mapping[str, str], kind: str | None) -> Sheet:
         """Raises LabelsError where preferences are asked for and there are no two outputs."""
-        export = recognised(records)
+        export = recognised(records, origin)
         plain = list(records) if export is None else [export.record(record) for record in records]
         sheet = cls(origin, [], [], len(plain), export)
         if kind in (None, "preference") and "output" not in chosen:
@@ -153,7 +152,7 @@ class Sheet:
             score = self.pairs.winner or one
         columns["score"] = ", ".join([*([score] if score else []), *raters])
         used = {*roles.texts.values(), *raters, score, *(column for column, _ in roles.aspects.values())}
-        unused = tuple(n for n in self.names if n not in used and n != roles.objects and text_like(self.records, n))
+        unused = tuple(n for n in self.names if n not in used and n != roles.objects and _text_like(self.records, n))
         skipped = tuple(sorted(self.skipped.items()))
         return Account(
             self.total, self.total - len(skipped), skipped, len(self.raters), columns, unused, scale_from
@@ -163,6 +162,13 @@ class Sheet:
 def names_of(records: Iterable[Mapping[str, Any]]) -> list[str]:
     """The columns of all the records, in the order of their first appearance."""
     return list(dict.fromkeys(name for record in records for name in record))
+
+
+def _text_like(records: Sequence[Mapping[str, Any]], name: str) -> bool:
+    """Whether most cells of a column are texts of a few words, or structures."""
+    cells = [cell for record in records if not unrated(cell := record.get(name))]
+    texts = [c for c in cells if isinstance(c, (list, dict)) or (isinstance(c, str) and len(c.split()) >= 3)]
+    return bool(cells) and len(texts) * 2 >= len(cells)
 
 
 def _one(several: Sequence[tuple[Row, str | None]], aspect: str) -> Row:

@@ -30,14 +30,14 @@ ROLES: dict[str, tuple[frozenset[str], ...]] = {
             "output",
             "response summary answer candidate hypothesis prediction generation generated generated_text completion"
             " model_output system_output output_text translation hyp",
-            "reply model_response model_answer assistant_response ai_response bot_response generated_answer"
+            "reply model_response model_answer assistant_response ai_response bot_response bot_answer generated_answer"
             " generated_response",
             "text",
         ),
         "source": (
             "source",
             "input document article prompt question src instruction query source_text input_text",
-            "user_input user_query user_message",
+            "user_input user_query user_question user_message",
             "text history dialogue",
         ),
         "context": (

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from judgesmith.datasets.marks import Marks, folded, unrated
-from judgesmith.datasets.meanings import named_scale, reversed_scale
+from judgesmith.datasets.marks import Marks, folded, named_scale, reversed_scale, unrated
 from judgesmith.datasets.preferences import Pairs
 from judgesmith.errors import OptionError
 
@@ -30,7 +29,6 @@ def read(cells: list[Any], **more: Any) -> tuple[str, list[float | None]]:
         (["good", "very good", "poor", "excellent"], "category", [3, 4, 1, 5]),
         (["★★★★", "★★☆☆☆", "5 stars"], "category", [4, 2, 5]),
         (["4/5", "3 out of 5", "5"], "score", [4, 3, 5]),
-        (["85%", "90 %"], "score", [85, 90]),
         (["5 - Great", "1: awful", "3 (ok)"], "category", [5, 1, 3]),
         ([1, 0, 1], "binary", [None, None, None]),  # None: read as the number that it is
         ([-1, 1, 1], "binary", [None, None, None]),
