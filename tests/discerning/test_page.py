@@ -1,4 +1,4 @@
-"""The page of `judgesmith discern --report`, and judges compared on the same pairs."""
+"""The page of `judgesmith discern --report`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,11 @@ from typing import Any
 import pytest
 
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
-from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.page import marked, named_unseen, render
 from judgesmith.discerning.pairs import Book, Contender, judge, make_pairs, missing
 from judgesmith.discerning.pairs import Texts as GoodTexts
 from judgesmith.discerning.run import analyse
-from judgesmith.discerning.tables import difference_in_words
 from judgesmith.signatures.values import Verdict
 
 pytest.importorskip("matplotlib")
@@ -64,8 +62,7 @@ def page_of(rules: dict[str, Scores], names: Sequence[str], rounds: int = 0) -> 
     contenders, book = judged(rules, names)
     how = DiscernOptions(rounds=rounds)
     results = [analyse(one, book, PERTURBATIONS, how) for one in contenders]
-    found = compare(contenders, results, book, how)
-    return render(contenders, results, found, book, how, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE])
+    return render(contenders, results, book, how, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE])
 
 
 class Page(html.parser.HTMLParser):
@@ -125,7 +122,7 @@ def test_ids_are_there_once_and_links_lead_to_them(text: str) -> None:
     ids = [given["id"] for _, given in page.tags if given.get("id")]
     assert len(ids) == len(set(ids))
     links = [given["href"] for tag, given in page.tags if tag == "a"]
-    assert len(links) == 7 and {str(link)[1:] for link in links} <= set(ids)  # four sections, three judges
+    assert len(links) == 6 and {str(link)[1:] for link in links} <= set(ids)  # three sections, three judges
 
 
 def test_tables_say_what_the_judges_see(text: str) -> None:
@@ -136,9 +133,6 @@ def test_tables_say_what_the_judges_see(text: str) -> None:
     lines = [row for row in page.rows if row[0].startswith("typos:minor") and len(row) == 10]
     assert [row[3].split("[")[0] for row in lines][:2] == ["2.78", "0.00"]
     assert [row[9] for row in lines][:2] == ["yes", "NO"]
-    compared = [row for row in page.rows if row[:2] == ["knows", HOSTILE]]
-    assert len(compared) == 1 and compared[0][2] == "12" and compared[0][5] != "–"
-    assert f"knows discerns more than {HOSTILE}" in html.unescape(text)
 
 
 def test_the_heat_map_has_a_cell_for_each_perturbation_and_judge(text: str) -> None:
@@ -202,22 +196,3 @@ def test_long_and_unseen_texts_stay_readable() -> None:
     assert named_unseen("seen\u200b\U000e0041\u2060.") == "seen⟨3 unseen⟩."
     assert named_unseen("می\u200cخواهم") == "می\u200cخواهم"  # this joiner is spelling
     assert marked("same", "same\u200b")[1] == [("same", False), ("⟨1 unseen⟩", True)]
-
-
-def test_judges_are_told_apart_where_they_differ_and_only_there() -> None:
-    contenders, book = judged({"knows": KNOWS, "counts": COUNTS, "twin": KNOWS}, ["deletions:major", "shuffle:major"])
-    results = [analyse(one, book, PERTURBATIONS, DiscernOptions()) for one in contenders]
-    first, second, third = compare(contenders, results, book, DiscernOptions())
-    assert [(one.a, one.b) for one in (first, second, third)] == [
-        ("knows", "counts"), ("knows", "twin"), ("counts", "twin"),
-    ]  # fmt: skip
-    # both see deletions of all 12 texts (effect 1 and 1); counts is blind to the order (1 and 0): mean (0 + 1) / 2
-    assert first.gap.value == pytest.approx(0.5) and first.gap.by_name["deletions:major"] == (0.0, 1.0)
-    assert [name for name, _, _ in first.differing()] == ["shuffle:major"]
-    assert difference_in_words(first) == "knows discerns more than counts; knows sees more of shuffle:major."
-    assert difference_in_words(third) == "twin discerns more than counts; twin sees more of shuffle:major."
-    assert (second.gap.value, second.gap.p, second.differing()) == (0.0, 1.0, [])
-    assert difference_in_words(second) == "knows and twin cannot be told apart over the paper's perturbations."
-    # p of 12 texts: 2 / 2**12, times the 2 of 3 pairs that are as small; 10,000 swaps
-    assert first.p_holm == pytest.approx(3 * first.gap.p) and first.gap.p < 0.002
-    assert first.to_dict()["perturbations"][1]["perturbation"] == "shuffle:major"

@@ -284,23 +284,16 @@ def test_the_figure(discern: Any, answering: Any, texts: Path, judge_file: Path,
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_report_and_two_judges_compared(
-    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
-) -> None:
+def test_the_report(discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:
     pytest.importorskip("rouge_score")
     answering(lambda text: 50)
     page = tmp_path / "new" / "page.html"
     command = ("metric/rougeL", f"blind={judge_file}", texts, "--perturb", "typos", "--perturb", "shuffle:major")
     done = discern(*command, "--report", page, rounds=20)
     assert done.code == 0 and f"Wrote {page}" in done.out.replace("\n", "")
-    assert "metric/rougeL discerns more than blind" in done.out
     text = page.read_text()
     assert "<script" not in text and "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
     assert "typos:minor" in text and "missed" in text and "What <bdi>blind</bdi> said" in text
-    (one,) = discern(*command, "--json").json["comparisons"]
-    assert (one["a"], one["b"], one["texts"], one["p_holm"]) == ("metric/rougeL", "blind", 15, one["p"])
-    assert one["effect"] == pytest.approx(1) and one["p"] < 0.002  # every text loses for the one, none for the other
-    assert discern(judge_file, texts, "--perturb", "case", "--json").json["comparisons"] == []
 
 
 # -- several metrics, repeats, weights

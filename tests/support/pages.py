@@ -17,7 +17,6 @@ from judgesmith.agreement.significance import Difference
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.datasets.records import Row
 from judgesmith.discerning import page as discernment
-from judgesmith.discerning.comparison import compare
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.pairs import Book, Contender, Texts, judge, make_pairs, missing
 from judgesmith.discerning.run import analyse
@@ -182,8 +181,7 @@ def discern_page(_: Path, __: Path) -> str:
         judge(one, missing(one, book, "output", DiscernOptions()), book, lambda: None)
     how = DiscernOptions(rounds=30)
     results = [analyse(one, book, PERTURBATIONS, how) for one in contenders]
-    compared = compare(contenders, results, book, how)
-    return discernment.render(contenders, results, compared, book, how, origin="ferries.jsonl", notes=[HOSTILE])
+    return discernment.render(contenders, results, book, how, origin="ferries.jsonl", notes=[HOSTILE])
 
 
 def study_page(_: Path, __: Path) -> str:

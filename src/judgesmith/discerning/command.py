@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ..programs.models.lm import Connection
     from ..running.limits import Limits
     from ..running.settings import Catalogue
-    from .comparison import Comparison
     from .options import DiscernOptions
     from .pairs import Book, Contender, Task, Texts
     from .run import JudgeResult
@@ -28,8 +27,8 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     JUDGE is a file that `compile` saved, metric/rougeL and other metrics, or NAME=FILE; NAME/METRIC=FILE makes a metric
     of a judge of several files. With --preset it may be METHOD or METHOD@MODEL, for example direct@local/qwen2.5-0.5b,
-    which judges each metric of the preset's task. Several judges are compared on the same pairs. TEXTS is any file with
-    good texts, or bench/NAME: its references where there are some, else its outputs, one for each document.
+    which judges each metric of the preset's task. TEXTS is any file with good texts, or bench/NAME: its references, or
+    its outputs where there are none, one for each document.
 
     D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed
     ones more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a
@@ -157,7 +156,7 @@ class Discern(Command, Preset, Model, Rows, Json):
         if how.plot_styles is not None:
             plots.plot_styles(contenders, results, book, how, how.plot_styles)
         if self.report is not None:
-            page = render(contenders, results, tested.comparisons, book, how, origin=origin, notes=tested.notes)
+            page = render(contenders, results, book, how, origin=origin, notes=tested.notes)
             write_page(self.report, page, "--report")
         paths = (self.output, self.plot, how.plot_judges, how.plot_styles, self.report)
         return [path for path in paths if path is not None]
@@ -278,18 +277,15 @@ class _Tested:
 
     texts: Texts
     results: list[JudgeResult]
-    comparisons: list[Comparison]
     notes: list[str]
 
     @classmethod
     def of(
         cls, contenders: Sequence[Contender], results: list[JudgeResult], book: Book, texts: Texts, how: DiscernOptions
     ) -> _Tested:
-        from .comparison import compare
-
         notes = [*texts.notes, *_notes(contenders, texts.role, how.repeat, book.path is not None), *_impossible(book)]
         notes += _notes_of_task(results, how)
-        return cls(texts, results, compare(contenders, results, book, how), notes)
+        return cls(texts, results, notes)
 
 
 def _print_result(tested: _Tested, book: Book, how: DiscernOptions, output: Path | None, report: Path | None) -> None:
@@ -305,7 +301,6 @@ def _print_result(tested: _Tested, book: Book, how: DiscernOptions, output: Path
         | {"pairs": len(book.pairs), "output": str(output) if output else None}
         | {"report": str(report) if report else None}
         | {"judges": [result.to_dict() for result in tested.results]}
-        | {"comparisons": [one.to_dict() for one in tested.comparisons]}
     )
 
 
@@ -320,7 +315,6 @@ def _tell_result(tested: _Tested, book: Book, how: DiscernOptions, written: Sequ
     )
     for result in tested.results:
         tables.show(result, rounds=how.rounds)
-    tables.show_comparisons(tested.comparisons)
     for note in tested.notes:
         out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
     for path in written:

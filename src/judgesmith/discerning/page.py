@@ -14,16 +14,12 @@ from ..datasets.perturbations.registry import Pair
 from ..pages import Fold, Section, environment
 from ..pages import render as render_page
 from ..tables import Cell, Column, Table, number, percent
-from .comparison import Comparison
 from .options import DiscernOptions
 from .pairs import Book, Contender, ask_key
 from .run import HEADINGS, JudgeResult, Line, scores_of
 from .tables import (
     LEVELS,
     OTHERS,
-    about_comparisons,
-    comparison_table,
-    difference_in_words,
     false_alarms,
     mark,
     notes_of,
@@ -73,7 +69,6 @@ _ABOUT_EXAMPLES = Markup(
 def render(
     contenders: Sequence[Contender],
     results: Sequence[JudgeResult],
-    comparisons: Sequence[Comparison],
     book: Book,
     how: DiscernOptions,
     *,
@@ -86,12 +81,8 @@ def render(
     counted = f"{len({pair.group for pair in book.pairs})} texts, {len(book.pairs)} pairs"
     rests = list(dict.fromkeys(f"D_avg and D_min rest on {result.coverage()}." for result in results))
     heat, examples = _heat(results), _examples(contenders, results, book, how)
-    words = [difference_in_words(one).split("; ") for one in comparisons]
-    compared = [Fold(first, [rest]) if rest else first for first, *rest in words]
     sections = [
         Section("Summary", [_summary(results), *map(_counted, results), [*rests, *notes], _ABOUT]),
-        Section("Which judge discerns more?",
-                [about_comparisons(comparisons), comparison_table(comparisons), *compared] if comparisons else []),
         Section("Heat map", [_ABOUT_HEAT, heat] if len(heat) else []),
         *map(_judge, results),
         Section("Examples", [_ABOUT_EXAMPLES, *examples] if examples else []),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ..datasets.perturbations.base import Origin
 from ..running.console import wide
 from ..tables import Cell, Column, Table, clean, number, percent
-from .comparison import Comparison
 from .run import HEADINGS, JudgeResult, Line
 
 LEVELS = ("character", "word", "sentence")
@@ -68,43 +67,6 @@ def others_table(result: JudgeResult, kind: str) -> Table:
 
 def _effect(line: Line) -> Cell:
     return Cell(line.test.effect, line.test.effect_low, line.test.effect_high)
-
-
-def comparison_table(comparisons: Sequence[Comparison]) -> Table:
-    """Which judge discerns more."""
-    made = Table(
-        ["judge", "less judge", Column("texts", "d"), Column("difference", ".2f"), *_P,
-         Column("difference of D_avg", ".2f")]
-    )  # fmt: skip
-    for one in comparisons:
-        g = one.gap
-        made.add(one.a, one.b, g.texts, Cell(g.value, g.low, g.high), g.p, one.p_holm, g.d)
-    return made
-
-
-def about_comparisons(comparisons: Sequence[Comparison]) -> str:
-    over = "the paper's perturbations" if all(one.of_paper for one in comparisons) else "all perturbations"
-    return (
-        f"Differences of the mean effect over {over} of the same texts, levels weighing the same (95 % intervals); p "
-        "of swapping the judges text by text, corrected by Holm over the pairs of judges. The difference of D_avg "
-        "beside it grows with the number of texts."
-    )
-
-
-def difference_in_words(one: Comparison) -> str:
-    """Which of two judges discerns more, in one line."""
-    if one.gap.reason:
-        return f"{one.a} and {one.b}: {one.gap.reason}."
-    if one.p_holm <= 0.05:
-        better, other = (one.a, one.b) if one.gap.value > 0 else (one.b, one.a)
-        text = f"{better} discerns more than {other}"
-    else:
-        over = "the paper's" if one.of_paper else "all"
-        text = f"{one.a} and {one.b} cannot be told apart over {over} perturbations"
-    for judge, sign in ((one.a, 1), (one.b, -1)):
-        if names := [name for name, value, _ in one.differing() if value * sign > 0]:
-            text += f"; {judge} sees more of {', '.join(names)}"
-    return f"{text}."
 
 
 def summary_lines(result: JudgeResult, origin: Origin) -> list[str]:
@@ -179,13 +141,3 @@ def show(result: JudgeResult, *, rounds: int) -> None:
     for note in notes_of(result):
         out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
     out.print(clean(result.conclusion()), markup=False, style="bold", soft_wrap=True)
-
-
-def show_comparisons(comparisons: Sequence[Comparison]) -> None:
-    """Print which judge discerns more, and of what."""
-    if comparisons:
-        out = wide()
-        comparison_table(comparisons).show(out)
-        out.print(about_comparisons(comparisons), markup=False, style="dim", soft_wrap=True)
-        for one in comparisons:
-            out.print(clean(difference_in_words(one)), markup=False, soft_wrap=True)
