@@ -18,19 +18,15 @@ from typing import Any, NamedTuple, cast
 
 from markupsafe import Markup
 
-from .errors import OptionError
 from .programs.atomic import write_whole
 from .tables import clean, escaped, shortened
 
 #: Colours that people who cannot tell red from green tell apart, also in grey; `--judge1` to `--judge6` of a page.
 SERIES = ("#0067a3", "#c4520a", "#00755a", "#a3447b", "#806000", "#5b5b66")
-#: Beside the colours, for grey prints and for more series than there are colours.
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "---", "ooo")
 #: A page's colours differ between its light and its dark form: a figure is drawn in a stand-in for each.
 OF_PAGE = ("currentColor", "var(--accent)", "var(--people)", "var(--dim)", "var(--line)",
            *(f"var(--judge{k})" for k in range(1, len(SERIES) + 1)))  # fmt: skip
 INK, JUDGE, PEOPLE, DIM, LINE, *OF_JUDGES = (f"#0102{k:02x}" for k in range(len(OF_PAGE)))
-FORMATS = (".png", ".svg", ".pdf")
 
 
 @contextmanager
@@ -63,36 +59,19 @@ def figure(width: float, height: float) -> Iterator[Any]:
         yield Figure(figsize=(width, height), layout="constrained")
 
 
-def look(series: int) -> dict[str, Any]:
-    """Colour and hatch of the n-th series of bars, from 0."""
-    hatch = HATCHES[(series + series // len(SERIES)) % len(HATCHES)]
-    return {"color": SERIES[series % len(SERIES)], "hatch": hatch, "edgecolor": "white", "linewidth": 0.4}
-
-
 def literal(text: str) -> str:
     """A name of unknown origin, which matplotlib does not read as mathematics."""
     return clean(text).replace("$", r"\$")
 
 
-def check_figure(path: Path, option: str) -> None:
-    """Raises OptionError for a file whose name is not that of a figure."""
-    if path.suffix.lower() not in FORMATS:
-        raise OptionError(f"{option} {path}: a figure is .png, .svg or .pdf")
-
-
-def write_figure(path: Path, drawn: Any, option: str = "") -> None:
+def write_figure(path: Path, drawn: Any) -> None:
     """A figure of matplotlib in the format of the file's name: the same numbers give the same file, whole or not at
-    all. Raises OSError, or OptionError with the name of the option that asked for the file."""
+    all. Raises OSError."""
     kind = path.suffix.lower().lstrip(".") or "png"
     buffer = io.BytesIO()
     with plot_style():
         drawn.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
-    try:
-        write_whole(path, buffer.getvalue())
-    except OSError as error:
-        if not option:
-            raise
-        raise OptionError(f"{option} {path} cannot be written: {error.strerror or error}") from None
+    write_whole(path, buffer.getvalue())
 
 
 # In pages ------------------------------------------------------------------------------------------------------------

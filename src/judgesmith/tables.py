@@ -150,8 +150,6 @@ class Cell:
     """In a page: a link, a trusted address."""
     colour: int = 0
     """In a page: the number of a series, from 1, whose colour stands before the text."""
-    heat: float | None = None
-    """In a page: how strongly the cell is coloured, in [0, 1]."""
     bar: float | None = None
     """In a page: the length of a bar beside the value, in percent."""
 
@@ -369,9 +367,8 @@ def _html_cell(cell: Cell, column: Column) -> str:
 
 def _data_cell(cell: Cell, column: Column) -> str:
     names = ("n" * bool(column.form), "best" * cell.best, "warn" * cell.warn, "meter" * (cell.bar is not None))
-    style = "" if cell.heat is None else f' style="--h:{cell.heat:.2f}"'
     title = f' title="{escaped(cell.title)}"' if cell.title else ""
-    return f'<td{_class(" ".join(filter(None, names)))}{style}{title} dir="auto">{_html_cell(cell, column)}</td>'
+    return f'<td{_class(" ".join(filter(None, names)))}{title} dir="auto">{_html_cell(cell, column)}</td>'
 
 
 def _latex_cell(cell: Cell, column: Column) -> str:

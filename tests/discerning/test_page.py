@@ -122,7 +122,7 @@ def test_ids_are_there_once_and_links_lead_to_them(text: str) -> None:
     ids = [given["id"] for _, given in page.tags if given.get("id")]
     assert len(ids) == len(set(ids))
     links = [given["href"] for tag, given in page.tags if tag == "a"]
-    assert len(links) == 6 and {str(link)[1:] for link in links} <= set(ids)  # three sections, three judges
+    assert len(links) == 5 and {str(link)[1:] for link in links} <= set(ids)  # two sections, three judges
 
 
 def test_tables_say_what_the_judges_see(text: str) -> None:
@@ -133,16 +133,6 @@ def test_tables_say_what_the_judges_see(text: str) -> None:
     lines = [row for row in page.rows if row[0].startswith("typos:minor") and len(row) == 10]
     assert [row[3].split("[")[0] for row in lines][:2] == ["2.78", "0.00"]
     assert [row[9] for row in lines][:2] == ["yes", "NO"]
-
-
-def test_the_heat_map_has_a_cell_for_each_perturbation_and_judge(text: str) -> None:
-    page = Page(text)
-    (start,) = [k for k, row in enumerate(page.rows) if row[:2] == ["perturbation", "knows"]]
-    cells = {row[0]: row[1:] for row in page.rows[start + 1 :] if len(row) == 4 and row[0] not in ("judge",)}
-    # 12 texts that all lose score: effect 1, D = 12 ln 2 / ln 20 = 2.78; the blind judge's scores never move
-    assert cells["typos:minor"][:2] == ["✓ 1.00 D 2.8", "✗ 0.00 D 0.0"]
-    heats = [float(value) for value in re.findall(r'style="--h:([\d.]+)"', text)]
-    assert len(heats) >= 3 * 20 and min(heats) == 0 and max(heats) == 1
 
 
 def test_what_is_not_seen_is_counted_and_listed_not_run_on(text: str) -> None:

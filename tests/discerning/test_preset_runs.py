@@ -1,4 +1,4 @@
-"""`judgesmith discern --preset`: a method as judge, a dry run, figures, and what is said in one line."""
+"""`judgesmith discern --preset`: a method as judge, a dry run, and what is said in one line."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-pytest.importorskip("matplotlib")
 
 GOOD = [
     f"The ferry number {i} left Birch at {i + 3} in the morning with {i + 40} people on board. Nobody in Birch had "
@@ -71,20 +69,9 @@ def test_tables_have_headings_of_their_own(discern: Any, texts: Path) -> None:
     assert done.out.index("As the paper prints it, without 1/M") < done.out.index("Normalised (1/M)")
 
 
-def test_figures_are_drawn_whole(discern: Any, texts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from judgesmith.discerning import plots
-
-    drawn, write = [], plots.write_figure
-    monkeypatch.setattr(plots, "write_figure", lambda path, figure, option: drawn.append(figure) or write(path, figure))
-    files = {name: tmp_path / f"{name}.svg" for name in ("plot", "plot-judges", "plot-styles")}
-    options = [part for name, path in files.items() for part in (f"--{name}", path)]
-    done = discern("metric/chrf", "direct@openai/fake", texts, *options, "--report", tmp_path / "page.html")
+def test_the_page_has_the_same_parts(discern: Any, texts: Path, tmp_path: Path) -> None:
+    done = discern("direct@openai/fake", texts, "--report", tmp_path / "page.html")
     assert done.code == 0, done.err
-    assert all(path.read_text().startswith("<?xml") for path in files.values())
-    for axes in (axes for figure in drawn[:2] for axes in figure.axes):  # no bar is cut
-        bars = [bar.get_height() for bar in axes.patches]
-        assert bars and max(bars) < axes.get_ylim()[1]
-    assert max(bar.get_height() for bar in drawn[0].axes[0].patches) > 2
     page = (tmp_path / "page.html").read_text()
     assert "Stand-ins by rules" in page and "Both rest on 6 of the paper&#39;s 10" in page
 
@@ -133,8 +120,6 @@ def test_a_judge_of_several_aspects_gives_the_metrics_of_the_task(
         (["discern", "metric/chrf", "--preset", "dhp/nothing"], "--preset dhp/nothing: there is no such preset"),
         (["discern", "metric/chrf", "TEXTS", "--preset", "pairwise"], "there is no option of that name"),
         (["compile", "--no-labels", "--preset", "dhp/story"], "perturb: how `judgesmith discern` changes texts"),
-        (["discern", "metric/chrf", "TEXTS", "--preset", "dhp/story", "--plot-judges", "x.jpg"], "--plot-judges x.jpg"),
-        (["discern", "metric/chrf", "TEXTS", "--preset", "dhp/story", "--plot-styles", "x.jpg"], "--plot-styles x.jpg"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said_in_one_line(

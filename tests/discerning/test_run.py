@@ -252,7 +252,6 @@ def test_pairs_of_other_settings_are_not_gone_on_with(
     [
         (["{judge}"], "name a judge and the texts"),
         (["{judge}", "{texts}", "--perturb", "tpyos"], "did you mean typos"),
-        (["{judge}", "{texts}", "--plot", "x.jpg"], ".png, .svg or .pdf"),
         (["{judge}", "{texts}", "-o", "{texts}"], "is the file of texts"),
         (["{judge}", "{texts}", "-o", "x.csv"], "name it .jsonl"),
         (["{judge}", "{texts}", "--report", "x.pdf"], "name it .html"),
@@ -271,17 +270,6 @@ def test_a_wrong_command_is_said_in_one_line(
     done = discern(*(a.format(judge=judge_file, texts=texts) for a in arguments))
     assert (done.code, len(done.err.strip().splitlines()[-1:])) == (2, 1)
     assert said in done.err and "Traceback" not in done.err
-
-
-def test_the_figure(discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:
-    answering(lambda text: len(text) % 90)
-    figures = [tmp_path / "a.svg", tmp_path / "b.svg"]
-    for figure in figures:
-        assert discern(f"$x$={judge_file}", texts, "--perturb", "degradation", "--plot", figure).code == 0
-    one, other = (figure.read_text() for figure in figures)
-    assert one.startswith("<?xml") and one == other
-    assert discern(judge_file, texts, "--perturb", "character", "--plot", tmp_path / "c.png").code == 0
-    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_the_report(discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:

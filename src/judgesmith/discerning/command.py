@@ -62,9 +62,8 @@ class Discern(Command, Preset, Model, Rows, Json):
     )
     output: Path | None = flag(None, "Pairs and scores as .jsonl; resumed if it exists.", "-o", "--output")
     overwrite: bool = flag(False, "Start -o over.")
-    plot: Path | None = flag(None, "Bars of D by perturbation.", metavar="FILE.png|.svg")
     report: Path | None = flag(
-        None, "A page with tables, figure and texts whose perturbation was missed; no network.", metavar="FILE.html"
+        None, "A page with tables and texts whose perturbation was missed; no network.", metavar="FILE.html"
     )
 
     @classmethod
@@ -94,7 +93,7 @@ class Discern(Command, Preset, Model, Rows, Json):
             _write_form(how, self.perturb)
             return 0
         judges, source = _judges_and_texts(self.arguments, how)
-        self._check_files(source, how)
+        self._check_files(source)
         limits = how.limits()
         perturbations = _perturbations(how, where)
         known = [*perturbations, *(kind.name for kind in WRITTEN)]
@@ -124,14 +123,10 @@ class Discern(Command, Preset, Model, Rows, Json):
             _tell_result(tested, book, how, written)
         return 1 if any(result.failed for result in tested.results) else 0
 
-    def _check_files(self, source: str, how: DiscernOptions) -> None:
+    def _check_files(self, source: str) -> None:
         """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
-        from ..figures import check_figure
         from ..pages import check_page
 
-        for name, path in (("plot", self.plot), ("plot-styles", how.plot_styles), ("plot-judges", how.plot_judges)):
-            if path is not None:
-                check_figure(path, f"--{name}")
         output = self.output
         if self.report is not None:
             check_page(self.report, "--report", Path(source), output)
@@ -143,23 +138,14 @@ class Discern(Command, Preset, Model, Rows, Json):
     def _write_files(
         self, contenders: Sequence[Contender], tested: _Tested, book: Book, how: DiscernOptions
     ) -> list[Path]:
-        """Figures and the report; all files that there are now."""
+        """The report; all files that there are now."""
         from ..pages import write_page
-        from . import plots
         from .page import render
 
-        origin, results = tested.texts.origin, tested.results
-        if self.plot is not None:
-            plots.plot(results, self.plot, origin=origin)
-        if how.plot_judges is not None:
-            plots.plot_judges(results, how.plot_judges, origin=origin)
-        if how.plot_styles is not None:
-            plots.plot_styles(contenders, results, book, how, how.plot_styles)
         if self.report is not None:
-            page = render(contenders, results, book, how, origin=origin, notes=tested.notes)
+            page = render(contenders, tested.results, book, how, origin=tested.texts.origin, notes=tested.notes)
             write_page(self.report, page, "--report")
-        paths = (self.output, self.plot, how.plot_judges, how.plot_styles, self.report)
-        return [path for path in paths if path is not None]
+        return [path for path in (self.output, self.report) if path is not None]
 
 
 def _judges_and_texts(arguments: Sequence[str], how: DiscernOptions) -> tuple[list[str], str]:

@@ -55,10 +55,6 @@ class DiscernOptions(LimitOptions):
     weights_form: Path | None = option(
         None, "Write a form for such weights, a .csv, for the metrics and perturbations of this command."
     )
-    plot_styles: Path | None = option(
-        None, "Figure of response styles (.png, .svg, .pdf): each judge's scores before and after a perturbation."
-    )
-    plot_judges: Path | None = option(None, "Figure of D_avg and D_min, judge by judge (.png, .svg, .pdf).")
     form: Form = option(
         "normalised",
         "How several metrics' p are combined: each weighs 1/M, or as the paper prints it, M times too small.",

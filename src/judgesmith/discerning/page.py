@@ -13,15 +13,14 @@ from markupsafe import Markup
 from ..datasets.perturbations.registry import Pair
 from ..pages import Fold, Section, environment
 from ..pages import render as render_page
-from ..tables import Cell, Column, Table, number, percent
+from ..tables import Cell, Column, Table, percent
 from .options import DiscernOptions
 from .pairs import Book, Contender, ask_key
-from .run import HEADINGS, JudgeResult, Line, scores_of
+from .run import HEADINGS, JudgeResult, scores_of
 from .tables import (
     LEVELS,
     OTHERS,
     false_alarms,
-    mark,
     notes_of,
     origin_table,
     others_table,
@@ -41,9 +40,6 @@ _SETTINGS = ("seed", "amount", "language", "writer")
 _STYLE = """:root { --gone: #fbe3df; --come: #dbeedd; }
 @media (prefers-color-scheme: dark) { :root { --gone: #57231c; --come: #1d4526; } }
 .sides { display: grid; grid-template-columns: 1fr 1fr; gap: 1rem; } .why { border-left-color: var(--line); }
-.heat td { text-align: center; background: color-mix(in srgb, var(--accent) calc(var(--h) * 45%), var(--page)); }
-.heat td.warn { color: inherit; background: color-mix(in srgb, var(--judge2) calc(var(--h) * 45%), var(--page)); }
-.heat td .ci { display: inline; color: inherit; } .heat thead th { max-width: 14rem; overflow-wrap: anywhere; }
 del { background: var(--gone); text-decoration: line-through; text-decoration-thickness: 1px; }
 ins { background: var(--come); text-decoration: underline; text-decoration-thickness: 1px; text-underline-offset: 2px; }
 @media (max-width: 46rem) { .sides { grid-template-columns: 1fr; gap: .3rem; } }"""
@@ -52,12 +48,6 @@ _ABOUT = (
     "0.05. D grows with the number of texts, the effect (rank-biserial, 1: every text lost score) does not. D_avg and "
     "D_min rest on the paper's perturbations alone; every level weighs the same. False alarms: share of texts that "
     "lost score by a change that does no harm."
-)
-_ABOUT_HEAT = (
-    "The effect (rank-biserial: 1 where every text lost score, or rose under an attack) with D behind it. The darker, "
-    "the stronger. ✓ beyond chance after Holm, ? only by itself, ✗ not, – too few texts. For perturbations ✓ is good; "
-    "where the judge should not react it is bad. The paper's perturbations stand first, then stand-ins (~), then ours "
-    "(+)."
 )
 _ABOUT_EXAMPLES = Markup(
     '<p class="small">Of each perturbation first what most judges missed, of that the most changed; of changes without '
@@ -80,10 +70,9 @@ def render(
     intervals = f"95 % intervals over {how.rounds} resamples of the texts" if how.rounds else "no intervals"
     counted = f"{len({pair.group for pair in book.pairs})} texts, {len(book.pairs)} pairs"
     rests = list(dict.fromkeys(f"D_avg and D_min rest on {result.coverage()}." for result in results))
-    heat, examples = _heat(results), _examples(contenders, results, book, how)
+    examples = _examples(contenders, results, book, how)
     sections = [
         Section("Summary", [_summary(results), *map(_counted, results), [*rests, *notes], _ABOUT]),
-        Section("Heat map", [_ABOUT_HEAT, heat] if len(heat) else []),
         *map(_judge, results),
         Section("Examples", [_ABOUT_EXAMPLES, *examples] if examples else []),
     ]  # fmt: skip
@@ -123,41 +112,6 @@ def _judge(result: JudgeResult) -> Section:
     parts += [table for kind in OTHERS if len(table := others_table(result, kind))]
     parts += [] if math.isnan(result.false_alarms) else [false_alarms(result)]
     return Section(result.judge, [*parts, notes_of(result)])
-
-
-# The heat map --------------------------------------------------------------------------------------------------------
-
-_SIGNS = {"yes": "✓", "alone": "?", "no": "✗", "unknown": "–"}
-
-
-def _heat(results: Sequence[JudgeResult]) -> Table:
-    """Groups of perturbations with a cell for each judge: the effect in words and in colour."""
-    lines = [line for result in results for line in result.lines if line.test.n]
-    groups: dict[tuple[int, ...], dict[str, Line]] = {}
-    for line in lines:
-        harms = line.kind == "degradation"
-        within = (
-            (0, list(HEADINGS).index(line.origin), LEVELS.index(line.level)) if harms else (1, line.kind == "attack")
-        )
-        groups.setdefault(within, {}).setdefault(line.name, line)
-    by_judge = {(line.judge, line.name): line for line in lines}
-    made = Table(["perturbation", *(Column(result.judge, "s") for result in results)], kind="heat")
-    for _, group in sorted(groups.items()):
-        first = next(iter(group.values()))
-        made.section(f"{first.level}s{mark(first)}" if first.kind == "degradation" else OTHERS[first.kind][0])
-        for name in group:
-            made.add(name, *(_heat_cell(by_judge.get((result.judge, name))) for result in results))
-    return made
-
-
-def _heat_cell(line: Line | None) -> Cell:
-    if line is None or math.isnan(line.test.effect):
-        return Cell("–", title="no scores", heat=0)
-    harms, effect, d = line.kind == "degradation", line.test.effect, line.test.d
-    yes, no = ("seen", "not seen") if harms else ("reacts", "does not react")
-    label = {"yes": yes, "alone": "doubtful", "no": no, "unknown": "too few texts"}[line.sees]
-    return Cell(f"{_SIGNS[line.sees]} {number(effect, 2)}", note=f" D {number(d, 1)}", title=label,
-                heat=max(0.0, min(1.0, effect)), warn=not harms)  # fmt: skip
 
 
 # Examples ------------------------------------------------------------------------------------------------------------
