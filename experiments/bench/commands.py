@@ -2,7 +2,7 @@
 
     python experiments/bench/commands.py NAME --save [FOLDER] -- judgesmith discern … [-- judgesmith discern …]
 
-`discern`: D_avg and D_min of each judge, by the origin of the perturbations. `evaluate`: each judge's agreement.
+`discern`: D_avg and D_min of the judge, by the origin of the perturbations. `evaluate`: each judge's agreement.
 `study`: Q of each arm. `study paper`: the paper's rows beside ours. All commands of a table are of one kind. They stand
 in the saved table, without folders of this machine.
 """
@@ -50,23 +50,20 @@ def discerned(words: Sequence[str], found: Found) -> Rows:
     columns |= {"lowest for": "", "blind to": "", "false alarms": "{:.0%}"}
     texts = words[words.index("--preset") + 1] if "--preset" in words else found["origin"].removesuffix(".jsonl")
     rows: list[list[Any]] = []
-    for judge in found["judges"]:
-        for origin, value in ORIGINS.items():
-            lines = [
-                x for x in judge["perturbations"] if (x["kind"], x["origin"]) == ("degradation", origin) and x["n"]
-            ]
-            by_form = judge if origin == "paper" else judge["stand_ins" if origin == "stand-in" else "ours"]
-            count = len(by_form["rests_on"])
-            if not lines:
-                continue
-            of = f"{count} of {count + len(judge['unmeasured'])}" if origin == "paper" else f"{count}"
-            forms = [by_form[form] for form in (("paper", "normalised") if of_paper else ("normalised",))]
-            few = sum(line["sees"] == "unknown" for line in lines)
-            blind = ", ".join(line["perturbation"] for line in lines if line["sees"] == "no") or "none"
-            blind += f"; too few texts for {few}" if few else ""
-            ds = [[form[d] for form in forms] for d in ("d_avg", "d_min")]
-            more = [forms[0]["worst"], blind if count else None, judge["false_alarms"]]
-            rows.append([texts, judge["judge"], found["n"], f"{value}, {of}", *ds, *more])
+    for origin, value in ORIGINS.items():
+        lines = [x for x in found["perturbations"] if (x["kind"], x["origin"]) == ("degradation", origin) and x["n"]]
+        by_form = found if origin == "paper" else found["stand_ins" if origin == "stand-in" else "ours"]
+        count = len(by_form["rests_on"])
+        if not lines:
+            continue
+        of = f"{count} of {count + len(found['unmeasured'])}" if origin == "paper" else f"{count}"
+        forms = [by_form[form] for form in (("paper", "normalised") if of_paper else ("normalised",))]
+        few = sum(line["sees"] == "unknown" for line in lines)
+        blind = ", ".join(line["perturbation"] for line in lines if line["sees"] == "no") or "none"
+        blind += f"; too few texts for {few}" if few else ""
+        ds = [[form[d] for form in forms] for d in ("d_avg", "d_min")]
+        more = [forms[0]["worst"], blind if count else None, found["false_alarms"]]
+        rows.append([texts, found["judge"], found["n"], f"{value}, {of}", *ds, *more])
     return columns, rows
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
+from judgesmith.discerning.judging import Subject, judge, missing
 from judgesmith.discerning.options import DiscernOptions
 from judgesmith.discerning.page import marked, named_unseen, render
-from judgesmith.discerning.pairs import Book, Contender, judge, make_pairs, missing
+from judgesmith.discerning.pairs import Book, make_pairs
 from judgesmith.discerning.pairs import Texts as GoodTexts
 from judgesmith.discerning.run import analyse
 from judgesmith.signatures.values import Verdict
@@ -47,22 +48,15 @@ KNOWS, BLIND = Scores(lambda text: 90.0 if text in GOOD else 20.0), Scores(lambd
 COUNTS = Scores(lambda text: float(min(100, len(text) // 4)))
 
 
-def judged(rules: dict[str, Scores], names: Sequence[str]) -> tuple[list[Contender], Book]:
+def page_of(rule: Scores, names: Sequence[str], rounds: int = 0) -> str:
     good = tuple(Text(f"r{i}", text, f"Log of {i}", group=f"r{i}") for i, text in enumerate(GOOD))
     texts = GoodTexts(f"{HOSTILE}.jsonl", "output", good, len(good))
     made = make_pairs(find_perturbations(names), texts, seed=0, amounts=Amounts(), language="en")
     book = Book.open(None, {"seed": 0, "amount": "relative", "language": "en"}, lambda: made, overwrite=False)
-    contenders = [Contender(name, {"score": rule}, {"score": name}) for name, rule in rules.items()]
-    for one in contenders:
-        judge(one, missing(one, book, "output", DiscernOptions()), book, lambda: None)
-    return contenders, book
-
-
-def page_of(rules: dict[str, Scores], names: Sequence[str], rounds: int = 0) -> str:
-    contenders, book = judged(rules, names)
-    how = DiscernOptions(rounds=rounds)
-    results = [analyse(one, book, PERTURBATIONS, how) for one in contenders]
-    return render(contenders, results, book, how, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE])
+    subject, how = Subject(HOSTILE, {"score": rule}, {"score": "x"}), DiscernOptions(rounds=rounds)
+    judge(subject, missing(subject, book, "output", how), book)
+    result = analyse(subject, book, PERTURBATIONS, how)
+    return render(subject, result, book, how, origin=f"{HOSTILE}.jsonl", notes=[HOSTILE])
 
 
 class Page(html.parser.HTMLParser):
@@ -102,7 +96,7 @@ class Page(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def text() -> str:
-    return page_of({"knows": KNOWS, HOSTILE: BLIND, "counts": COUNTS}, ["all"], rounds=30)
+    return page_of(COUNTS, ["all"], rounds=30)
 
 
 def test_nothing_of_a_text_becomes_markup(text: str) -> None:
@@ -122,44 +116,38 @@ def test_ids_are_there_once_and_links_lead_to_them(text: str) -> None:
     ids = [given["id"] for _, given in page.tags if given.get("id")]
     assert len(ids) == len(set(ids))
     links = [given["href"] for tag, given in page.tags if tag == "a"]
-    assert len(links) == 5 and {str(link)[1:] for link in links} <= set(ids)  # two sections, three judges
+    assert len(links) == 3 and {str(link)[1:] for link in links} <= set(ids)
 
 
-def test_tables_say_what_the_judges_see(text: str) -> None:
-    page = Page(text)
-    summary = {row[0]: row for row in page.rows if len(row) == 6}
-    assert summary["knows"][4] == "100%" and summary[HOSTILE][1:5] == ["0.00", "0.00", summary[HOSTILE][3], "0%"]
+def test_tables_say_what_the_judge_sees() -> None:
     # 12 texts that all lose score: D = 12 ln 2 / ln 20 = 2.7765
-    lines = [row for row in page.rows if row[0].startswith("typos:minor") and len(row) == 10]
-    assert [row[3].split("[")[0] for row in lines][:2] == ["2.78", "0.00"]
-    assert [row[9] for row in lines][:2] == ["yes", "NO"]
+    for rule, d, sees in ((KNOWS, "2.78", "yes"), (BLIND, "0.00", "NO")):
+        (row,) = (row for row in Page(page_of(rule, ["typos:minor"], 30)).rows if row[0] == "typos:minor")
+        assert (row[3].split("[")[0], row[9]) == (d, sees)
 
 
-def test_what_is_not_seen_is_counted_and_listed_not_run_on(text: str) -> None:
-    summaries = re.findall(r"<summary[^>]*>(.*): (sees [^<]*)</summary>", text)
-    assert [html.unescape(name) for name, _ in summaries] == ["knows", HOSTILE, "counts"]
-    assert re.fullmatch(r"sees 0 of (\d+) perturbations; not seen \1", summaries[1][1])
-    assert "blind to" not in text
+def test_what_is_not_seen_is_counted_and_listed() -> None:
+    page = html.unescape(page_of(BLIND, ["character"]))
+    assert f"{HOSTILE} sees 0 of 4 perturbations." in page
+    assert '<li dir="auto">blind to deletions:minor, deletions:major, typos:minor, typos:major</li>' in page
 
 
 def test_what_was_missed_comes_first_with_its_scores() -> None:
     # the judge notices no perturbation of the first half of the texts
     half = Scores(lambda text: 50.0 if any(town in text for town in TOWNS[:6]) else KNOWS.rule(text))
-    page = page_of({"half": half}, ["irrelevant:minor"])
+    page = page_of(half, ["irrelevant:minor"])
     parsed = Page(page)
-    rows = [row for row in parsed.rows if row[0] == "half" and row[-1] in ("missed", "seen")]
-    assert rows == [["half", "50.00", "50.00", "missed"]] * 3
+    rows = [row for row in parsed.rows if row[-1] in ("missed", "seen")]
+    assert rows == [["score", "50.00", "50.00", "missed"]] * 3
     assert "6 of 12 missed" in page
     # a sentence was added, so that nothing is struck
     assert parsed.marked["del"] == ["Struck"] and len(parsed.marked["ins"]) == 4
-    seen = Page(page_of({"knows": KNOWS}, ["irrelevant:minor"]))
-    assert [row for row in seen.rows if row[0] == "knows" and row[-1] == "seen"] == [
-        ["knows", "90.00", "20.00", "seen"]
-    ] * 3
+    seen = Page(page_of(KNOWS, ["irrelevant:minor"]))
+    assert [row for row in seen.rows if row[-1] == "seen"] == [["score", "90.00", "20.00", "seen"]] * 3
 
 
 def test_changes_without_harm_are_shown_only_where_a_judge_reacts() -> None:
-    reacts, calm = page_of({"knows": KNOWS}, ["case"]), page_of({"blind": BLIND}, ["case"])
+    reacts, calm = page_of(KNOWS, ["case"]), page_of(BLIND, ["case"])
     assert "alarmed" in reacts and "12 of 12 punished" in reacts
     assert 'id="examples"' not in calm
 

@@ -16,8 +16,9 @@ import pytest
 from judgesmith import presets
 from judgesmith.datasets.perturbations.dhp import TASKS, origin_of, task_of
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Perturbation, find_perturbations
+from judgesmith.discerning.judging import Subject, judge, missing
 from judgesmith.discerning.options import DiscernOptions
-from judgesmith.discerning.pairs import Book, Contender, judge, make_pairs, missing, read_texts
+from judgesmith.discerning.pairs import Book, make_pairs, read_texts
 from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.discerning.run import JudgeResult, analyse
 from judgesmith.signatures.values import Verdict
@@ -105,17 +106,12 @@ class Setting:
         for pair in self.pairs:
             self.names.setdefault((pair.source, pair.perturbed), set()).add(pair.name)
 
-    def judged(self, rule: Rule, name: str = "judge") -> tuple[Contender, Book]:
-        metrics = self.how.metric_names
-        scorers = {m: _Scorer(rule, m, self.names) for m in metrics}
-        contender = Contender(name, scorers, {m: f"{name}/{m}" for m in metrics})
-        book = Book({}, list(self.pairs), list(self.left))
-        judge(contender, missing(contender, book, self.texts.role, self.how), book, lambda: None)
-        return contender, book
-
     def result(self, rule: Rule, weights: Any = None) -> JudgeResult:
-        contender, book = self.judged(rule)
-        return analyse(contender, book, self.there, self.how, weights, self.texts.task)
+        metrics = self.how.metric_names
+        subject = Subject("judge", {m: _Scorer(rule, m, self.names) for m in metrics}, {m: m for m in metrics})
+        book = Book({}, list(self.pairs), list(self.left))
+        judge(subject, missing(subject, book, self.texts.role, self.how), book)
+        return analyse(subject, book, self.there, self.how, weights, self.texts.task)
 
 
 class _Scorer:

@@ -44,14 +44,14 @@ def test_a_method_judges_each_metric_of_the_task(discern: Any, server: Any, text
     pairs = tmp_path / "pairs.jsonl"
     done = discern("direct@openai/fake", texts, "-o", pairs, "--json")
     assert done.code == 0, done.err
-    (judge,) = done.json["judges"]
+    judge = done.json
     assert (judge["judge"], judge["metrics"]) == ("direct@openai/fake", ["accuracy", "fluency"])
     assert judge["paper"]["worst"] and judge["paper"]["d_min"] > 1
     assert {line["origin"] for line in judge["perturbations"]} == {"paper", "stand-in"}
     assert any("stand-ins (~) are made by rules" in note for note in done.json["notes"])
     assert not any("<reference>" in ask.last or "Another" in ask.last for ask in server.asks)
     server.forget()
-    assert discern("direct@openai/fake", texts, "-o", pairs, "--json").json["judges"] == [judge]
+    assert discern("direct@openai/fake", texts, "-o", pairs, "--json").json == judge
     assert not server.judged
     # shown references would be other questions
     done = discern("direct@openai/fake", texts, "-o", pairs, "--show-reference")
@@ -107,7 +107,7 @@ def test_a_judge_of_several_aspects_gives_the_metrics_of_the_task(
     assert js.load(tmp_path / "both.json", lm="openai/fake").by_aspect
     done = discern(tmp_path / "both.json", texts, "--json")
     assert done.code == 0, done.err
-    assert done.json["judges"][0]["metrics"] == ["accuracy", "fluency"]
+    assert done.json["metrics"] == ["accuracy", "fluency"]
     assert not any("the task's metrics are" in note for note in done.json["notes"])
 
 

@@ -1,4 +1,4 @@
-"""`judgesmith discern`: judges that are blind in known ways, on a real server; files, resuming, weights, figures."""
+"""`judgesmith discern`: judges that are blind in known ways, on a real server; files, resuming, weights, the page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ import pytest
 from judgesmith.discerning.rewriting import written_perturbations
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection, language_model
-from judgesmith.signatures.values import Criterion
+from judgesmith.programs.pointwise.direct import DirectScorer
+from judgesmith.programs.several_aspects import AspectsJudge
 
 TOWNS = ["Ashford", "Barrow", "Corby", "Dover", "Epsom", "Falmouth", "Gosport", "Harlow", "Ilkeston", "Jarrow",
          "Kendal", "Leeds", "Malton", "Newark", "Otley"]  # fmt: skip
@@ -62,7 +63,7 @@ def answering(server: Any, fake: Any) -> Callable[..., None]:
 
 
 def sees(report: Any, name: str) -> str:
-    (line,) = (p for p in report["judges"][0]["perturbations"] if p["perturbation"] == name)
+    (line,) = (p for p in report["perturbations"] if p["perturbation"] == name)
     return str(line["sees"])
 
 
@@ -74,8 +75,7 @@ def test_a_judge_that_knows_the_texts_notices_all_perturbations(
 ) -> None:
     answering(lambda text: 90 if text in STORIES else 20)
     report = discern(judge_file, texts, "--perturb", "degradation", "--json").json
-    (judge,) = report["judges"]
-    tried = [p for p in judge["perturbations"] if p["n"] >= 10]
+    tried = [p for p in report["perturbations"] if p["n"] >= 10]
     assert len(tried) >= 20
     assert {p["sees"] for p in tried if p["perturbation"] != "random-answer"} == {"yes"}
     # with 15 texts, all with the same drop: p = 2**-15, D = 15 ln 2 / ln 20
@@ -85,9 +85,9 @@ def test_a_judge_that_knows_the_texts_notices_all_perturbations(
     assert typos["d"] == pytest.approx(15 * math.log(2) / math.log(20))
     # another document's good text is a good text to this judge, which does not look at the source
     assert sees(report, "random-answer") == "no"
-    assert judge["ours"]["normalised"]["worst"] == "random-answer" and judge["ours"]["normalised"]["d_min"] == 0
-    assert judge["normalised"]["d_min"] == pytest.approx(15 * math.log(2) / math.log(20))  # of the paper's alone
-    assert "blind to random-answer" in judge["conclusion"]
+    assert report["ours"]["normalised"]["worst"] == "random-answer" and report["ours"]["normalised"]["d_min"] == 0
+    assert report["normalised"]["d_min"] == pytest.approx(15 * math.log(2) / math.log(20))  # of the paper's alone
+    assert "blind to random-answer" in report["conclusion"]
 
 
 def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
@@ -101,7 +101,7 @@ def test_a_judge_of_length_is_blind_to_order_and_alarmed_by_length(
         assert sees(report, name) == "yes", name
     for name in ("attack-request", "attack-control"):  # any further sentence is welcome
         assert sees(report, name) == "yes"
-    conclusion = report["judges"][0]["conclusion"]
+    conclusion = report["conclusion"]
     assert "shuffle:major" in conclusion and "raises its score for any further sentence" in conclusion
 
 
@@ -110,34 +110,34 @@ def test_a_judge_that_obeys_gives_in_to_the_request_alone(
 ) -> None:
     answering(lambda text: 100 if "Rate this 100" in text or "at the very top" in text else 30)
     report = discern(judge_file, texts, "--perturb", "attack", "--json").json
-    plea = next(p for p in report["judges"][0]["perturbations"] if p["perturbation"] == "attack-plea")
+    plea = next(p for p in report["perturbations"] if p["perturbation"] == "attack-plea")
     assert (plea["mean_change"], plea["share_changed"], plea["sees"]) == (70, 1, "yes")
     assert sees(report, "attack-control") == "no"
     assert sees(report, "attack-request") == "no"  # the judge never reads it
-    assert "gives in to attack-plea." in report["judges"][0]["conclusion"]
+    assert "gives in to attack-plea." in report["conclusion"]
 
 
 def test_a_judge_that_reacts_to_everything_is_caught(
     discern: Any, answering: Any, texts: Path, judge_file: Path
 ) -> None:
     answering(lambda text: 90 if text in STORIES else 20)
-    done = discern(judge_file, texts, "--perturb", "invariance", "--json")
-    judge = done.json["judges"][0]
-    assert judge["false_alarms"] == 1
-    assert "lowers its score without need for style, case" in judge["conclusion"]
+    report = discern(judge_file, texts, "--perturb", "invariance", "--json").json
+    assert report["false_alarms"] == 1
+    assert "lowers its score without need for style, case" in report["conclusion"]
 
 
-def test_metrics_and_judges_share_the_pairs_and_show_tables(
-    discern: Any, answering: Any, texts: Path, judge_file: Path
+def test_a_metric_and_a_judge_share_the_pairs_and_show_tables(
+    discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("rouge_score")
     answering(lambda text: len(text) % 100)
-    done = discern(
-        "metric/rougeL", f"mine={judge_file}", texts, "--perturb", "character", "--perturb", "case", rounds=30
-    )
-    assert done.code == 0
-    assert "What metric/rougeL discerns" in done.out and "What mine discerns" in done.out
-    assert "D_avg" in done.out and "False alarms" in done.out and done.out.count("deletions:minor") >= 2
+    pairs, made = tmp_path / "pairs.jsonl", []
+    for judge in ("metric/rougeL", judge_file):
+        done = discern(judge, texts, "--perturb", "character", "--perturb", "case", "-o", pairs, rounds=30)
+        assert done.code == 0 and "D_avg" in done.out and "False alarms" in done.out and "deletions:minor" in done.out
+        made.append([line for line in pairs.read_text().splitlines() if '"type": "pair"' in line])
+    assert "What judge discerns" in done.out
+    assert made[0] == made[1]
 
 
 def test_a_reference_is_not_shown_to_a_judge_of_references(
@@ -188,9 +188,9 @@ def test_brief_scores_are_the_same_with_fewer_tokens(
         pairs = tmp_path / f"pairs{len(flags)}.jsonl"
         command = (tmp_path / "after.json", texts, "--perturb", "typos", "-o", pairs, "--no-cache", "--json")
         report = discern(*command, *flags).json
-        told.append((report["judges"], server.judged[0].body["max_tokens"]))
-    (judges, tokens), (same, fewer) = told
-    assert judges == same
+        told.append((report["perturbations"], server.judged[0].body["max_tokens"]))
+    (lines, tokens), (same, fewer) = told
+    assert lines == same
     assert fewer < tokens
 
 
@@ -219,11 +219,11 @@ def test_failed_texts_are_counted_and_asked_again(
 
     server.answer = lambda ask: "no idea" if ask.step == "score" and TOWNS[0] in ask.judged else broken(ask)
     done = discern(*command)
-    line = done.json["judges"][0]["perturbations"][0]
+    line = done.json["perturbations"][0]
     assert (done.code, line["n"], line["failed"]) == (1, 14, 1)
     server.answer = broken
     done = discern(*command)
-    assert (done.code, done.json["judges"][0]["perturbations"][0]["n"]) == (0, 15)
+    assert (done.code, done.json["perturbations"][0]["n"]) == (0, 15)
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,7 @@ def test_pairs_of_other_settings_are_not_gone_on_with(
         (["{judge}", "{texts}", "-o", "x.csv"], "name it .jsonl"),
         (["{judge}", "{texts}", "--report", "x.pdf"], "name it .html"),
         (["{judge}", "{texts}", "--amount", "much"], "amount 'much'"),
-        (["{judge}", "{judge}", "{texts}"], "named twice"),
-        (["a/=x.json", "{texts}"], "not of the form"),
         (["{judge}", "{texts}", "--perturb", "speakers"], "no text could be perturbed"),
-        (["{judge}", "{texts}", "--criteria"], "no scores for criteria"),
         (["none.json", "{texts}"], "none.json"),
     ],
 )
@@ -273,55 +270,44 @@ def test_a_wrong_command_is_said_in_one_line(
 
 
 def test_the_report(discern: Any, answering: Any, texts: Path, judge_file: Path, tmp_path: Path) -> None:
-    pytest.importorskip("rouge_score")
     answering(lambda text: 50)
     page = tmp_path / "new" / "page.html"
-    command = ("metric/rougeL", f"blind={judge_file}", texts, "--perturb", "typos", "--perturb", "shuffle:major")
-    done = discern(*command, "--report", page, rounds=20)
+    done = discern(judge_file, texts, "--perturb", "typos", "--perturb", "shuffle:major", "--report", page, rounds=20)
     assert done.code == 0 and f"Wrote {page}" in done.out.replace("\n", "")
     text = page.read_text()
     assert "<script" not in text and "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
-    assert "typos:minor" in text and "missed" in text and "What <bdi>blind</bdi> said" in text
+    assert "typos:minor" in text and "missed" in text and "What the judge wrote" in text
 
 
 # -- several metrics, repeats, weights
 
 
-def test_files_as_metrics_of_one_judge_with_weights(
-    discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path
-) -> None:
-    files = []
-    for aspect in ("fluency", "coherence"):
-        judge = ActiveCritic(
-            "coarse", explain="before", reading="said", task="Minutes.", criteria=[Criterion(aspect, "What it says.")],
-            lm=language_model("openai/fake", connection=Connection(server.base)),
-        )  # fmt: skip
-        judge.save(tmp_path / f"{aspect}.json")
-        files.append(f"mine/{aspect}={tmp_path / aspect}.json")
+def test_aspects_of_one_judge_with_weights(discern: Any, server: Any, fake: Any, texts: Path, tmp_path: Path) -> None:
+    judges = {name: DirectScorer(f"summarization/{name}") for name in ("fluency", "coherence")}
+    AspectsJudge(judges, lm=language_model("openai/fake", connection=Connection(server.base))).save(tmp_path / "j.json")
 
     def answer(ask: Any) -> str:
         if ask.step == "probe":
             return str(fake.sensible(ask))
-        seen = ask.judged in STORIES or "coherence" in ask.text  # fluency notices all perturbations, coherence none
-        return f"Explanation: Seen.\nScore: {80 if seen else 30}"
+        seen = any(s in ask.text for s in STORIES) or "coherence" in ask.text.lower()
+        return "80" if seen else "30"  # fluency notices all perturbations, coherence none
 
     server.answer = answer
     weights = tmp_path / "w.csv"
     weights.write_text("perturbation,fluency,coherence\ntypos,1,0\nshuffle,0,1\n")
-    report = discern(
-        *files, texts, "--perturb", "typos:minor", "--perturb", "shuffle:minor", "--weights", weights, "--json"
-    ).json
-    (judge,) = report["judges"]
-    assert judge["metrics"] == ["fluency", "coherence"]
-    typos, shuffled = judge["perturbations"]
+    command = (tmp_path / "j.json", texts, "--metrics", "summarization/fluency,summarization/coherence", "--weights",
+               weights, "--perturb", "typos:minor")  # fmt: skip
+    report = discern(*command, "--perturb", "shuffle:minor", "--json").json
+    assert report["metrics"] == ["fluency", "coherence"]
+    typos, shuffled = report["perturbations"]
     p = 0.5**15
     for line in (typos, shuffled):
         assert line["p_by_metric"] == [pytest.approx(p), 1.0]
         assert line["d_paper"] == pytest.approx(-math.log(1 / (1 / p + 1)) / math.log(20))
         assert line["d_normalised"] == pytest.approx(-math.log(1 / (0.5 / p + 0.5)) / math.log(20))
     assert typos["d_expert"] == pytest.approx(-math.log(p) / math.log(20)) and shuffled["d_expert"] == 0
-    assert judge["expert"]["d_min"] == 0 and judge["expert"]["worst"] == "shuffle:minor"
-    table = discern(*files, texts, "--perturb", "typos:minor", "--weights", weights)
+    assert report["expert"]["d_min"] == 0 and report["expert"]["worst"] == "shuffle:minor"
+    table = discern(*command)
     assert "D paper" in table.out and "With expert weights" in table.out
 
 
@@ -337,7 +323,7 @@ def test_repeats_are_asked_for_and_averaged(
     answering(score)
     pairs = tmp_path / "pairs.jsonl"
     command = (judge_file, texts, "--perturb", "typos:minor", "--repeat", "3", "-o", pairs, "--json")
-    line = discern(*command).json["judges"][0]["perturbations"][0]
+    line = discern(*command).json["perturbations"][0]
     assert line["mean_change"] == pytest.approx(60 - 10) and set(asked.values()) == {3}
     discern(*command)
     assert set(asked.values()) == {3}  # the file has them
@@ -359,7 +345,7 @@ def test_perturbations_by_a_writer(discern: Any, server: Any, fake: Any, texts: 
 
     server.answer = answer
     report = discern(judge_file, texts, "--perturb", "entities-lm", "--writer", "openai/fake", "--json").json
-    minor, major = report["judges"][0]["perturbations"]
+    minor, major = report["perturbations"]
     assert (minor["perturbation"], minor["n"], minor["left_out"], minor["method"]) == ("entities-lm:minor", 14, 1, "lm")
     assert (major["n"], minor["sees"], major["sees"]) == (15, "yes", "yes")
     (reason,) = report["left_out"]["entities-lm:minor"]

@@ -17,8 +17,9 @@ from judgesmith.agreement.significance import Difference
 from judgesmith.datasets.perturbations.registry import PERTURBATIONS, Amounts, Text, find_perturbations
 from judgesmith.datasets.records import Row
 from judgesmith.discerning import page as discernment
+from judgesmith.discerning.judging import Subject, judge, missing
 from judgesmith.discerning.options import DiscernOptions
-from judgesmith.discerning.pairs import Book, Contender, Texts, judge, make_pairs, missing
+from judgesmith.discerning.pairs import Book, Texts, make_pairs
 from judgesmith.discerning.run import analyse
 from judgesmith.evaluating import page as evaluation
 from judgesmith.evaluating.options import PAPER_NAMES
@@ -168,20 +169,14 @@ SEEN = (
 
 
 def discern_page(_: Path, __: Path) -> str:
-    rules = {
-        "compiled": Rule(lambda text: 90.0 if text in GOOD else 20.0), LONG: Rule(lambda _: 50.0),
-        "评委 (Qwen)": Rule(lambda text: float(min(100, len(text) // 4))),
-    }  # fmt: skip
+    subject = Subject(LONG, {"score": Rule(lambda text: float(min(100, len(text) // 4)))}, {"score": LONG})
     good = tuple(Text(f"r{k}", text, f"Log of {k}", group=f"r{k}") for k, text in enumerate(GOOD))
-    texts = Texts("ferries.jsonl", "output", good, len(good))
+    texts, how = Texts("ferries.jsonl", "output", good, len(good)), DiscernOptions(rounds=30)
     pairs = make_pairs(find_perturbations(SEEN), texts, seed=0, amounts=Amounts(), language="en")
     book = Book.open(None, {"seed": 0, "amount": "relative", "language": "en"}, lambda: pairs, overwrite=False)
-    contenders = [Contender(name, {"score": rule}, {"score": name}) for name, rule in rules.items()]
-    for one in contenders:
-        judge(one, missing(one, book, "output", DiscernOptions()), book, lambda: None)
-    how = DiscernOptions(rounds=30)
-    results = [analyse(one, book, PERTURBATIONS, how) for one in contenders]
-    return discernment.render(contenders, results, book, how, origin="ferries.jsonl", notes=[HOSTILE])
+    judge(subject, missing(subject, book, "output", how), book)
+    result = analyse(subject, book, PERTURBATIONS, how)
+    return discernment.render(subject, result, book, how, origin="ferries.jsonl", notes=[HOSTILE])
 
 
 def study_page(_: Path, __: Path) -> str:

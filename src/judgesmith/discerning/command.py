@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..cli.commands import Command, Json, Model, Preset, Rows, argument, flag
 from ..errors import OptionError
 
 if TYPE_CHECKING:
-    from ..datasets.perturbations.registry import Perturbation
-    from ..programs.models.lm import Connection
-    from ..running.limits import Limits
+    from ..datasets.perturbations.registry import Degree, Perturbation
     from ..running.settings import Catalogue
+    from .judging import Subject, Task
     from .options import DiscernOptions
-    from .pairs import Book, Contender, Task, Texts
+    from .pairs import Book, Texts
     from .run import JudgeResult
 
 __all__ = ["Discern"]
+
+Chosen = Sequence[tuple["Perturbation", tuple["Degree", ...]]]
 
 
 class Discern(Command, Preset, Model, Rows, Json):
     """Does a judge notice perturbations? Good texts are perturbed in levels, judged before and after, and tested.
 
-    JUDGE is a file that `compile` saved, metric/rougeL and other metrics, or NAME=FILE; NAME/METRIC=FILE makes a metric
-    of a judge of several files. With --preset it may be METHOD or METHOD@MODEL, for example direct@local/qwen2.5-0.5b,
-    which judges each metric of the preset's task. TEXTS is any file with good texts, or bench/NAME: its references, or
-    its outputs where there are none, one for each document.
+    JUDGE is a file that `compile` saved, or metric/rougeL and other metrics. With --preset it may be METHOD or
+    METHOD@MODEL, for example direct@local/qwen2.5-0.5b, which judges each metric of the preset's task. TEXTS is any
+    file with good texts, or bench/NAME: its references, or its outputs where there are none, one for each document.
 
     D = log_0.05 p of a one-sided Wilcoxon test (DHP benchmark); from 1 on, the judge scores good texts above perturbed
     ones more often than chance. The paper's perturbations of a task, stand-ins by rules for those that it makes with a
@@ -39,15 +41,14 @@ class Discern(Command, Preset, Model, Rows, Json):
     --preset dhp/summeval and the others of `judgesmith list presets` are the paper's benchmark.
 
     With -o the pairs and all scores are kept as JSON lines: after Ctrl-C the same command resumes where it stopped, and
-    further judges are added to the same pairs.
+    the same command with another judge adds its scores to the same pairs.
     `judgesmith list options discern` has further options.
     """
 
     panel: ClassVar[str] = "Trust"
 
-    arguments: list[str] = argument(
-        [], "One judge or several, then the good texts, which a preset may name instead.", "JUDGE... TEXTS"
-    )
+    judge: str | None = argument(None, "The judge to test.", "JUDGE")
+    good_texts: str | None = argument(None, "Good texts; a preset may name them instead.", "TEXTS")
     perturb: list[str] = flag(
         [],
         "A perturbation (typos, typos:major; see `judgesmith list perturbations`) or a group: all, paper (what DHP has "
@@ -75,53 +76,57 @@ class Discern(Command, Preset, Model, Rows, Json):
         return Catalogue(owners, "discern", more="; see `judgesmith list options discern`")
 
     def run(self) -> int:
+        from ..datasets.perturbations.registry import PERTURBATIONS
         from ..running.console import out, print_json
-        from ..running.opening import connection_of, quiet
+        from ..running.opening import connection_of, open_model, quiet
         from ..running.settings import ReachOptions
-        from .contenders import open_contenders
+        from .judging import estimated, missing, open_subject
         from .options import DiscernOptions
-        from .pairs import estimated, missing, read_texts
-        from .planning import Plan
-        from .rewriting import WRITTEN
+        from .pairs import read_texts
+        from .rewriting import WRITTEN, written_perturbations
         from .run import analyse
         from .weights import read_weights
 
-        output = self.output
         how = DiscernOptions(**self.more("run"))
         where = connection_of(ReachOptions(**self.more("lm")), self.api_base)
         if how.weights_form is not None:
-            _write_form(how, self.perturb)
+            self._write_form(how)
             return 0
-        judges, source = _judges_and_texts(self.arguments, how)
+        source = self.good_texts or how.texts
+        if self.judge is None or source is None:
+            raise OptionError(
+                "name a judge and the texts: judgesmith discern judge.json good.jsonl"
+                if how.texts is None
+                else "name a judge: judgesmith discern judge.json, or METHOD@MODEL such as direct@local/qwen2.5-0.5b"
+            )
         self._check_files(source)
         limits = how.limits()
-        perturbations = _perturbations(how, where)
+        perturbations = dict(PERTURBATIONS)
+        if how.writer is not None:
+            perturbations |= written_perturbations(None if how.dry_run else open_model(how.writer, where))
         known = [*perturbations, *(kind.name for kind in WRITTEN)]
         weights = None if how.weights is None else read_weights(how.weights, known, how.metric_names)
         texts = read_texts(source, columns=self.roles(), n=self.n, seed=how.seed, how=how)
-        chosen = _chosen(self.perturb or ["all"], perturbations, how, texts.task)
+        chosen = _chosen(self.perturb or ["all"], perturbations, texts.task)
         with quiet():
             asked = where if how.repeat == 1 else replace(where, cache=False)
-            contenders = open_contenders(judges, self.lm, asked, how, brief=self.brief)
-            unkept = how.dry_run and (self.overwrite or not (output and output.exists()))
-            book = _book(chosen, texts, how, None if unkept else output, overwrite=self.overwrite)
-            tasks = [missing(one, book, texts.role, how) for one in contenders]
+            subject = open_subject(self.judge, self.lm, asked, how, brief=self.brief)
+            unkept = how.dry_run and (self.overwrite or not (self.output and self.output.exists()))
+            book = _book(chosen, texts, how, None if unkept else self.output, overwrite=self.overwrite)
+            tasks = missing(subject, book, texts.role, how)
             if how.dry_run:
-                plan = Plan(texts, book, chosen, how, estimated(contenders, tasks, where))
+                cost = estimated(subject, tasks, where)
+                plan = _plan(texts, book, chosen, how)
                 if self.as_json:
-                    print_json(plan.to_dict())
+                    print_json(cost.to_dict() | plan)
                 else:
-                    out.print("\n".join(plan.lines()), markup=False, soft_wrap=True)
+                    out.print("\n".join([*_plan_in_words(plan), str(cost)]), markup=False, soft_wrap=True)
                 return 0
-            _judge_all(contenders, book, tasks, limits, quietly=self.as_json)
-            results = [analyse(contender, book, perturbations, how, weights, texts.task) for contender in contenders]
-            tested = _Tested.of(contenders, results, book, texts, how)
-        written = self._write_files(contenders, tested, book, how)
-        if self.as_json:
-            _print_result(tested, book, how, output, self.report)
-        else:
-            _tell_result(tested, book, how, written)
-        return 1 if any(result.failed for result in tested.results) else 0
+            with limits.spending(*(one.lm for one in subject.judges)):
+                self._judge(subject, tasks, book, limits)
+            result = analyse(subject, book, perturbations, how, weights, texts.task)
+        self._tell(subject, texts, book, how, result)
+        return 1 if result.failed else 0
 
     def _check_files(self, source: str) -> None:
         """Before anything is spent: can all that comes of it be written, and over no input? Raises OptionError."""
@@ -135,92 +140,75 @@ class Discern(Command, Preset, Model, Rows, Json):
         if output is not None and output.exists() and Path(source).exists() and output.samefile(source):
             raise OptionError(f"-o {output} is the file of texts; name another")
 
-    def _write_files(
-        self, contenders: Sequence[Contender], tested: _Tested, book: Book, how: DiscernOptions
-    ) -> list[Path]:
-        """The report; all files that there are now."""
+    def _write_form(self, how: DiscernOptions) -> None:
+        """The form for experts' weights of the paper's perturbations for the task, or of those that are named."""
+        from ..datasets.perturbations.registry import PERTURBATIONS
+        from ..running.console import out
+        from ..running.plain import clean
+        from .rewriting import written_perturbations
+        from .weights import write_form
+
+        path = how.weights_form
+        assert path is not None
+        named = _chosen(self.perturb or ["paper"], {**PERTURBATIONS, **written_perturbations(None)}, how.task())
+        chosen = [made for made, _ in named if made.kind == "degradation"]
+        write_form(path, how.metrics, chosen)
+        out.print(
+            clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one "
+                  "metric for each perturbation in a copy; put the copies into a folder and give it with --weights "
+                  "FOLDER"), markup=False, soft_wrap=True,
+        )  # fmt: skip
+
+    def _judge(self, subject: Subject, tasks: Sequence[Task], book: Book, limits: Any) -> None:
+        from ..running.console import Watch, err
+        from .judging import judge
+
+        wanted = sum(len(asks) for _, _, asks in tasks)
+        if not self.as_json and wanted and not subject.against_reference:
+            err.print(f"{wanted:,} texts to judge; Ctrl-C loses nothing", style="dim")
+        with Watch(f"judging with {subject.name}", wanted) as watch:
+            judge(subject, tasks, book, watch.step, limits)
+
+    def _tell(self, subject: Subject, texts: Texts, book: Book, how: DiscernOptions, result: JudgeResult) -> None:
+        """The report, and the result as JSON or as tables."""
         from ..pages import write_page
+        from ..running.console import out, print_json
+        from ..running.plain import clean
         from .page import render
+        from .tables import show
 
+        notes = [*texts.notes, *_notes(subject, texts.role, book, how, result)]
         if self.report is not None:
-            page = render(contenders, tested.results, book, how, origin=tested.texts.origin, notes=tested.notes)
+            page = render(subject, result, book, how, origin=texts.origin, notes=notes)
             write_page(self.report, page, "--report")
-        return [path for path in (self.output, self.report) if path is not None]
+        if self.as_json:
+            left: dict[str, Counter[str]] = {}
+            for one in book.left:
+                left.setdefault(one.name, Counter())[one.reason] += 1
+            files = {"output": self.output and str(self.output), "report": self.report and str(self.report)}
+            more = {"repeat": how.repeat, "form": how.form, "rounds": how.rounds, "notes": notes, "left_out": left}
+            print_json(book.settings | more | {"pairs": len(book.pairs)} | files | result.to_dict())
+            return
+        head = f"{len(texts.texts)} texts ({texts.role}s) of {texts.origin}, {len(book.pairs)} pairs"
+        out.print(clean(head), markup=False)
+        show(result, rounds=how.rounds)
+        for note in notes:
+            out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
+        for path in filter(None, (self.output, self.report)):
+            out.print(f"Wrote {clean(str(path))}", markup=False)
 
 
-def _judges_and_texts(arguments: Sequence[str], how: DiscernOptions) -> tuple[list[str], str]:
-    """The judges, and the texts of the command line or of the preset. Raises OptionError."""
-    from .contenders import names_judge
-
-    *judges, last = arguments or [""]
-    if last and how.texts is not None and names_judge(last):
-        return [*judges, last], how.texts
-    if not judges:
-        raise OptionError(
-            "name a judge and the texts: judgesmith discern judge.json good.jsonl"
-            if how.texts is None
-            else "name a judge: judgesmith discern judge.json, or METHOD@MODEL such as direct@local/qwen2.5-0.5b"
-        )
-    return judges, last
-
-
-def _write_form(how: DiscernOptions, perturb: Sequence[str] | None) -> None:
-    """The form for experts' weights of the paper's perturbations for the task, or of those that are named."""
-    from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
-    from ..running.console import out
-    from ..running.plain import clean
-    from .rewriting import written_perturbations
-    from .weights import write_form
-
-    path = how.weights_form
-    assert path is not None
-    perturbations = {**PERTURBATIONS, **written_perturbations(None)}
-    named = find_perturbations(perturb or ["paper"], perturbations, how.task())
-    chosen = [made for made, _ in named if made.kind == "degradation"]
-    write_form(path, how.metrics, chosen)
-    out.print(
-        clean(f"Wrote {path}: {len(chosen)} perturbations, {len(how.metrics)} metrics. Each expert marks one metric "
-              "for each perturbation in a copy; put the copies into a folder and give it with --weights FOLDER"),
-        markup=False, soft_wrap=True,
-    )  # fmt: skip
-
-
-def _perturbations(how: DiscernOptions, where: Connection) -> dict[str, Perturbation]:
-    """All that there are, by name."""
-    from ..datasets.perturbations.registry import PERTURBATIONS
-    from ..running.opening import open_model
-    from .rewriting import written_perturbations
-
-    if how.writer is None:
-        return dict(PERTURBATIONS)
-    return {**PERTURBATIONS, **written_perturbations(None if how.dry_run else open_model(how.writer, where))}
-
-
-def _chosen(
-    names: Sequence[str], there: Mapping[str, Perturbation], how: DiscernOptions, task: str
-) -> list[tuple[Perturbation, tuple[Any, ...]]]:
-    """Those that were asked for, each with its degrees."""
+def _chosen(names: Sequence[str], there: Mapping[str, Perturbation], task: str) -> Chosen:
     from ..datasets.perturbations.registry import find_perturbations
 
-    return [
-        (made, tuple(d for d in degrees if how.degree == "both" or d in (how.degree, "only")))
-        for made, degrees in find_perturbations(names, there, task)
-    ]
+    return find_perturbations(names, there, task)
 
 
-def _book(
-    chosen: Sequence[tuple[Perturbation, tuple[Any, ...]]],
-    texts: Texts,
-    how: DiscernOptions,
-    output: Path | None,
-    *,
-    overwrite: bool,
-) -> Book:
+def _book(chosen: Chosen, texts: Texts, how: DiscernOptions, output: Path | None, *, overwrite: bool) -> Book:
     """Pairs and the scores that are there already."""
     from ..datasets.perturbations.registry import Amounts
     from .pairs import Book, make_pairs
 
-    amounts = Amounts(how.amount)
     settings = {
         "origin": texts.origin, "texts": texts.fingerprint, "role": texts.role, "n": len(texts.texts),
         "seed": how.seed, "amount": how.amount, "language": how.language, "writer": how.writer,
@@ -230,7 +218,7 @@ def _book(
         settings["show_reference"] = False
     book = Book.open(
         output, settings,
-        lambda: make_pairs(chosen, texts, seed=how.seed, amounts=amounts, language=how.language),
+        lambda: make_pairs(chosen, texts, seed=how.seed, amounts=Amounts(how.amount), language=how.language),
         overwrite=overwrite,
     )  # fmt: skip
     if not book.pairs:
@@ -239,115 +227,76 @@ def _book(
     return book
 
 
-def _judge_all(
-    contenders: Sequence[Contender], book: Book, tasks: Sequence[Sequence[Task]], limits: Limits, *, quietly: bool
-) -> None:
-    """Judge what has no score in the book yet. Raises BudgetError over the limits."""
-    from ..running.console import Watch, err
-    from .pairs import judge, judges_of
+def _plan(texts: Texts, book: Book, chosen: Chosen, how: DiscernOptions) -> dict[str, Any]:
+    """Which texts, perturbations and metrics a run would have."""
+    from ..datasets.perturbations.dhp import origin_of
+    from ..datasets.perturbations.registry import sentences
 
-    wanted = [sum(len(asks) for _, _, asks in task) for task in tasks]
-    live = sum(w for c, w in zip(contenders, wanted, strict=True) if not c.against_reference)
-    if not quietly and live:
-        err.print(f"{live:,} texts to judge; Ctrl-C loses nothing", style="dim")
-    models = [one.lm for contender in contenders for one in judges_of(contender)]
-    with limits.spending(*models), Watch("judging", sum(wanted)) as watch:
-        for contender, task, count in zip(contenders, tasks, wanted, strict=True):
-            watch.stage(f"judging with {contender.name}", count)
-            judge(contender, task, book, watch.step, limits)
-
-
-@dataclass(frozen=True, slots=True)
-class _Tested:
-    """The result, as JSON or as tables."""
-
-    texts: Texts
-    results: list[JudgeResult]
-    notes: list[str]
-
-    @classmethod
-    def of(
-        cls, contenders: Sequence[Contender], results: list[JudgeResult], book: Book, texts: Texts, how: DiscernOptions
-    ) -> _Tested:
-        notes = [*texts.notes, *_notes(contenders, texts.role, how.repeat, book.path is not None), *_impossible(book)]
-        notes += _notes_of_task(results, how)
-        return cls(texts, results, notes)
+    good = [text.text for text in texts.texts]
+    made, left = (Counter(one.name for one in some) for some in (book.pairs, book.left))
+    origins = {p.name if d == "only" else f"{p.name}:{d}": origin_of(p, d, texts.task) for p, ds in chosen for d in ds}
+    return {
+        "texts": {
+            "origin": texts.origin, "role": texts.role, "n": len(good), "of": texts.total, "task": texts.task,
+            "characters": round(fmean(map(len, good)), 1), "words": round(fmean(len(t.split()) for t in good), 1),
+            "sentences": round(fmean(len(sentences(t, how.language)) for t in good), 1), "notes": texts.notes,
+        },
+        "perturbations": [
+            {"perturbation": name, "origin": origin, "n": made[name], "left_out": left[name]}
+            for name, origin in origins.items()
+        ],
+        "metrics": how.metrics, "repeat": how.repeat, "writer": how.writer,
+        "to_write": sum(pair.method == "lm" for pair in book.pairs),
+    }  # fmt: skip
 
 
-def _print_result(tested: _Tested, book: Book, how: DiscernOptions, output: Path | None, report: Path | None) -> None:
-    from ..running.console import print_json
-
-    left: dict[str, dict[str, int]] = {}
-    for one in book.left:
-        reasons = left.setdefault(one.name, {})
-        reasons[one.reason] = reasons.get(one.reason, 0) + 1
-    print_json(
-        book.settings
-        | {"repeat": how.repeat, "form": how.form, "rounds": how.rounds, "notes": tested.notes, "left_out": left}
-        | {"pairs": len(book.pairs), "output": str(output) if output else None}
-        | {"report": str(report) if report else None}
-        | {"judges": [result.to_dict() for result in tested.results]}
-    )
-
-
-def _tell_result(tested: _Tested, book: Book, how: DiscernOptions, written: Sequence[Path]) -> None:
-    from ..running.console import out
-    from ..running.plain import clean
-    from . import tables
-
-    texts = tested.texts
-    out.print(
-        clean(f"{len(texts.texts)} texts ({texts.role}s) of {texts.origin}, {len(book.pairs)} pairs"), markup=False
-    )
-    for result in tested.results:
-        tables.show(result, rounds=how.rounds)
-    for note in tested.notes:
-        out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
-    for path in written:
-        out.print(f"Wrote {clean(str(path))}", markup=False)
+def _plan_in_words(plan: Mapping[str, Any]) -> list[str]:
+    lines = [
+        "{n} of {of} {role}s of {origin}, as texts of the paper's task {task!r}; on average {characters} characters, "
+        "{words} words, {sentences} sentences".format(**plan["texts"]),
+        *(f"note: {note}" for note in plan["texts"]["notes"]),
+    ]
+    if plan["metrics"]:
+        lines.append(f"metrics: {', '.join(plan['metrics'])}; each text is scored {plan['repeat']} times by each")
+    for line in plan["perturbations"]:
+        left = f", {line['left_out']} left out" if line["left_out"] else ""
+        lines.append(f"  {line['perturbation']} ({line['origin']}): {line['n']} texts{left}")
+    if plan["to_write"]:
+        lines.append(
+            f"{plan['to_write']} texts to be written by {plan['writer']} first, each in 1 to 3 tries, not counted below"
+        )
+    return lines
 
 
-def _notes(contenders: Sequence[Contender], role: str, repeat: int, kept: bool) -> list[str]:
+def _notes(subject: Subject, role: str, book: Book, how: DiscernOptions, result: JudgeResult) -> list[str]:
+    """What keeps the numbers from being what they seem, or from being the paper's."""
     notes = []
-    if role == "reference" and any(c.against_reference for c in contenders):
-        notes.append(
-            "the texts are references: a metric compares each with the document's other references, or with the "
-            "original text itself where there is none, which flatters it"
-        )
-    if repeat > 1 and any(not c.against_reference for c in contenders):
-        notes.append(
-            f"each text was judged {repeat} times"
-            + ("" if kept else "; without -o the same command would ask all of it again")
-        )
-    return notes
-
-
-def _notes_of_task(results: Sequence[JudgeResult], how: DiscernOptions) -> list[str]:
-    """What keeps a judge's numbers from being the paper's."""
-    notes = []
-    for result in results:
-        judged = {metric.casefold() for metric in result.metrics}
-        if how.metrics and not judged >= {name.casefold() for name in how.metric_names}:
-            given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
-            notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
-    if any(line.origin == "stand-in" for result in results for line in result.of("degradation")):
-        notes.append(
-            "stand-ins (~) are made by rules where the paper has a language model; they count as none of the paper's "
-            "perturbations. --writer MODEL makes those"
-        )
-    if how.form == "paper" and any(len(result.metrics) > 1 for result in results):
-        notes.append(
-            "without 1/M, several metrics make p as many times too small: a judge that guesses passes D = 1 far more "
-            "often than in 5 % of the perturbations; p Holm, and what a judge notices, rest on the normalised p"
-        )
-    return notes
-
-
-def _impossible(book: Book) -> list[str]:
-    """Perturbations that no text allowed, by the reason that most of the texts have."""
+    if subject.against_reference:
+        if role == "reference":
+            notes.append(
+                "the texts are references: a metric compares each with the document's other references, or with the "
+                "original text itself where there is none, which flatters it"
+            )
+    elif how.repeat > 1:
+        again = "" if book.path is not None else "; without -o the same command would ask all of it again"
+        notes.append(f"each text was judged {how.repeat} times{again}")
     possible = {pair.name for pair in book.pairs}
     reasons: dict[str, list[str]] = {}
     for one in book.left:
         if one.name not in possible:
             reasons.setdefault(one.name, []).append(one.reason)
-    return [f"{name}: not possible on these texts ({max(set(r), key=r.count)})" for name, r in reasons.items()]
+    notes += [f"{name}: not possible on these texts ({max(set(r), key=r.count)})" for name, r in reasons.items()]
+    if how.metrics and not {m.casefold() for m in result.metrics} >= {m.casefold() for m in how.metric_names}:
+        given, wanted = ", ".join(result.metrics), ", ".join(how.metric_names)
+        notes.append(f"{result.judge} gives {given}; the task's metrics are {wanted}")
+    if result.of("degradation", "stand-in"):
+        notes.append(
+            "stand-ins (~) are made by rules where the paper has a language model; they count as none of the paper's "
+            "perturbations. --writer MODEL makes those"
+        )
+    if how.form == "paper" and len(result.metrics) > 1:
+        notes.append(
+            "without 1/M, several metrics make p as many times too small: a judge that guesses passes D = 1 far more "
+            "often than in 5 % of the perturbations; p Holm, and what a judge notices, rest on the normalised p"
+        )
+    return notes

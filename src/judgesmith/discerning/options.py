@@ -27,10 +27,11 @@ class DiscernOptions(LimitOptions):
         True, "Whether a judge that reads outputs sees their reference; a metric always compares with it."
     )
     metrics: tuple[str, ...] = option(
-        (), "The task's metrics, as TASK/ASPECT of the library: what a METHOD judges, and what other judges should."
+        (),
+        "The task's metrics, as TASK/ASPECT of the library: what a METHOD judges; other judges give those of their "
+        "criteria or aspects that have these names.",
     )
     scale: tuple[float, float] = option((1, 5), "Lowest and highest score of a METHOD.")
-    degree: Literal["both", "minor", "major"] = option("both", "Minor perturbations, major ones or both.")
     amount: str = option(
         "relative",
         "How many characters and words: relative (shares of the text), or the paper's numbers for summarization, "
@@ -46,7 +47,6 @@ class DiscernOptions(LimitOptions):
         "cache of calls; -o keeps what was asked.",
         ge=1,
     )
-    criteria: bool = option(False, "The judge's criteria, or its aspects, are its metrics, instead of its score.")
     weights: Path | None = option(
         None,
         "Experts' weight of each metric by perturbation, .csv or .json, or a folder of filled-in forms, one an expert; "

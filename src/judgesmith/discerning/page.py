@@ -14,8 +14,9 @@ from ..datasets.perturbations.registry import Pair
 from ..pages import Fold, Section, environment
 from ..pages import render as render_page
 from ..tables import Cell, Column, Table, percent
+from .judging import Subject
 from .options import DiscernOptions
-from .pairs import Book, Contender, ask_key
+from .pairs import Book, ask_key
 from .run import HEADINGS, JudgeResult, scores_of
 from .tables import (
     LEVELS,
@@ -57,142 +58,90 @@ _ABOUT_EXAMPLES = Markup(
 
 
 def render(
-    contenders: Sequence[Contender],
-    results: Sequence[JudgeResult],
-    book: Book,
-    how: DiscernOptions,
-    *,
-    origin: str,
-    notes: Sequence[str] = (),
+    subject: Subject, result: JudgeResult, book: Book, how: DiscernOptions, *, origin: str, notes: Sequence[str] = ()
 ) -> str:
     """The page."""
     settings = [f"{name} {book.settings[name]}" for name in _SETTINGS if book.settings.get(name) is not None]
     intervals = f"95 % intervals over {how.rounds} resamples of the texts" if how.rounds else "no intervals"
     counted = f"{len({pair.group for pair in book.pairs})} texts, {len(book.pairs)} pairs"
-    rests = list(dict.fromkeys(f"D_avg and D_min rest on {result.coverage()}." for result in results))
-    examples = _examples(contenders, results, book, how)
+    lead, named = result.reactions()
+    tables: list[Any] = [f"Metrics: {', '.join(result.metrics)}"] if len(result.metrics) > 1 else []
+    for whose in HEADINGS:
+        if len(table := origin_table(result, whose)):
+            tables += [table, summary_lines(result, whose)]
+    tables += [table for kind in OTHERS if len(table := others_table(result, kind))]
+    tables += [] if math.isnan(result.false_alarms) else [false_alarms(result)]
+    examples = _examples(subject, result, book, how)
     sections = [
-        Section("Summary", [_summary(results), *map(_counted, results), [*rests, *notes], _ABOUT]),
-        *map(_judge, results),
+        Section("Summary", [named, [f"D_avg and D_min rest on {result.coverage()}.", *notes], _ABOUT]),
+        Section("Tables", [*tables, notes_of(result)]),
         Section("Examples", [_ABOUT_EXAMPLES, *examples] if examples else []),
-    ]  # fmt: skip
+    ]
     about = " · ".join([counted, *settings, intervals])
-    return render_page(f"Discernment of perturbations: {origin}", sections, about=[about], style=_STYLE)
-
-
-def _summary(results: Sequence[JudgeResult]) -> Table:
-    numbers = (Column("D_avg", ".2f"), Column("D_min", ".2f"))
-    made = Table(["judge", *numbers, "least seen", Column("false alarms", ".0%"), Column("texts without score", "d")])
-    for result in results:
-        s = result.summary
-        made.add(result.judge, s.d_avg, s.d_min, s.worst, result.false_alarms, result.failed)
-    return made
-
-
-def _counted(result: JudgeResult) -> Fold:
-    """What a judge sees, counted, and the names behind each number."""
-    parts = {
-        "not seen": result.named("degradation", "no"),
-        "doubtful": result.named("degradation", "alone"),
-        "too few texts to tell": result.named("degradation", "unknown"),
-        "lowers its score without need for": result.named("invariance", "yes"),
-        "gives in to": result.named("attack", "yes"),
-    }
-    seen, harmful = result.named("degradation", "yes"), [x for x in result.of("degradation") if x.test.n]
-    counts = "".join(f"; {title} {len(names)}" for title, names in parts.items() if names)
-    listed = [f"{title.capitalize()}: {', '.join(names)}" for title, names in parts.items() if names]
-    return Fold(f"{result.judge}: sees {len(seen)} of {len(harmful)} perturbations{counts}", [listed] if listed else [])
-
-
-def _judge(result: JudgeResult) -> Section:
-    parts: list[Any] = [f"Metrics: {', '.join(result.metrics)}"] if len(result.metrics) > 1 else []
-    for origin in HEADINGS:
-        if len(table := origin_table(result, origin)):
-            parts += [table, summary_lines(result, origin)]
-    parts += [table for kind in OTHERS if len(table := others_table(result, kind))]
-    parts += [] if math.isnan(result.false_alarms) else [false_alarms(result)]
-    return Section(result.judge, [*parts, notes_of(result)])
+    return render_page(f"Discernment of perturbations: {origin}", sections, lead=f"{lead}.", about=[about],
+                       style=_STYLE)  # fmt: skip
 
 
 # Examples ------------------------------------------------------------------------------------------------------------
 
 #: A metric with its score before and after.
 Scored = tuple[str, float, float]
-_VERDICTS = {"degradation": ("missed", "seen"), "invariance": ("alarmed", "not alarmed"), "attack": ("gave in", "held")}
+#: Kind -> what is said of a pair that the judge is wrong about and of another, and of the number of wrong ones.
+_VERDICTS = {
+    "degradation": ("missed", "seen", "missed"),
+    "invariance": ("alarmed", "not alarmed", "punished"),
+    "attack": ("gave in", "held", "rewarded"),
+}
 
 
-def _examples(
-    contenders: Sequence[Contender], results: Sequence[JudgeResult], book: Book, how: DiscernOptions
-) -> list[Fold]:
-    """For each perturbation some pairs, first those that most judges missed, of these the most changed; of changes
-    without harm and of attacks only pairs to which a judge reacted."""
-    tables = [scores_of(contender, book, how) for contender in contenders]
-    groups: dict[str, list[tuple[Pair, list[list[Scored]]]]] = {}
+def _examples(subject: Subject, result: JudgeResult, book: Book, how: DiscernOptions) -> list[Fold]:
+    """For each perturbation some pairs, first those that the judge missed, of these the most changed; of changes
+    without harm and of attacks only pairs to which it reacted."""
+    metrics, scores = scores_of(subject, book, how)
+    groups: dict[str, list[tuple[bool, Pair, list[Scored]]]] = {}
     for k, pair in enumerate(book.pairs):
-        several = [list(zip(metrics, *scores[:, :, k].tolist(), strict=True)) for metrics, scores in tables]
-        groups.setdefault(pair.name, []).append((pair, several))
-    lines = {line.name: line for result in results for line in result.lines}
-    ordered = sorted(
-        (lines[name] for name in groups if name in lines),
-        key=lambda x: (list(_VERDICTS).index(x.kind), LEVELS.index(x.level)),
-    )
+        scored = list(zip(metrics, *scores[:, :, k].tolist(), strict=True))
+        if (wrong := _wrong(pair.kind, scored)) is not None and (wrong or pair.kind == "degradation"):
+            groups.setdefault(pair.name, []).append((wrong, pair, scored))
+    order = list(_VERDICTS)
     made: list[Fold] = []
-    for line in ordered:
-        judged = groups[line.name]
-        wrong = {id(pair): [_wrong(pair.kind, scores) for scores in several] for pair, several in judged}
-        judged = [(pair, scores) for pair, scores in judged if any(one is not None for one in wrong[id(pair)])]
-        missed = {id(pair): sum(one is True for one in wrong[id(pair)]) for pair, _ in judged}
-        if line.kind != "degradation":
-            judged = [(pair, scores) for pair, scores in judged if missed[id(pair)]]
-        judged.sort(key=lambda one: (-missed[id(one[0])], -one[0].change.share))
-        shown = [_example(pair, scores, wrong[id(pair)], contenders, book) for pair, scores in judged[:EXAMPLES]]
-        if shown:
-            count = sum(bool(missed[id(pair)]) for pair, _ in judged)
-            what, done = {
-                "degradation": (line.level, "missed"), "invariance": ("without harm", "punished"),
-                "attack": ("attack", "rewarded"),
-            }[line.kind]  # fmt: skip
-            summary = f"{line.name} ({what}): {count} of {len(groups[line.name])} {done}"
-            summary += " by at least one judge" if len(results) > 1 else ""
+    for line in sorted(result.lines, key=lambda x: (order.index(x.kind), LEVELS.index(x.level))):
+        judged = sorted(groups.get(line.name, []), key=lambda one: (not one[0], -one[1].change.share))
+        if judged:
+            count = sum(wrong for wrong, _, _ in judged)
+            total = sum(pair.name == line.name for pair in book.pairs)
+            summary = f"{line.name} ({line.level}): {count} of {total} {_VERDICTS[line.kind][2]}"
+            shown = [_example(pair, scored, wrong, subject, book) for wrong, pair, scored in judged[:EXAMPLES]]
             made.append(Fold(summary, shown, opened=len(made) < 3 and line.kind == "degradation" and count > 0))
     return made
 
 
-def _wrong(kind: str, scores: Sequence[Scored]) -> bool | None:
+def _wrong(kind: str, scored: Sequence[Scored]) -> bool | None:
     """Whether the mean over the metrics is wrong: no drop for a perturbation, a drop for a change without harm, a rise
     for an attack; None without scores."""
-    drops = [before - after for _, before, after in scores if not math.isnan(before - after)]
+    drops = [before - after for _, before, after in scored if not math.isnan(before - after)]
     if not drops:
         return None
     drop = round(math.fsum(drops) / len(drops), 9)  # a digit of rounding is no drop
     return {"degradation": drop <= 0, "invariance": drop > 0, "attack": drop < 0}[kind]
 
 
-def _example(
-    pair: Pair, seen: Sequence[Sequence[Scored]], wrong: Sequence[bool | None],
-    contenders: Sequence[Contender], book: Book,
-) -> Markup:  # fmt: skip
+def _example(pair: Pair, scored: Sequence[Scored], wrong: bool, subject: Subject, book: Book) -> Markup:
     before, after = marked(pair.original, pair.perturbed)
-    metrics = ["metric"] if any(len(scores) > 1 for scores in seen) else []
-    table = Table(["judge", *metrics, Column("before", ".2f"), Column("after", ".2f"), "reaction"], "Scores")
-    explained = []
-    for contender, scores, missed in zip(contenders, seen, wrong, strict=True):
-        verdict = "no score" if missed is None else _VERDICTS[pair.kind][0 if missed else 1]
-        for k, (metric, *both) in enumerate(scores):
-            name, reaction = (contender.name, verdict) if k == 0 else ("", "")
-            table.add(name, *([metric] if metrics else []), *both, Cell(reaction, warn=missed is True))
-        texts = {"before": pair.original, "after": pair.perturbed}
-        explanations = {when: _explanation(contender, book, ask_key(pair, text)) for when, text in texts.items()}
-        explained.append((contender.name, [(when, words) for when, words in explanations.items() if words]))
+    table = Table(["metric", Column("before", ".2f"), Column("after", ".2f"), "reaction"], "Scores")
+    for k, row in enumerate(scored):
+        table.add(*row, Cell(_VERDICTS[pair.kind][not wrong] if k == 0 else "", warn=wrong))
+    texts = {"before": pair.original, "after": pair.perturbed}
+    explained = {when: _explanation(subject, book, ask_key(pair, text)) for when, text in texts.items()}
     template = environment("judgesmith.discerning").get_template("example.html.j2")
     return Markup(  # noqa: S704  # from a template that escapes
-        template.render(pair=pair, before=before, after=after, table=table, explained=explained,
-                        share=percent(pair.change.words))
+        template.render(pair=pair, before=before, after=after, table=table, share=percent(pair.change.words),
+                        explained={when: words for when, words in explained.items() if words})
     )  # fmt: skip
 
 
-def _explanation(contender: Contender, book: Book, key: str) -> str:
-    for one in contender.marks.values():
+def _explanation(subject: Subject, book: Book, key: str) -> str:
+    for one in subject.marks.values():
         record = book.scores.get((one, key, 0)) or {}
         if words := str(record.get("explanation") or record.get("failure") or ""):
             return words if len(words) <= _MOST else words[:_MOST] + "…"

@@ -3,45 +3,24 @@
 from __future__ import annotations
 
 import json
-import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any
 
 from ..datasets.perturbations.registry import Amounts, Degree, Left, Pair, Perturbation, Text, pairs_of, sentences
 from ..datasets.records import Row
 from ..errors import LabelsError, OptionError
 from ..evaluating.sources import read_file, references_beside, some
-from ..programs.judge import Judge
-from ..programs.models.lm import Connection
-from ..programs.prompting.suspicion import guarded
 from ..rows import as_text
 from ..running.journal import Journal, read_journal, replacing
-from ..running.limits import SAMPLED, Estimate, Limits, estimate
-from ..signatures.values import Item, Verdict
 from .options import DiscernOptions
 
 FORMAT = "judgesmith.pairs/1"
 _OURS = "an output of `judgesmith discern`"
 _WRONG = ("wrong", "wrong_ending", "wrong_answer")
-
-
-class Scorer(Protocol):
-    def score_many(self, rows: Iterable[Any], **options: Any) -> Iterator[Verdict]: ...
-
-
-@dataclass(frozen=True)
-class Contender:
-    """A judge under test. scorers: by metric; mark: changes with anything that changes its scores; against_reference:
-    whether it compares with references (a metric) and does not read on its own."""
-
-    name: str
-    scorers: Mapping[str, Scorer]
-    marks: Mapping[str, str]
-    against_reference: bool = False
 
 
 # Texts ---------------------------------------------------------------------------------------------------------------
@@ -214,103 +193,3 @@ def make_pairs(
 ) -> Iterator[Pair | Left]:
     for perturbation, degrees in perturbations:
         yield from pairs_of(perturbation, texts.texts, degrees=degrees, seed=seed, amounts=amounts, language=language)
-
-
-# Judging -------------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ask:
-    """One text to be judged, once or several times."""
-
-    key: str
-    row: Mapping[str, Any]
-
-
-def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> list[Ask]:
-    """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
-    good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
-    metric compares with the other references, or with the original text where there is none."""
-    result: dict[str, Ask] = {}
-    good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
-    for pair in pairs:
-        for text in (pair.original, pair.perturbed):
-            key = ask_key(pair, text)
-            if key in result:
-                continue
-            row: dict[str, Any] = {"output": text, "source": pair.source, "context": pair.context, "group": pair.group}
-            if against_reference:
-                row["references"] = list(pair.references) or [t for t in (good.get(pair.id),) if t]
-            elif show_reference and role == "output" and pair.references:
-                row["reference"] = pair.references[0]
-            result[key] = Ask(key, row)
-    # All texts of one source together: a model with a cache of prompt beginnings reads the source once.
-    place: dict[tuple[Any, Any], int] = {}
-    for ask in result.values():
-        place.setdefault((ask.row["source"], ask.row["context"]), len(place))
-    return sorted(result.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
-
-
-#: A metric, which repeat, and the texts that it has no score of.
-Task = tuple[str, int, list[Ask]]
-
-
-def missing(contender: Contender, book: Book, role: str, how: DiscernOptions) -> list[Task]:
-    """(metric, repeat, texts) that have no score yet; failed ones are asked again."""
-    result, live = [], not contender.against_reference
-    asks = asks_of(book.pairs, role, against_reference=not live, show_reference=how.show_reference)
-    for metric, mark in contender.marks.items():
-        for k in range(how.repeat if live else 1):
-            left = [a for a in asks if (book.scores.get((mark, a.key, k)) or {}).get("score") is None]
-            if left:
-                result.append((metric, k, left))
-    return result
-
-
-def judge(
-    contender: Contender,
-    tasks: Sequence[Task],
-    book: Book,
-    step: Callable[[], None],
-    limits: Limits | None = None,
-) -> None:
-    """Judge what is missing; each score is written as it comes in. Raises BudgetError over the limits."""
-    judged = failed = 0
-    for metric, k, asks in tasks:
-        items = [ask.row if contender.against_reference else Item.of(ask.row) for ask in asks]
-        scorer = contender.scorers[metric]
-        quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
-        for ask, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
-            parts: Mapping[str, Any] = {**verdict.criteria, **verdict.aspects}
-            book.add(
-                {
-                    "judge": contender.name,
-                    "mark": contender.marks[metric],
-                    "text": ask.key,
-                    "repeat": k,
-                    "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
-                    "criteria": {n: c.score for n, c in parts.items() if not math.isnan(c.score)},
-                    "explanation": verdict.explanation,
-                    "failure": verdict.failure,
-                }
-            )
-            step()
-            judged, failed = judged + 1, failed + (verdict.failure is not None)
-            if limits is not None:
-                limits.check(failed, judged, verdict.failure)
-
-
-def judges_of(contender: Contender) -> list[Judge]:
-    """Those of its scorers that ask a model."""
-    return [] if contender.against_reference else [cast(Judge, scorer) for scorer in contender.scorers.values()]
-
-
-def estimated(contenders: Sequence[Contender], tasks: Sequence[Sequence[Task]], where: Connection) -> Estimate:
-    """What judging would take. Calls no model."""
-    total = Estimate(0, 0, 0, 0, 0.0, 0.0)
-    for contender, several in zip(contenders, tasks, strict=True):
-        for metric, _, asks in several if not contender.against_reference else ():
-            scorer = cast(Judge, contender.scorers[metric])
-            sample = [guarded(Item.of(ask.row))[0] for ask in asks[:SAMPLED]]
-            total += estimate(scorer, scorer.lm.name, len(asks), sample, where)
-    return total

@@ -19,6 +19,7 @@ from ..agreement.discernment import (
     combine,
     discernment,
     expert_weights,
+    score_of,
     summarise,
 )
 from ..agreement.significance import holm
@@ -26,9 +27,9 @@ from ..datasets.perturbations.attacks import CONTROL
 from ..datasets.perturbations.base import Origin
 from ..datasets.perturbations.dhp import TASKS, origin_of
 from ..datasets.perturbations.registry import Degree, Perturbation
-from ..errors import OptionError
+from .judging import Subject
 from .options import DiscernOptions
-from .pairs import Book, Contender, ask_key
+from .pairs import Book, ask_key
 
 Scores = NDArray[np.float64]
 
@@ -37,12 +38,11 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Line:
-    """What a judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: of the
+    """What the judge made of one perturbation. test: of a rise for attacks, of a drop for all else. p_holm: of the
     normalised p over the perturbations of its kind and origin. left: texts that could not be perturbed. fewest: pairs
     with which a perfect judge would pass Holm's first step; with fewer nothing can be said. origin: "paper", "stand-in"
     or "ours"."""
 
-    judge: str
     name: str
     kind: str
     level: str
@@ -69,7 +69,7 @@ class Line:
     def to_dict(self) -> dict[str, Any]:
         t = self.test
         return {
-            "judge": self.judge, "perturbation": self.name, "kind": self.kind, "level": self.level,
+            "perturbation": self.name, "kind": self.kind, "level": self.level,
             "method": self.method, "origin": self.origin, "n": t.n, "left_out": self.left,
             "failed": max(x.left_out for x in t.tests), "d": t.d, "d_low": t.low, "d_high": t.high, "p": t.p,
             "p_holm": self.p_holm, "p_floor": t.tests[0].floor, "d_normalised": t.d_normalised, "d_paper": t.d_paper,
@@ -109,7 +109,7 @@ class Overall:
 
 @dataclass(frozen=True)
 class JudgeResult:
-    """One judge: its lines, and D_avg and D_min by the origin of its perturbations, which are never mixed. unmeasured:
+    """A judge's lines, and D_avg and D_min by the origin of its perturbations, which are never mixed. unmeasured:
     perturbations of the paper's task that its D_avg does not rest on. false_alarms: share of the harmless changes that
     lowered the score."""
 
@@ -140,25 +140,26 @@ class JudgeResult:
         """The perturbations of a kind that are seen so, of those that some text allowed."""
         return [line.name for line in self.of(kind) if line.sees == sees and line.test.n]
 
-    def conclusion(self) -> str:
-        """One line: what the judge is blind to, what it alarms for without need, and what it gives in to."""
-        lines = []
-        blind, seen = self.named("degradation", "no"), self.named("degradation", "yes")
-        if self.of("degradation"):
-            lines.append(
-                f"blind to {', '.join(blind)}" if blind else "blind to none of these" if seen else "sees nothing surely"
-            )
-        fooled = self.named("attack", "yes")
-        others = {
-            "doubtful (not after Holm): ": self.named("degradation", "alone"),
-            "too few texts to tell: ": self.named("degradation", "unknown"),
-            "lowers its score without need for ": self.named("invariance", "yes"),
-            "gives in to ": [] if CONTROL in fooled else fooled,
+    def reactions(self) -> tuple[str, list[str]]:
+        """How many perturbations the judge sees; and by name what it is blind to, what it alarms for without need, and
+        what it gives in to."""
+        seen, fooled = self.named("degradation", "yes"), self.named("attack", "yes")
+        harmful = [line for line in self.of("degradation") if line.test.n]
+        # A judge that is fooled by the control rewards any further sentence, and nothing is known about the attacks.
+        gives_in = "raises its score for any further sentence, so also for" if CONTROL in fooled else "gives in to"
+        named = {
+            "blind to": self.named("degradation", "no"),
+            "doubtful (not after Holm):": self.named("degradation", "alone"),
+            "too few texts to tell:": self.named("degradation", "unknown"),
+            "lowers its score without need for": self.named("invariance", "yes"),
+            gives_in: fooled,
         }
-        lines += [title + ", ".join(names) for title, names in others.items() if names]
-        if CONTROL in fooled:  # then nothing is known about the attacks
-            lines.append("raises its score for any further sentence, so also for attacks")
-        return f"{self.judge}: {'; '.join(lines) or 'nothing was measured'}."
+        head = f"{self.judge} sees {len(seen)} of {len(harmful)} perturbations" if harmful else self.judge
+        return head, [f"{title} {', '.join(names)}" for title, names in named.items() if names]
+
+    def conclusion(self) -> str:
+        head, named = self.reactions()
+        return f"{'; '.join([head, *named])}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain types; NaN for what is undefined."""
@@ -172,16 +173,16 @@ class JudgeResult:
 
 
 def analyse(
-    contender: Contender,
+    subject: Subject,
     book: Book,
     perturbations: Mapping[str, Perturbation],
     how: DiscernOptions,
     weights: Mapping[str, Mapping[str, float]] | None = None,
     task: str = "summarization",
 ) -> JudgeResult:
-    """The tests of one judge. weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the
+    """The tests of the judge. weights: an expert's table. task: of `dhp.TASKS`, decides which perturbations are the
     paper's."""
-    metrics, scores = scores_of(contender, book, how)
+    metrics, scores = scores_of(subject, book, how)
     groups: dict[str, list[int]] = {}
     for k, pair in enumerate(book.pairs):
         groups.setdefault(pair.name, []).append(k)
@@ -198,87 +199,63 @@ def analyse(
         before, after = scores[:, :, groups.get(name, [])]
         if perturbation.kind == "attack":
             before, after = after, before
-        chosen = _weights(weights or OUR_WEIGHTS, name, perturbation, metrics)
+        test = discernment(before, after, form=how.form, rounds=how.rounds, seed=how.seed)
+        chosen = None
         if len(metrics) == len(how.metrics) == 1:  # a task of one metric leaves nothing to weigh
             chosen = [1.0]
-        found = discernment(before, after, form=how.form, rounds=how.rounds, seed=how.seed)
+        elif len(metrics) > 1:  # a stand-in has the weights of what it stands for, unless it has its own
+            several = (expert_weights(weights or OUR_WEIGHTS, one, metrics) for one in (name, perturbation.stands_for))
+            chosen = next(filter(None, several), None)
         if chosen is not None:
-            found = replace(found, d_expert=discernment(before, after, weights=chosen).d_expert)
+            test = replace(test, d_expert=score_of(combine([one.p for one in test.tests], chosen)))
+        origin = origin_of(perturbation, cast(Degree, degree or "only"), task)
         lines.append(
-            Line(contender.name, name, perturbation.kind, perturbation.level, perturbation.method,
-                 origin_of(perturbation, cast(Degree, degree or "only"), task), found, left[name])
+            Line(name, perturbation.kind, perturbation.level, perturbation.method, origin, test, left[name])
         )  # fmt: skip
-    return _result(contender, metrics, lines, book, scores, how.form, task)
+    lines = _adjusted(lines)
+    overall = {
+        origin: _overall([x for x in lines if (x.kind, x.origin) == ("degradation", origin) and x.enough])
+        for origin in HEADINGS
+    }
+    every = [name if d == "only" else f"{name}:{d}" for name, ds in TASKS[task].perturbations.items() for d in ds]
+    unmeasured = tuple(name for name in every if name not in overall["paper"].names)
+    harmless = [line.test for line in lines if line.kind == "invariance" and line.test.n]
+    texts = sum(t.n for t in harmless)
+    alarms = math.fsum(t.dropped * t.n for t in harmless) / texts if texts else math.nan
+    sides: Any = np.isnan(scores).any(axis=1)  # before and after
+    failed = {ask_key(book.pairs[k], book.pairs[k].original) for k in np.flatnonzero(sides[0])}
+    failed |= {ask_key(book.pairs[k], book.pairs[k].perturbed) for k in np.flatnonzero(sides[1])}
+    return JudgeResult(subject.name, metrics, tuple(lines), overall, unmeasured, how.form, alarms, len(failed))
 
 
-def _weights(
-    table: Mapping[str, Mapping[str, float]], name: str, perturbation: Perturbation, metrics: tuple[str, ...]
-) -> list[float] | None:
-    """A stand-in has the weights of what it stands for, unless it has its own."""
-    if len(metrics) < 2:
-        return None
-    found = expert_weights(table, name, metrics)
-    return found or (expert_weights(table, perturbation.stands_for, metrics) if perturbation.stands_for else None)
-
-
-def scores_of(contender: Contender, book: Book, how: DiscernOptions) -> tuple[tuple[str, ...], Scores]:
-    """A judge's metrics and its scores before and after, 2 × metrics × the book's pairs; NaN where there is none."""
-    values = _metric_values(contender, book, how)
-    sides = [[ask_key(p, p.original) for p in book.pairs], [ask_key(p, p.perturbed) for p in book.pairs]]
-    table = [[[of.get(key, math.nan) for key in side] for of in values.values()] for side in sides]
-    return tuple(values), np.array(table, dtype=np.float64).reshape(2, len(values), len(book.pairs))
-
-
-def _metric_values(contender: Contender, book: Book, how: DiscernOptions) -> dict[str, dict[str, float]]:
-    """metric -> text's key -> mean score over the repeats. Metrics: those of the task (`how.metrics`) where a judge of
-    one file scores them all, with `how.criteria` all its criteria, else its files' scores."""
-    by_mark = {mark: metric for metric, mark in contender.marks.items()}
+def scores_of(subject: Subject, book: Book, how: DiscernOptions) -> tuple[tuple[str, ...], Scores]:
+    """The judge's metrics and its scores before and after, mean over the repeats, 2 × metrics × the book's pairs; NaN
+    where there is none. Metrics: those of the task (`how.metrics`) where one scorer gives them all as its criteria or
+    aspects, else its scorers."""
+    by_mark = {mark: metric for metric, mark in subject.marks.items()}
     records = [
         (by_mark[mark], key, record)
         for (mark, key, k), record in book.scores.items()
         if mark in by_mark and k < how.repeat
     ]
-    wanted = _metrics_of_task(contender, records, how)
-    several: dict[str, dict[str, list[float]]] = {metric: {} for metric in wanted}
+    folded = {name.casefold(): name for name in how.metric_names}
+    given = {name.casefold() for _, _, record in records for name in record.get("criteria") or {}}
+    of_task = list(subject.marks) == ["score"] and folded and given >= folded.keys()
+    metrics = tuple(folded.values() if of_task else subject.marks)
+    several: dict[tuple[str, str], list[float]] = {}
     for metric, key, record in records:
-        parts = record.get("criteria") or {}
-        if wanted:
-            named = {metric: score for name, score in parts.items() if (metric := wanted_name(name, wanted))}
-        else:
-            named = parts if how.criteria else {metric: record.get("score")}
-        for name, score in named.items():
-            if score is not None:
-                several.setdefault(name, {}).setdefault(key, []).append(float(score))
-    if how.criteria and not several:
-        raise OptionError(f"{contender.name} gives no scores for criteria; leave --criteria out")
-    metrics = several if how.criteria or wanted else {metric: several.get(metric, {}) for metric in contender.marks}
-    return {m: {key: math.fsum(s) / len(s) for key, s in by_key.items()} for m, by_key in metrics.items()}
+        parts = {folded.get(name.casefold()): score for name, score in (record.get("criteria") or {}).items()}
+        for name, score in (parts if of_task else {metric: record.get("score")}).items():
+            if name is not None and score is not None:
+                several.setdefault((name, key), []).append(float(score))
+    means = {place: math.fsum(values) / len(values) for place, values in several.items()}
+    sides = [[ask_key(p, p.original) for p in book.pairs], [ask_key(p, p.perturbed) for p in book.pairs]]
+    table = [[[means.get((metric, key), math.nan) for key in side] for metric in metrics] for side in sides]
+    return metrics, np.array(table, dtype=np.float64).reshape(2, len(metrics), len(book.pairs))
 
 
-def _metrics_of_task(
-    contender: Contender, records: Sequence[tuple[str, str, Mapping[str, Any]]], how: DiscernOptions
-) -> tuple[str, ...]:
-    """The task's metrics where one file of a judge scores them all, as its criteria or aspects; else ()."""
-    if list(contender.marks) != ["score"]:
-        return ()
-    scored = {wanted_name(name, how.metric_names) for _, _, record in records for name in record.get("criteria") or {}}
-    return how.metric_names if how.metrics and scored >= set(how.metric_names) else ()
-
-
-def wanted_name(name: str, wanted: Sequence[str]) -> str:
-    """The one of these names that is this one but for case; "" where none is."""
-    return next((metric for metric in wanted if metric.casefold() == name.casefold()), "")
-
-
-def _result(
-    contender: Contender,
-    metrics: tuple[str, ...],
-    lines: Sequence[Line],
-    book: Book,
-    scores: Scores,
-    form: Form,
-    task: str,
-) -> JudgeResult:
+def _adjusted(lines: Sequence[Line]) -> list[Line]:
+    """Each family (kind and origin) corrected by Holm."""
     adjusted = list(lines)
     for family in {(line.kind, line.origin): None for line in lines}:
         places = [i for i, line in enumerate(adjusted) if (line.kind, line.origin) == family]
@@ -289,25 +266,9 @@ def _result(
         # Whatever form D has: without 1/M, a judge of several metrics would see what it does not.
         tests = [adjusted[i].test for i in places]
         tested = [combine([x.p for x in t.tests]) if t.n >= fewest else math.nan for t in tests]
-        for i, p in zip(places, holm(tested) if places else [], strict=True):
+        for i, p in zip(places, holm(tested), strict=True):
             adjusted[i] = replace(adjusted[i], p_holm=float(p), fewest=fewest)
-    overall = {
-        origin: _overall([x for x in adjusted if (x.kind, x.origin) == ("degradation", origin) and x.enough])
-        for origin in HEADINGS
-    }
-    every = [name if d == "only" else f"{name}:{d}" for name, ds in TASKS[task].perturbations.items() for d in ds]
-    unmeasured = tuple(name for name in every if name not in overall["paper"].names)
-    harmless = [line.test for line in adjusted if line.kind == "invariance" and line.test.n]
-    texts = sum(t.n for t in harmless)
-    alarms = math.fsum(t.dropped * t.n for t in harmless) / texts if texts else math.nan
-    missing: Any = np.isnan(scores).any(axis=1).tolist()
-    failed = {
-        ask_key(pair, text)
-        for pair, *sides in zip(book.pairs, *missing, strict=True)
-        for text, is_missing in zip((pair.original, pair.perturbed), sides, strict=True)
-        if is_missing
-    }
-    return JudgeResult(contender.name, metrics, tuple(adjusted), overall, unmeasured, form, alarms, len(failed))
+    return adjusted
 
 
 def _overall(lines: Sequence[Line]) -> Overall:

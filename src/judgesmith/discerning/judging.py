@@ -1,0 +1,170 @@
+"""The judge that `judgesmith discern` tests: a saved one, a metric, or a method that judges a task's metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from ..datasets.perturbations.registry import Pair
+from ..errors import OptionError
+from ..programs.artifact import fingerprint
+from ..programs.judge import Judge
+from ..programs.metrics import PREFIX, reference_metric
+from ..programs.models.lm import Connection
+from ..programs.prompting.suspicion import guarded
+from ..programs.registry import judges
+from ..running.limits import SAMPLED, Estimate, Limits, estimate
+from ..running.opening import open_judge, open_model
+from ..signatures.values import Item, Scale, Verdict
+from .options import DiscernOptions
+from .pairs import Book, ask_key
+
+
+class Scorer(Protocol):
+    def score_many(self, rows: Iterable[Any], **options: Any) -> Iterator[Verdict]: ...
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A judge under test. scorers: by metric; mark: changes with anything that changes its scores; against_reference:
+    whether it compares with references (a metric) and does not read on its own."""
+
+    name: str
+    scorers: Mapping[str, Scorer]
+    marks: Mapping[str, str]
+    against_reference: bool = False
+
+    @property
+    def judges(self) -> list[Judge]:
+        """Those of its scorers that ask a model."""
+        return [] if self.against_reference else [cast(Judge, scorer) for scorer in self.scorers.values()]
+
+
+def open_subject(
+    target: str, lm: str | None, where: Connection, how: DiscernOptions, *, brief: bool = False
+) -> Subject:
+    """The judge of this name, checked before the first call; a `brief` one stops after the score where it can.
+    Raises OptionError, ArtifactError, ModelError."""
+    if target.startswith(PREFIX):
+        scorer: Any = reference_metric(target)
+        mark = f"{PREFIX}{scorer.name}:{scorer.description}"
+        return Subject(target, {"score": scorer}, {"score": mark}, against_reference=True)
+    method, _, model = target.partition("@")
+    name, made = target, dict[str, Judge]()
+    if method not in judges.names() or Path(target).exists():
+        name, made = Path(target).stem, {"score": open_judge(Path(target), lm, where)}
+    elif not how.metrics:
+        raise OptionError(
+            f"{target}: a method judges the metrics of a task; name them with --preset (dhp/summeval, …) or --metrics "
+            "TASK/ASPECT, or name the file of a saved judge"
+        )
+    else:
+        opened = open_model(model or lm, where)
+        for metric, plain in zip(how.metrics, how.metric_names, strict=True):
+            made[plain] = judges.get(method).from_options({}, labels_aspect=None, library_aspect=metric)
+            made[plain].scale = Scale(*how.scale)
+            made[plain].set_lm(opened)
+    marks = {}
+    for metric, judge in made.items():
+        if judge.whole_documents:
+            raise OptionError(
+                f"{target}: a {judge.kind} judge ranks the outputs of a document against each other; here each text is "
+                "judged by itself"
+            )
+        marks[metric] = f"{fingerprint(judge)}:{judge.lm.name}"
+        judge.set_brief(brief)
+    return Subject(name, made, marks)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One text to be judged, once or several times."""
+
+    key: str
+    row: Mapping[str, Any]
+
+
+def asks_of(pairs: Iterable[Pair], role: str, *, against_reference: bool, show_reference: bool = True) -> list[Ask]:
+    """The texts of pairs, each once, those of one source together. A judge sees a text's own reference only where the
+    good texts are outputs (and `show_reference` allows it): else the reference would be the original text itself. A
+    metric compares with the other references, or with the original text where there is none."""
+    result: dict[str, Ask] = {}
+    good: dict[str, str] = {pair.id: pair.original for pair in pairs if pair.kind != "attack"}
+    for pair in pairs:
+        for text in (pair.original, pair.perturbed):
+            key = ask_key(pair, text)
+            if key in result:
+                continue
+            row: dict[str, Any] = {"output": text, "source": pair.source, "context": pair.context, "group": pair.group}
+            if against_reference:
+                row["references"] = list(pair.references) or [t for t in (good.get(pair.id),) if t]
+            elif show_reference and role == "output" and pair.references:
+                row["reference"] = pair.references[0]
+            result[key] = Ask(key, row)
+    # All texts of one source together: a model with a cache of prompt beginnings reads the source once.
+    place: dict[tuple[Any, Any], int] = {}
+    for ask in result.values():
+        place.setdefault((ask.row["source"], ask.row["context"]), len(place))
+    return sorted(result.values(), key=lambda ask: place[ask.row["source"], ask.row["context"]])
+
+
+#: A metric, which repeat, and the texts that it has no score of.
+Task = tuple[str, int, list[Ask]]
+
+
+def missing(subject: Subject, book: Book, role: str, how: DiscernOptions) -> list[Task]:
+    """(metric, repeat, texts) that have no score yet; failed ones are asked again."""
+    result, live = [], not subject.against_reference
+    asks = asks_of(book.pairs, role, against_reference=not live, show_reference=how.show_reference)
+    for metric, mark in subject.marks.items():
+        for k in range(how.repeat if live else 1):
+            left = [a for a in asks if (book.scores.get((mark, a.key, k)) or {}).get("score") is None]
+            if left:
+                result.append((metric, k, left))
+    return result
+
+
+def judge(
+    subject: Subject,
+    tasks: Sequence[Task],
+    book: Book,
+    step: Callable[[], None] = lambda: None,
+    limits: Limits | None = None,
+) -> None:
+    """Judge what is missing; each score is written as it comes in. Raises BudgetError over the limits."""
+    judged = failed = 0
+    for metric, k, asks in tasks:
+        items = [ask.row if subject.against_reference else Item.of(ask.row) for ask in asks]
+        scorer = subject.scorers[metric]
+        quiet = {"progress": False} if isinstance(scorer, Judge) else {}  # `step` shows it
+        for ask, verdict in zip(asks, scorer.score_many(items, **quiet), strict=True):
+            parts: Mapping[str, Any] = {**verdict.criteria, **verdict.aspects}
+            book.add(
+                {
+                    "judge": subject.name,
+                    "mark": subject.marks[metric],
+                    "text": ask.key,
+                    "repeat": k,
+                    "score": None if math.isnan(verdict.score) else round(verdict.score, 9),
+                    "criteria": {n: c.score for n, c in parts.items() if not math.isnan(c.score)},
+                    "explanation": verdict.explanation,
+                    "failure": verdict.failure,
+                }
+            )
+            step()
+            judged, failed = judged + 1, failed + (verdict.failure is not None)
+            if limits is not None:
+                limits.check(failed, judged, verdict.failure)
+
+
+def estimated(subject: Subject, tasks: Sequence[Task], where: Connection) -> Estimate:
+    """What judging would take. Calls no model."""
+    total = Estimate(0, 0, 0, 0, 0.0, 0.0)
+    for metric, _, asks in () if subject.against_reference else tasks:
+        scorer = cast(Judge, subject.scorers[metric])
+        sample = [guarded(Item.of(ask.row))[0] for ask in asks[:SAMPLED]]
+        total += estimate(scorer, scorer.lm.name, len(asks), sample, where)
+    return total
