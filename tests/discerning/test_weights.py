@@ -37,7 +37,7 @@ def test_votes_of_several_experts_become_shares(tmp_path: Path) -> None:
         filled(folder / f"{n}.csv", {"deletions": "fluency", "typos": "fluency", "word-deletion": of})
     (folder / "notes.txt").write_text("no form")
     # another form, in numbers: each expert has one vote for each perturbation, however it is split
-    (folder / "4.json").write_text('{"typos": {"accuracy": 30, "fluency": 10}}')
+    (folder / "4.csv").write_text("perturbation,accuracy,fluency\ntypos,30,10\n")
     found = read_weights(folder, list(PERTURBATIONS), NAMES)
     assert found == {
         "deletions": {"fluency": 4.0},
@@ -54,45 +54,30 @@ def test_the_form_has_a_row_for_each_perturbation_and_a_column_for_each_metric(t
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("text", "problem"),
     [
-        ("w.json", '{"typos": {"fluency": 2, "coherence": 1}}'),
-        ("w.csv", "perturbation,fluency,coherence\ntypos,2,1\n"),
-    ],
-)
-def test_weights_are_read(tmp_path: Path, name: str, text: str) -> None:
-    (tmp_path / name).write_text(text)
-    assert read_weights(tmp_path / name) == {"typos": {"fluency": 2, "coherence": 1}}
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("w.csv", "perturbation,accuracy,fluency\ntypo,x,\n", "line 2: there is no perturbation 'typo'.*'typos'"),
-        ("w.csv", "perturbation,accuracy,fluncy\ntypos,,x\n", "line 2, column 'fluncy': the metrics are.*'fluency'"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,x,\ndeletions,,\n", "line 3: no metric is marked for 'del"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,x,\ntypos,,x\n", "line 3: 'typos' appears twice"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,maybe,\n", "column 'accuracy': 'maybe' is not a weight"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,nan,1\n", "line 2, column 'accuracy': 'nan' is not a weight"),
-        ("w.csv", "perturbation,accuracy,fluency\ntypos,1,2,3\n", "line 2: 4 cells under 3 columns"),
-        ("w.csv", "perturbation,accuracy,accuracy\ntypos,1,2\n", "line 1: a column appears twice"),
-        ("w.csv", "perturbation,accuracy\ntypos,0\n", "no metric is marked for 'typos'"),
-        ("w.json", '{"typos:minor": {"accuracy": -1}}', "'typos:minor', column 'accuracy': -1 is not a weight"),
-        ("w.json", '{"typos": {"accuracy": null}}', "column 'accuracy': None is not a weight"),
-        ("w.json", '{"typos": {"accuracy": true}}', "column 'accuracy': True is not a weight"),
-        ("w.json", "[1]", "expected"),
-        ("w.json", "{", "not JSON"),
-        ("w.csv", "", "no weight in it"),
+        ("perturbation,accuracy,fluency\ntypo,x,\n", "line 2: there is no perturbation 'typo'.*'typos'"),
+        ("perturbation,accuracy,fluncy\ntypos,,x\n", "column 'fluncy': the metrics are.*'fluency'"),
+        ("perturbation,accuracy,fluency\ntypos,x,\ndeletions,,\n", "line 3: no metric is marked for 'del"),
+        ("perturbation,accuracy,fluency\ntypos,x,\ntypos,,x\n", "line 3: 'typos' appears twice"),
+        ("perturbation,accuracy,fluency\ntypos,maybe,\n", "column 'accuracy': 'maybe' is not a weight"),
+        ("perturbation,accuracy,fluency\ntypos,nan,1\n", "line 2, column 'accuracy': 'nan' is not a weight"),
+        ("perturbation,accuracy,fluency\ntypos,-1,1\n", "'-1' is not a weight"),
+        ("perturbation,accuracy,fluency\ntypos,1,2,3\n", "line 2: more cells than columns"),
+        ("perturbation,accuracy\ntypos,0\n", "no metric is marked for 'typos'"),
+        ("accuracy\n1\n", "no column 'perturbation'"),
+        ("perturbation,accuracy\n", "no weight in it"),
+        ("", "no column 'perturbation'"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_said_by_row_and_column(tmp_path: Path, name: str, text: str, said: str) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(OptionError, match=said):
-        read_weights(tmp_path / name, list(PERTURBATIONS), NAMES)
+def test_what_is_wrong_is_said_by_row_and_column(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / "w.csv").write_text(text)
+    with pytest.raises(OptionError, match=problem):
+        read_weights(tmp_path / "w.csv", list(PERTURBATIONS), NAMES)
 
 
 def test_a_folder_without_forms_and_a_form_that_is_there_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"no \.csv or \.json form"):
+    with pytest.raises(OptionError, match=r"no \.csv form"):
         read_weights(tmp_path)
     write_form(tmp_path / "form.csv", METRICS, ISSUES)
     with pytest.raises(OptionError, match="exists already"):

@@ -49,7 +49,7 @@ class DiscernOptions(LimitOptions):
     )
     weights: Path | None = option(
         None,
-        "Experts' weight of each metric by perturbation, .csv or .json, or a folder of filled-in forms, one an expert; "
+        "Experts' weight of each metric by perturbation, a .csv, or a folder of filled-in forms, one an expert; "
         "none: our own table (see src/judgesmith/agreement/discernment.py).",
     )
     weights_form: Path | None = option(
