@@ -7,34 +7,31 @@ from typing import Any
 import pytest
 
 import judgesmith as js
-from judgesmith.adapters.saved import SavedJudge, framework, passages
+from judgesmith.adapters.saved import framework, opened, passages, scored
 from judgesmith.errors import MissingExtraError, NoScoreError, OptionError
 from judgesmith.programs.baselines.pairs import PairS
-from judgesmith.signatures.values import Item
 
 
 def test_a_row_without_a_score_is_an_error(saved: dict[str, Any]) -> None:
-    made = SavedJudge.open(**saved)
-    verdict = made.score(Item("good 70", "a source"))
+    judge, _ = opened(saved["judge"], None, saved["connection"], None)
+    verdict = scored(judge.score("a source", "good 70"))
     assert (verdict.score, verdict.explanation) == (70.0, "It says 70.")
-    told = made.about(verdict)
-    assert (told["model"], told["scale"], len(told["judge"])) == ("openai/fake", "0..100", 12)
     with pytest.raises(NoScoreError):
-        made.score(Item("bad", "a source"))
+        scored(judge.score("a source", "bad"))
     with pytest.raises(NoScoreError, match="the output is empty"):
-        made.score(Item("", "a source"))
+        scored(judge.score("a source", ""))
 
 
 def test_the_name_is_the_aspect_or_the_callers(saved: dict[str, Any]) -> None:
     judge = js.load(saved["judge"])
-    assert SavedJudge.open(judge).name == "active-critic"
+    assert opened(judge, None, None, None)[1] == "active-critic"
     judge.provenance = {"labels": {"aspect": "fluency"}}
-    assert SavedJudge.open(judge).name == "fluency"
-    assert SavedJudge.open(judge, name="mine").name == "mine"
+    assert opened(judge, None, None, None)[1] == "fluency"
+    assert opened(judge, None, None, "mine")[1] == "mine"
     with pytest.raises(OptionError, match="this judge has its model already"):
-        SavedJudge.open(judge, connection=saved["connection"])
+        opened(judge, None, saved["connection"], None)
     with pytest.raises(OptionError, match="against each other"):
-        SavedJudge.open(PairS("overall"), lm=None)
+        opened(PairS("overall"), None, None, None)
 
 
 def test_several_passages_are_one_context() -> None:

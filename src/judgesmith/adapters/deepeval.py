@@ -8,19 +8,16 @@ from typing import Any
 
 from ..errors import OptionError
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, LanguageModel
+from ..programs.models import engine
+from ..programs.models.lm import Connection
 from ..signatures.values import Item, Verdict
-from .saved import SavedJudge, framework, passages
+from .saved import LM, framework, opened, passages, scored
 
 
 def deepeval_metric(
-    judge: str | Path | Judge,
-    *,
-    threshold: float | None = None,
-    lm: str | LanguageModel | Any | None = None,
-    connection: Connection | None = None,
+    judge: str | Path | Judge, *, threshold: float | None = None, lm: LM = None, connection: Connection | None = None,
     name: str | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """A judge as a DeepEval metric: `assert_test(test_case, [js.deepeval_metric("judge.json", threshold=3.5)])`.
 
     judge: a Judge, or the file of a saved one. threshold: the lowest score that passes, on the judge's scale; may be
@@ -33,10 +30,10 @@ def deepeval_metric(
 
     Raises: MissingExtraError without DeepEval; OptionError without a threshold; ArtifactError, ModelError.
     """
-    made = SavedJudge.open(judge, lm=lm, connection=connection, name=name)
-    if threshold is None and made.judge.decision is None:
-        raise OptionError(f"say which scores pass: threshold=…, on the judge's scale, {made.judge.scale}")
-    return _kind()(made, threshold)
+    made, title = opened(judge, lm, connection, name)
+    if threshold is None and made.decision is None:
+        raise OptionError(f"say which scores pass: threshold=…, on the judge's scale, {made.scale}")
+    return _kind()(made, title, threshold)
 
 
 @cache
@@ -44,48 +41,38 @@ def _kind() -> Any:
     base = framework("deepeval.metrics", "deepeval_metric", "deepeval").BaseMetric
 
     class JudgesmithMetric(base):  # type: ignore[misc,valid-type]
-        def __init__(self, made: SavedJudge, threshold: float | None) -> None:
-            self.made, self.threshold = made, threshold
-            self.evaluation_model = made.judge.lm.name
-            self.include_reason = True
-            self.async_mode = True
+        def __init__(self, judge: Judge, title: str, threshold: float | None) -> None:
+            self.judge, self.title, self.threshold = judge, title, threshold
+            self.evaluation_model = judge.lm.name
+            self.include_reason = self.async_mode = True
 
         @property
         def __name__(self) -> str:
-            return self.made.name
+            return self.title
 
         def measure(self, test_case: Any, *given: Any, **more: Any) -> float:
-            self._forget()
-            return self._keep(self.made.score(_item(test_case)))
+            item = self._begin(test_case)
+            return self._keep(engine.run(self.judge.averdict(item)))
 
         async def a_measure(self, test_case: Any, *given: Any, **more: Any) -> float:
-            self._forget()
-            return self._keep(await self.made.ascore(_item(test_case)))
+            return self._keep(await self.judge.averdict(self._begin(test_case)))
 
         def is_successful(self) -> bool:
             return bool(self.success)
 
-        def _forget(self) -> None:
-            """What the last row left: a row that fails must not seem to have its score."""
+        def _begin(self, case: Any) -> Item:
+            """The row. What the last one left is forgotten: a row that fails must not seem to have its score."""
             self.score: float | None = None
             self.reason: str | None = None
             self.success: bool | None = None
             self.error: str | None = None
+            context = passages(case.context or case.retrieval_context)
+            return Item(case.actual_output or "", case.input or "", context, case.expected_output)
 
         def _keep(self, verdict: Verdict) -> float:
-            score = float(verdict.score)
+            score = float(scored(verdict).score)
             self.score, self.reason = score, verdict.explanation
             self.success = bool(verdict.passed) if self.threshold is None else score >= self.threshold
-            self.score_breakdown = {name: c.score for name, c in verdict.criteria.items()}
             return score
 
     return JudgesmithMetric
-
-
-def _item(case: Any) -> Item:
-    return Item(
-        output=case.actual_output or "",
-        source=case.input or "",
-        context=passages(case.context or case.retrieval_context),
-        reference=case.expected_output,
-    )

@@ -7,21 +7,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ..programs.artifact import fingerprint
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, LanguageModel
+from ..programs.models.lm import Connection
 from ..signatures.values import Item
-from .saved import SavedJudge, framework
+from .saved import LM, framework, opened, scored
 
 
 def inspect_scorer(
-    judge: str | Path | Judge,
-    *,
-    lm: str | LanguageModel | Any | None = None,
-    connection: Connection | None = None,
-    name: str | None = None,
-    source_from: Callable[[Any], str] | None = None,
-    context_from: Callable[[Any], str | None] | None = None,
-) -> Any:
+    judge: str | Path | Judge, *, lm: LM = None, connection: Connection | None = None, name: str | None = None,
+    source_from: Callable[[Any], str] | None = None, context_from: Callable[[Any], str | None] | None = None,
+) -> Any:  # fmt: skip
     """A judge as an Inspect scorer: `Task(dataset=…, solver=…, scorer=js.inspect_scorer("judge.json"))`.
 
     judge: a Judge, or the file of a saved one. lm, connection: as for `load`. name: kept in every score's metadata;
@@ -35,8 +31,7 @@ def inspect_scorer(
 
     Raises: MissingExtraError without Inspect; OptionError, ArtifactError, ModelError as opening the judge does.
     """
-    made = SavedJudge.open(judge, lm=lm, connection=connection, name=name)
-    return _registered()(made, source_from, context_from)
+    return _registered()(*opened(judge, lm, connection, name), source_from, context_from)
 
 
 @cache
@@ -46,23 +41,20 @@ def _registered() -> Any:
 
     @scorers.scorer(metrics=[scorers.mean(), scorers.stderr()], name="judgesmith")  # type: ignore[untyped-decorator]
     def judgesmith(
-        made: SavedJudge, source_from: Callable[[Any], str] | None, context_from: Callable[[Any], str | None] | None
+        judge: Judge, name: str, source_from: Callable[[Any], str] | None, context_from: Callable[[Any], Any] | None
     ) -> Any:
+        about = {"name": name, "judge": fingerprint(judge), "model": judge.lm.name, "scale": str(judge.scale)}
+
         async def score(state: Any, target: Any) -> Any:
-            verdict = await made.ascore(
-                Item(
-                    output=state.output.completion,
-                    source=state.input_text if source_from is None else source_from(state),
-                    context=None if context_from is None else context_from(state),
-                    reference=target.text or None,
-                )
-            )
+            source = state.input_text if source_from is None else source_from(state)
+            context = None if context_from is None else context_from(state)
+            item = Item(state.output.completion, source, context, target.text or None)
+            verdict = scored(await judge.averdict(item))
+            criteria = {name: c.score for name, c in verdict.criteria.items()}
             return scorers.Score(
-                value=float(verdict.score),
-                answer=state.output.completion,
-                explanation=verdict.explanation or None,
-                metadata={"name": made.name, **made.about(verdict)},
-            )
+                value=float(verdict.score), answer=state.output.completion, explanation=verdict.explanation or None,
+                metadata={**about, **({"criteria": criteria} if criteria else {})},
+            )  # fmt: skip
 
         return score
 

@@ -7,17 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, LanguageModel
+from ..programs.models.lm import Connection
 from ..signatures.values import Item
-from .saved import SavedJudge, framework, passages
+from .saved import LM, framework, opened, passages, scored
 
 
 def ragas_metric(
-    judge: str | Path | Judge,
-    *,
-    lm: str | LanguageModel | Any | None = None,
-    connection: Connection | None = None,
-    name: str | None = None,
+    judge: str | Path | Judge, *, lm: LM = None, connection: Connection | None = None, name: str | None = None
 ) -> Any:
     """A judge as a Ragas metric: `metric = js.ragas_metric("judge.json")`, then, in an `@experiment`,
     `await metric.single_turn_ascore(sample)`, or `ragas.evaluate(dataset, metrics=[metric])`.
@@ -32,7 +28,7 @@ def ragas_metric(
 
     Raises: MissingExtraError without Ragas; OptionError, ArtifactError, ModelError as opening the judge does.
     """
-    return _kind()(SavedJudge.open(judge, lm=lm, connection=connection, name=name))
+    return _kind()(*opened(judge, lm, connection, name))
 
 
 @cache
@@ -40,8 +36,8 @@ def _kind() -> Any:
     base = framework("ragas.metrics.base", "ragas_metric", "ragas")
 
     class JudgesmithMetric(base.SingleTurnMetric):  # type: ignore[misc,name-defined]
-        def __init__(self, made: SavedJudge) -> None:
-            self.made, self.name = made, made.name
+        def __init__(self, judge: Judge, name: str) -> None:
+            self.judge, self.name = judge, name
             optional = {f"{column}:optional" for column in ("user_input", "retrieved_contexts", "reference")}
             self._required_columns = {base.MetricType.SINGLE_TURN: {"response", *optional}}
 
@@ -49,14 +45,8 @@ def _kind() -> Any:
             """Retries and limits are the judge's own."""
 
         async def _single_turn_ascore(self, sample: Any, callbacks: Any) -> float:
-            verdict = await self.made.ascore(
-                Item(
-                    output=sample.response or "",
-                    source=sample.user_input or "",
-                    context=passages(sample.retrieved_contexts),
-                    reference=sample.reference,
-                )
-            )
-            return float(verdict.score)
+            context = passages(sample.retrieved_contexts)
+            item = Item(sample.response or "", sample.user_input or "", context, sample.reference)
+            return float(scored(await self.judge.averdict(item)).score)
 
     return JudgesmithMetric

@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..errors import MissingExtraError, NoScoreError, OptionError
 from ..programs import artifact
 from ..programs.judge import Judge
-from ..programs.models.lm import Connection, LanguageModel, language_model
-from ..signatures.values import Item, Verdict
+from ..programs.models.lm import Connection, LanguageModel
+from ..signatures.values import Verdict
+
+#: What the adapters take for a language model.
+LM = str | LanguageModel | Any | None
 
 
 def framework(module: str, what: str, package: str) -> Any:
@@ -26,56 +28,21 @@ def framework(module: str, what: str, package: str) -> Any:
         raise MissingExtraError(f"{what} needs {package}: pip install {package}") from None
 
 
-@dataclass(frozen=True, slots=True)
-class SavedJudge:
-    """An open judge and what a framework shows of it. name: as the caller said, else the aspect that it was compiled
-    for."""
-
-    judge: Judge
-    name: str
-
-    @classmethod
-    def open(
-        cls,
-        judge: str | Path | Judge,
-        *,
-        lm: str | LanguageModel | Any | None = None,
-        connection: Connection | None = None,
-        name: str | None = None,
-    ) -> SavedJudge:
-        """judge: a Judge, or the file of a saved one. lm, connection: as for `load`. Raises OptionError for a judge
-        that ranks the outputs of a document among each other, ArtifactError, ModelError."""
-        if not isinstance(judge, Judge):
-            judge = artifact.load(judge, lm=lm, connection=connection)
-        elif lm is not None:
-            judge = judge.copy_for(_language_model=language_model(lm, connection=connection))
-        elif connection is not None:
-            raise OptionError("connection is for a judge's file or for lm; this judge has its model already")
-        if judge.whole_documents:
-            raise OptionError(
-                f"a {judge.kind} judge scores the outputs of a document against each other; here it would see one alone"
-            )
-        labels = judge.provenance.get("labels")
-        aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
-        return cls(judge, name or (aspect if isinstance(aspect, str) else judge.kind))
-
-    def score(self, item: Item) -> Verdict:
-        """Raises NoScoreError for a row without a score."""
-        return scored(self.judge.score(item.source, item.output, context=item.context, reference=item.reference))
-
-    async def ascore(self, item: Item) -> Verdict:
-        """`score` from any event loop."""
-        return scored(await self.judge.averdict(item))
-
-    def about(self, verdict: Verdict | None = None) -> dict[str, Any]:
-        """What is kept beside a score: the judge's fingerprint, its model and scale, scores by criterion."""
-        result = {
-            "judge": artifact.fingerprint(self.judge),
-            "model": self.judge.lm.name,
-            "scale": str(self.judge.scale),
-        }
-        criteria = {} if verdict is None else {name: c.score for name, c in verdict.criteria.items()}
-        return result | ({"criteria": criteria} if criteria else {})
+def opened(judge: str | Path | Judge, lm: LM, connection: Connection | None, name: str | None) -> tuple[Judge, str]:
+    """A Judge, or the file of a saved one, and what to call it: as the caller says, else by the aspect that it was
+    compiled for. Raises OptionError for a judge that ranks the outputs of a document among each other, ArtifactError,
+    ModelError."""
+    if not isinstance(judge, Judge):
+        judge = artifact.load(judge, lm=lm, connection=connection)
+    elif lm is not None or connection is not None:
+        raise OptionError("lm and connection are for a judge's file; this judge has its model already")
+    if judge.whole_documents:
+        raise OptionError(
+            f"a {judge.kind} judge scores the outputs of a document against each other; here it would see one alone"
+        )
+    labels = judge.provenance.get("labels")
+    aspect = labels.get("aspect") if isinstance(labels, Mapping) else None
+    return judge, name or (aspect if isinstance(aspect, str) else judge.kind)
 
 
 def scored(verdict: Verdict) -> Verdict:
