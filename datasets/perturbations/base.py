@@ -148,14 +148,10 @@ class Perturbation:
 # Texts in parts ------------------------------------------------------------------------------------------------------
 
 
-def sentences(text: str, language: str = "en") -> list[str]:
+@lru_cache(maxsize=4096)  # the others' texts are cut again for every text
+def sentences(text: str, language: str = "en") -> tuple[str, ...]:
     """The sentences of a text, each with the white space after it: joined they are the text. Split by sentencex, which
     knows about 300 languages and leaves abbreviations and decimal points alone."""
-    return list(_sentences(text, language))
-
-
-@lru_cache(maxsize=4096)  # the others' texts are cut again for every text
-def _sentences(text: str, language: str) -> tuple[str, ...]:
     result: list[str] = []
     place = 0
     # a lone surrogate, which broken JSON holds, is no text to it; "?" has the same length
@@ -179,10 +175,10 @@ def split_space(sentence: str) -> tuple[str, str]:
 
 def several_sentences(text: str, material: Material, fewest: int = 2) -> list[str]:
     """Its sentences. Raises Unperturbable for fewer than `fewest`."""
-    found = sentences(text, material.language)
-    if len(found) < fewest:
-        raise Unperturbable(f"{len(found)} sentence{'s' * (len(found) != 1)}; at least {fewest} are needed")
-    return found
+    result = list(sentences(text, material.language))
+    if len(result) < fewest:
+        raise Unperturbable(f"{len(result)} sentence{'s' * (len(result) != 1)}; at least {fewest} are needed")
+    return result
 
 
 def letters(text: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""Perturbations of what a text says: names, numbers, negations, who speaks, what is left out and what does not belong.
+"""Perturbations of what a text says: names, numbers, negations, what is left out and what does not belong.
 
 Entities by rules stand in for DHP's fictional entities, which a language model makes; the others go beyond the paper.
 """
@@ -21,7 +21,6 @@ from .base import (
     letters,
     like,
     replace_by_degree,
-    replace_spots,
     sentences,
     several_sentences,
     split_space,
@@ -31,7 +30,6 @@ from .registry import rule
 from .rules import inserted
 
 NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:]\d+)*(?![\w])")
-_QUOTED = re.compile(r"""=\s*(?:'([^'"=]{2,60})'|"([^'"=]{2,60})")""")  # inform(name='red door cafe')
 _WORDS = re.compile(r"[^\W\d_][\w'’-]*")
 _NO_NAME = frozenset([
     "i", "i'm", "i'll", "i've", "i'd", "the", "a", "an", "he", "she", "it", "they", "we", "you", "this", "that",
@@ -45,12 +43,7 @@ _MONTHS = [
     "December",
 ]  # fmt: skip
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-_COUNTS = [
-    "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "twenty", "thirty",
-    "forty", "fifty", "hundred",
-]  # fmt: skip
 _CALENDAR = re.compile(rf"\b(?:{'|'.join([*_MONTHS, *_DAYS])})\b")
-_COUNT = re.compile(rf"\b(?:{'|'.join(_COUNTS)})\b", re.IGNORECASE)
 
 
 # Names and numbers ---------------------------------------------------------------------------------------------------
@@ -85,37 +78,27 @@ def names(text: str, language: str) -> tuple[tuple[int, int], ...]:
     )
 
 
-@lru_cache(maxsize=4096)
-def _values(source: str) -> tuple[str, ...]:
-    """Quoted values of a structured source."""
-    return tuple(dict.fromkeys((a or b).strip() for a, b in _QUOTED.findall(source)))
-
-
 @rule(
     "entities-rules", "names and numbers of other documents instead of its own", "word", needs=("others",),
     stands_for="entities-lm",
 )  # fmt: skip
 def entities(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    """Names (by their capitals), values of a structured source, and numbers, replaced by those of other documents."""
+    """Names (by their capitals) and numbers, replaced by those of other documents."""
     spots = [*_name_spots(text, rng, material), *_number_spots(text, rng, material)]
     return replace_by_degree(text, spots, degree, rng, "names or numbers that other documents could replace")
 
 
 def _name_spots(text: str, rng: random.Random, material: Material) -> Iterator[Spot]:
     language = material.language
-    quoted = [v for v in _values(material.own.source) if not NUMBER.fullmatch(v)]
-    spots = [(m.start(), m.end()) for v in quoted for m in re.finditer(rf"(?<!\w){re.escape(v)}(?!\w)", text, re.I)]
-    pool_of_values = {v for o in material.others for v in _values(o.source) if not NUMBER.fullmatch(v)}
-    pool: set[str] = set()
-    if not language.lower().startswith("de"):  # there every noun has a capital
-        spots += [place for place in names(text, language) if not any(a < place[1] and place[0] < b for a, b in spots)]
-        pool = {o.text[a:b] for o in material.others for a, b in names(o.text, language)}
+    if language.lower().startswith("de"):  # there every noun has a capital
+        return
     known = f"{text}\n{material.own.source}".casefold()
+    pool = sorted({o.text[a:b] for o in material.others for a, b in names(o.text, language)})
+    pool = [name for name in pool if name.casefold() not in known]
     given: dict[str, str] = {}  # the same name is replaced by the same one
-    for start, end in spots:
+    for start, end in names(text, language):
         old = text[start:end]
-        wanted = pool_of_values if old.casefold() in {v.casefold() for v in quoted} else pool
-        fitting = sorted(n for n in wanted if n.casefold() not in known and n not in given.values())
+        fitting = [n for n in pool if n not in given.values()]
         alike = [n for n in fitting if len(n.split()) == len(old.split())] or fitting
         if old in given or alike:
             given[old] = given.get(old) or rng.choice(alike)
@@ -147,12 +130,9 @@ def numbers(text: str, degree: Degree, rng: random.Random, material: Material) -
         among = next(w for w in (_MONTHS, _DAYS) if match[0] in w)
         return rng.choice([w for w in among if w != match[0]])
 
-    def other_count(match: re.Match[str]) -> str:
-        return like(match[0], rng.choice([w for w in _COUNTS if w != match[0].lower()]))
-
     spots = spots_of(text, NUMBER, other_digits)
     if material.english:
-        spots += [*spots_of(text, _CALENDAR, other_word), *spots_of(text, _COUNT, other_count)]
+        spots += spots_of(text, _CALENDAR, other_word)
     return replace_by_degree(text, spots, degree, rng, "numbers or dates")
 
 
@@ -199,31 +179,6 @@ def negation(text: str, degree: Degree, rng: random.Random, material: Material) 
     return replace_by_degree(text, spots, degree, rng, "statements that the rules can negate")
 
 
-# Speakers ------------------------------------------------------------------------------------------------------------
-
-_TURN = re.compile(r"^(?P<speaker>[^\W\d_][\w .'’-]{0,29}?)(?=\s*:\s)", re.MULTILINE)
-
-
-@rule(
-    "speakers",
-    "two speakers of a dialogue change places (lines `Name: text`): in one turn each, in all turns",
-    "sentence",
-)
-def speakers(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    turns = list(_TURN.finditer(text))
-    speakers = list(dict.fromkeys(turn["speaker"] for turn in turns))
-    if len(speakers) < 2 or len(turns) < (2 if degree == "minor" else 3):
-        raise Unperturbable(f"{len(turns)} turns of {len(speakers)} speakers (lines `Name: text`)")
-    one, other = rng.sample(speakers, 2)
-    spots = [
-        Spot(t.start(), t.end(), other if t["speaker"] == one else one) for t in turns if t["speaker"] in (one, other)
-    ]
-    if degree == "minor":
-        first = rng.choice([s for s in spots if s.new == other])
-        spots = [first, rng.choice([s for s in spots if s.new == one])]
-    return replace_spots(text, spots, rng)
-
-
 # Sentences that are missing or too many ------------------------------------------------------------------------------
 
 
@@ -252,11 +207,9 @@ def _content(text: str) -> set[str]:
 
 
 @rule(
-    "irrelevant",
-    "sentences of other documents added, true there and of no use here: one, or three (major)",
-    "sentence",
-    needs=("others",),
-)
+    "irrelevant", "sentences of other documents added, true there and of no use here: one, or three (major)",
+    "sentence", needs=("others",),
+)  # fmt: skip
 def irrelevant(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     parts = several_sentences(text, material, 1)
     own = {split_space(part)[0] for part in parts}

@@ -44,12 +44,9 @@ def style(text: str, degree: Degree, rng: random.Random, material: Material) -> 
 
 
 @rule(
-    "case",
-    "all in lower case, or sentences begun with capitals where it was",
-    "character",
-    kind="invariance",
+    "case", "all in lower case, or sentences begun with capitals where it was", "character", kind="invariance",
     degrees=("only",),
-)
+)  # fmt: skip
 def case(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     lower = text.lower()
     if lower != text:
@@ -70,26 +67,18 @@ SYNONYMS: Mapping[str, str] = {
     "everyone": "everybody", "everybody": "everyone", "anyone": "anybody", "anybody": "anyone",
     "particularly": "especially", "especially": "particularly", "additionally": "moreover", "wants": "wishes",
 }  # fmt: skip
-#: The same said in more words.
-LONGER: Mapping[str, str] = {
-    "because": "due to the fact that", "if": "in the event that", "now": "at the present time",
-    "although": "in spite of the fact that", "until": "up until", "always": "at all times",
-    "often": "on many occasions",
-    "usually": "in most cases", "sometimes": "on some occasions", "when": "at the time when", "soon": "in a short time",
-    "daily": "on a daily basis", "don't": "do not", "doesn't": "does not", "didn't": "did not", "isn't": "is not",
-    "aren't": "are not", "wasn't": "was not", "weren't": "were not", "can't": "cannot", "won't": "will not",
-    "couldn't": "could not", "wouldn't": "would not", "shouldn't": "should not", "hasn't": "has not",
-    "haven't": "have not", "hadn't": "had not", "it's": "it is", "i'm": "I am", "you're": "you are",
-    "they're": "they are", "we're": "we are", "i've": "I have", "you've": "you have", "i'll": "I will",
-}  # fmt: skip
 _WORD = re.compile(
     r"(?P<before>\b(?:an?|so|even|only|as|too)\s+)?(?P<word>\b[^\W\d_]+(?:['’][^\W\d_]+)?)", re.IGNORECASE
 )
 
 
-def _by_list(text: str, words: Mapping[str, str], rng: random.Random) -> str:
+@rule(
+    "synonyms", "words replaced by others of the same meaning, from a small list that is safe in English", "word",
+    kind="invariance", degrees=("only",), needs=("english",),
+)  # fmt: skip
+def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     def other(match: re.Match[str]) -> str | None:
-        new = words.get(match["word"].lower().replace("’", "'"))
+        new = SYNONYMS.get(match["word"].lower())
         before = (match["before"] or "").strip().lower()
         vowels = [bool(new) and w[:1].lower() in "aeiou" for w in (match["word"], new or "")]
         if new is None or (before and (before not in ("a", "an") or vowels[0] != vowels[1])):  # "even if", "a huge"
@@ -100,30 +89,6 @@ def _by_list(text: str, words: Mapping[str, str], rng: random.Random) -> str:
     if not spots:
         raise Unperturbable("it has none of the words on the list")
     return replace_spots(text, spots, rng)
-
-
-@rule(
-    "synonyms",
-    "words replaced by others of the same meaning, from a small list that is safe in English",
-    "word",
-    kind="invariance",
-    degrees=("only",),
-    needs=("english",),
-)
-def synonyms(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    return _by_list(text, SYNONYMS, rng)
-
-
-@rule(
-    "longer",
-    "the same in more words, from a small list of English phrases",
-    "word",
-    kind="invariance",
-    degrees=("only",),
-    needs=("english",),
-)
-def longer(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
-    return _by_list(text, LONGER, rng)
 
 
 @rule("formatting", "every sentence on a line of its own, as a list", "sentence", kind="invariance", degrees=("only",))

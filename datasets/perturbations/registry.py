@@ -5,7 +5,6 @@ Source: DHP benchmark (Tables 1 and 2); of what goes beyond it `paper` is empty.
 
 from __future__ import annotations
 
-import difflib
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeVar, get_args
 
 from ...errors import OptionError
-from ...parts import Registry
+from ...parts import Registry, nearest
 from .base import (
     Amounts,
     Change,
@@ -84,7 +83,7 @@ class Pair:
     """A text before and after a perturbation, with everything that is needed to make or judge it again.
 
     original: what was perturbed; of an attack a text of another document, of all else the good text. id: the good
-    text's. notes: what its maker should say of it.
+    text's.
     """
 
     id: str
@@ -101,7 +100,6 @@ class Pair:
     group: str
     seed: int
     change: Change
-    notes: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -110,13 +108,13 @@ class Pair:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain JSON types; `from_dict` takes them back."""
-        return asdict(self) | {"references": list(self.references), "notes": list(self.notes)}
+        return asdict(self) | {"references": list(self.references)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Pair:
         """Raises KeyError or TypeError for what `to_dict` did not write."""
-        tuples = {name: tuple(data[name]) for name in ("references", "notes")}
-        return cls(**{**data, **tuples, "change": Change(**data["change"])})
+        known = {name: data[name] for name in cls.__dataclass_fields__}
+        return cls(**known | {"references": tuple(data["references"]), "change": Change(**data["change"])})
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,14 +153,13 @@ def find_perturbations(
         name, colon, degree = word.strip().partition(":")
         members = groups.get(name, [name] if name in there else [])
         if not members:
-            if name.endswith("-lm") and name not in there:
+            if name.endswith("-lm"):
                 raise OptionError(
                     f"{name} is made by a language model: name one with --writer, or take a -rules perturbation"
                 )
-            near = difflib.get_close_matches(name, [*there, *groups], n=1, cutoff=0.5)
             raise OptionError(
-                f"there is no perturbation {name!r}{f'; did you mean {near[0]}?' if near else ''}; there are "
-                f"{', '.join(there)}, and the groups {', '.join(groups)}"
+                f"there is no perturbation {name!r}{nearest(name, [*there, *groups])}; there are {', '.join(there)}, "
+                f"and the groups {', '.join(groups)}"
             )
         for member in members:
             degrees = of_paper[member] if name == "paper" else there[member].degrees

@@ -116,12 +116,9 @@ _NO_PAST = frozenset([
 
 
 @rule(
-    "grammar-rules",
-    "errors of agreement, case, tense and preposition, by a list of English words",
-    "word",
-    needs=("english",),
-    stands_for="grammar-lm",
-)
+    "grammar-rules", "errors of agreement, case, tense and preposition, by a list of English words", "word",
+    needs=("english",), stands_for="grammar-lm",
+)  # fmt: skip
 def grammar_by_rules(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     """The stand-in for DHP's grammatical errors, which a language model makes."""
 
@@ -200,13 +197,9 @@ def _again(sentence: str) -> str:
 
 
 @rule(
-    "random-ending",
-    "the last sentence is that of another document (amount story: the whole text, an ending)",
-    "sentence",
-    degrees=("only",),
-    needs=("others",),
-    paper=f"{DHP}: of stories",
-)
+    "random-ending", "the last sentence is that of another document (amount story: the whole text, an ending)",
+    "sentence", degrees=("only",), needs=("others",), paper=f"{DHP}: of stories",
+)  # fmt: skip
 def random_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     if material.amounts.task == "story":  # the text is the ending alone
         return other_text(text, material)
@@ -220,25 +213,17 @@ def random_ending(text: str, degree: Degree, rng: random.Random, material: Mater
 
 
 @rule(
-    "wrong-ending",
-    "the wrong ending that the data has",
-    "sentence",
-    degrees=("only",),
-    needs=("wrong",),
+    "wrong-ending", "the wrong ending that the data has", "sentence", degrees=("only",), needs=("wrong",),
     paper=f"{DHP}: of stories",
-)
+)  # fmt: skip
 def wrong_ending(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     return material.own.wrong or ""
 
 
 @rule(
-    "random-answer",
-    "the whole text is that of another document",
-    "sentence",
-    degrees=("only",),
-    needs=("others",),
+    "random-answer", "the whole text is that of another document", "sentence", degrees=("only",), needs=("others",),
     paper=f"{DHP}: of answers",
-)
+)  # fmt: skip
 def random_answer(text: str, degree: Degree, rng: random.Random, material: Material) -> str:
     return other_text(text, material)
 

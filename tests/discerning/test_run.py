@@ -251,12 +251,12 @@ def test_pairs_of_other_settings_are_not_gone_on_with(
     ("arguments", "said"),
     [
         (["{judge}"], "name a judge and the texts"),
-        (["{judge}", "{texts}", "--perturb", "tpyos"], "did you mean typos"),
+        (["{judge}", "{texts}", "--perturb", "tpyos"], "did you mean 'typos'"),
         (["{judge}", "{texts}", "-o", "{texts}"], "is the file of texts"),
         (["{judge}", "{texts}", "-o", "x.csv"], "name it .jsonl"),
         (["{judge}", "{texts}", "--report", "x.pdf"], "name it .html"),
         (["{judge}", "{texts}", "--amount", "much"], "amount 'much'"),
-        (["{judge}", "{texts}", "--perturb", "speakers"], "no text could be perturbed"),
+        (["{judge}", "{texts}", "--perturb", "wrong-ending"], "no text could be perturbed"),
         (["none.json", "{texts}"], "none.json"),
     ],
 )

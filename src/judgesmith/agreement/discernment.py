@@ -318,7 +318,6 @@ OUR_WEIGHTS: Mapping[str, Mapping[str, float]] = {
     "entities-lm": {"consistency": 1.0, "accuracy": 1.0},
     "negation": {"consistency": 1.0, "accuracy": 1.0},
     "numbers": {"consistency": 1.0, "accuracy": 1.0},
-    "speakers": {"consistency": 0.7, "accuracy": 0.7, "coherence": 0.3},
     "shuffle": {"coherence": 1.0},
     "rewrite-rules": {"relevance": 0.5, "coherence": 0.5},
     "rewrite-lm": {"relevance": 0.5, "coherence": 0.5},

@@ -180,7 +180,6 @@ def test_names_by_their_capitals() -> None:
 def test_entities_are_those_of_other_documents() -> None:
     major = changed("entities-rules", "town", "major")
     assert "Anna Lopez" not in major and "Peter Black" in major and "Oldham" in major
-    assert "blue moon bar" in changed("entities-rules", "cafe", "major")
     german = outcomes("entities-rules", [Text("t", "Der Hund von Otto bellt."), *TEXTS], language="de")
     assert isinstance(german["t", "minor"], Left)  # every noun has a capital
 
@@ -217,12 +216,6 @@ def test_grammar_by_rules_keeps_names_and_numbers() -> None:
     assert 2 <= sum(a != b for a, b in words) <= 5
 
 
-def test_speakers_change_places() -> None:
-    found = changed("speakers", "talk", "major")
-    assert [line.split(":")[0] for line in found.splitlines()] == ["Ben", "Anna", "Ben", "Anna"]
-    assert [line.split(": ")[1] for line in found.splitlines()] == [line.split(": ")[1] for line in TALK.splitlines()]
-
-
 # -- invariances and attacks
 
 
@@ -235,7 +228,6 @@ def test_invariances_keep_the_words() -> None:
                 assert after == before, name
     assert changed("style", "cafe", "only") == "red door cafe is cheap and has 4 stars."
     assert changed("synonyms", "cafe", "only") == "red door cafe is inexpensive and has 4 stars ."
-    assert "due to the fact that" in changed("longer", "town", "only")
     huge = [Text("t", "A huge dog, so expensive and expensive.")]
     found = outcomes("synonyms", huge)["t", "only"]
     assert isinstance(found, Pair) and found.perturbed == "A huge dog, so expensive and costly."
@@ -268,7 +260,7 @@ def test_perturbations_by_name_degree_and_group() -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("typo", "did you mean typos"),
+        ("typo", "did you mean 'typos'"),
         ("typos:huge", "no degree 'huge'"),
         ("entities-lm", "--writer"),
         ("", "there are"),
