@@ -26,40 +26,30 @@ def shown(found: list[Grounded], text: str) -> str | None:
         ("The goats", "The goats", "exact"),
         ("the barn", "the barn", "exact"),
         ("  sleep in the barn ", "sleep in the barn", "exact"),
-        ("barn.\n\nHis", "barn.\n\nHis", "exact"),
         ("THE GOATS", "The goats", "normalised"),
         ("the 'old' barn", "the “old” barn", "normalised"),
         ("5-6 o’clock", "5 – 6 o'clock", "normalised"),
-        ("5 - 6 o'clock", "5 – 6 o'clock", "normalised"),
-        ('"OLD"  barn.   His', "“old” barn.\n\nHis", "normalised"),
         ("neighbour's\ndog", "neighbour’s dog", "normalised"),
         ("a naive one", "a naïve one", "normalised"),
         ("nai\u0308ve one", "naïve one", "normalised"),
         ("was n't built", "wasn't built", "normalised"),
         ('"The goats"', "The goats", "exact"),
         ("**The goats**", "The goats", "exact"),
-        ("`The goats`", "The goats", "exact"),
         ("...a naïve one, barks...", "a naïve one, barks", "exact"),
         ("“No way,”", "“No way,”", "exact"),
         ("built in 1889 (last sentence)", "built in 1889", "exact"),
         ("The phrase “a naïve one”", "a naïve one", "exact"),
-        ("Line 2: the farmer", "the farmer", "exact"),
         ('He answers "No way" to her', "No way", "exact"),
         ("The gaots sleep in teh barn", "The goats sleep in the barn", "fuzzy"),
         ("The goats in the barn", "The goats sleep in the barn", "fuzzy"),
-        ("was not built in 1889", "wasn't built in 1889", "fuzzy"),
         ("built in 1898", "built in 1889", "fuzzy"),
         ("The goats sleep … the barn", "The goats sleep in the barn", "normalised"),
         ("At 5 ... old", "At 5 – 6 o'clock the farmer opens the “old", "normalised"),
         ('"The goats" [...] "the farmer"', "The goats sleep in the barn. At 5 – 6 o'clock the farmer", "normalised"),
-        ("The gaots slept … the barn", "The goats sleep in the barn", "fuzzy"),
         (",", ",", "exact"),
-        ("“,”", ",", "exact"),
         ("unicorn", None, None),
         ("the twelve elephants of the circus", None, None),
-        ("A stitch in time saves nine", None, None),
         ("", None, None),
-        (" \t", None, None),
         ("…", None, None),
         ("barn barn barn", None, None),
     ],
@@ -74,22 +64,17 @@ def test_words_are_found_as_models_write_them(location: str, words: str | None, 
     [
         ("ﬁne straße", "In a FINE STRASSE, yes", "FINE STRASSE"),  # folds that change the length
         ("STRASSE", "die kleine Straße da", "Straße"),
-        ("½ cup", "take 1⁄2 cup", "1⁄2 cup"),
         ("ＡＢＣ１２", "see abc12 there", "abc12"),
         ("十二只羊", "他有十二只山羊。", "十二只山羊"),
-        ("二只山", "他有十二只山羊。", "二只山"),
         ("שלום עולם", "אמר: שָׁלוֹם עוֹלָם!", "שָׁלוֹם עוֹלָם"),
         ("مرحبا بالعالم", "قال مَرْحَبًا بِالعَالَمِ", "مَرْحَبًا بِالعَالَمِ"),
         ("नमस्ते दुनिया", "कहा, नमस्ते दुनिया।", "नमस्ते दुनिया"),
         ("👩‍👩‍👧 FAMILY", "the 👩‍👩‍👧 family", "👩‍👩‍👧 family"),
         ("❤ you", "I ❤️ you", "❤️ you"),
         ("cafe\u0301s", "two cafés", "cafés"),
-        ("cafés", "two cafe\u0301s", "cafe\u0301s"),
         ("soft hyphen", "a soft hy\u00adphen", "soft hy\u00adphen"),
         ("113-107", "won 113 - 107 at home", "113 - 107"),
-        ("won 113 - 107", "won 113-107 at home", "won 113-107"),
         ("\ud800x", "a \ud800x b", "\ud800x"),
-        ("A \udfff B", "a \udfff b", "a \udfff b"),
     ],
 )
 def test_every_script_and_every_code_point(location: str, text: str, words: str) -> None:
@@ -104,40 +89,29 @@ def test_a_word_inside_another_is_only_taken_as_it_is() -> None:
     assert ground("art", "the party and the art") == [Grounded(18, 21, "exact")]
 
 
-# --- which of several occurrences -------------------------------------------------------------------------------------
-
 SHIPS = "The boat left. Then the boat sank.\nA third boat came.\n\nThe last boat stayed; no boat returned."
 BOATS = [4, 24, 43, 64, 80]  # where "boat" stands
-
-
-@pytest.mark.parametrize(("near", "index"), [(None, 0), (0, 0), (8, 1), (44, 3), (95, 4)])  # none follows 95
-def test_one_of_several_occurrences_is_chosen_in_reading_order(near: int | None, index: int) -> None:
-    found = ground("boat", SHIPS, near=near)
-    assert found[0].start == BOATS[index]
-    assert [g.start for g in found[1:]] == [b for b in BOATS if b != BOATS[index]]
 
 
 def test_an_ellipsis_takes_the_closest_head_and_stays_within_reach() -> None:
     text = "the cat ran. the cat sat on the mat."
     assert shown(ground("the cat … the mat", text), text) == "the cat sat on the mat"
-    far = "the cat sat " + "x" * (GAP + 1) + " on the mat"
-    assert shown(ground("the cat … on the mat", far), far) == "on the mat"
-    reached = "the cat sat " + "x" * (GAP - 10) + " on the mat"
+    assert ground("on the mat … the cat", text) == []  # in the wrong order
+    far = "the cat sat {} on the mat"
+    reached = far.format("x" * (GAP - 10))
     assert shown(ground("the cat … on the mat", reached), reached) == reached
-    assert shown(ground("on the mat … the cat", text), text) == "on the mat"  # in the wrong order: the longer part
+    assert ground("the cat … on the mat", far.format("x" * (GAP + 1))) == []
 
 
 def test_the_threshold_decides_about_changed_words() -> None:
-    text = "The farmer sold seven goats on Sunday."
-    changed = "The farmer bought seven goats on Monday"
-    similarity = ground(changed, text, threshold=60)[0].similarity
-    assert 60 <= similarity < 95
-    assert ground(changed, text, threshold=similarity) != []
-    assert ground(changed, text, threshold=similarity + 0.1) == []
+    text = "abcdefghij klmnopqrst"
+    # Two of 20 letters are other ones: 2 * 18 / 40 = 90 %; six of 20: 2 * 14 / 40 = 70 %, under 75.
+    assert [round(place.similarity) for place in ground("xbcdefghij klmnopqrsx", text)] == [90]
+    assert ground("xxxdefghij klmnopqxxx", text) == []
 
 
 def test_few_letters_are_not_found_by_a_distant_likeness() -> None:
-    # "four" in "for": Indel similarity 2·3/(4+3) = 85.7; "goal" and "goat": 2·3/8 = 75, under the threshold for few.
+    # "goal" and "goat": 2·3/8 = 75, under the threshold for few.
     assert ground("goal", "a goat is here") == []
     assert ground("tin", "a tan cat") == []
 
@@ -174,6 +148,8 @@ def test_errors_become_spans() -> None:
 def test_the_same_words_again_are_the_next_occurrence() -> None:
     spans = ground_errors([FoundError("boat", "A."), FoundError("boat", "B."), FoundError("boat", "C.")], SHIPS)
     assert [s.start for s in spans] == BOATS[:3]
+    spans = ground_errors([FoundError("no boat returned", "A."), FoundError("boat", "B.")], SHIPS)
+    assert spans[1].start == BOATS[-1]  # none follows: the last one
 
 
 # --- properties -------------------------------------------------------------------------------------------------------
@@ -199,9 +175,9 @@ def test_any_part_of_a_text_is_found_exactly(text: str, start: int, length: int)
 
 
 @settings(deadline=None, max_examples=200)
-@given(TEXTS, TEXTS, st.none() | st.integers(-5, 100))
-def test_offsets_always_hold(location: str, text: str, near: int | None) -> None:
-    for g in ground(location, text, near=near):
+@given(TEXTS, TEXTS)
+def test_offsets_always_hold(location: str, text: str) -> None:
+    for g in ground(location, text):
         assert 0 <= g.start < g.end <= len(text)
         assert g.how in ("exact", "normalised", "fuzzy")
         assert 0 < g.similarity <= 100
@@ -224,11 +200,10 @@ def test_errors_are_all_kept_and_show_the_output(errors: list[tuple[str | None, 
 @given(st.text(st.characters(categories=["L", "N", "P", "Zs"]), min_size=1, max_size=40))
 def test_the_decomposed_form_of_a_text_is_the_same_text(text: str) -> None:
     decomposed = unicodedata.normalize("NFD", text)
-    if fold(text).text.strip() and not text.isspace():
-        assert ground(decomposed, text) or len(fold(text).text.strip()) < 4
+    assert ground(decomposed, text) or len(fold(text)[0]) < 4
 
 
-@pytest.mark.parametrize("length", [30, 130, 1000, 5000, 19_000])
+@pytest.mark.parametrize("length", [30, 1000, 19_000])
 def test_long_texts_and_long_locations(length: int) -> None:
     words = [f"{a}{b}{c}" for a in ("gra", "tel", "mon", "pis") for b in ("do", "li", "sa", "ru") for c in "nmtkx"]
     text = " ".join(words[(7 * i * i + 3 * i) % 79] + str(i) for i in range(3000))[:20_000]
