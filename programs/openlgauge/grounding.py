@@ -35,7 +35,7 @@ _EDGES = 4  # word boundaries that are tried on both sides of a rough place
 #: Words in quotes. No pair may hold its own opening mark, so that looking stays linear.
 QUOTED = re.compile(r'"([^"\n]+)"|“([^“”\n]+)”|„([^„“”\n]+)[“”]|«([^«»\n]+)»|「([^「」\n]+)」|`([^`\n]+)`')
 _ELLIPSIS = re.compile(r"\[?(?:…|\.{3})\]?")
-#: Letters of scripts that put spaces between words; Thai, Lao, Burmese, Khmer, Chinese and Japanese may be cut anywhere.
+#: Letters of scripts that put spaces between words; Thai, Lao, Burmese, Khmer, Chinese and Japanese are cut anywhere.
 _LETTER = re.compile(
     r"[^\W_\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uff66-\uff9f\U00020000-\U0003ffff]|[\u0300-\u036f]"
 )
