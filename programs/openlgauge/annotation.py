@@ -154,12 +154,12 @@ class AnnotationLayout(Layout):
 
     def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
         parsed = read_annotation(reply.text, labels=self.labels, output=inputs.get("output") or "")
-        said = self._said(parsed)
-        if math.isnan(said):
-            why = "; ".join(parsed.problems) or "no overall label in the answer"
+        # "No Error" alone says by the rules which label was meant.
+        label = parsed.label or (self.labels[-1] if parsed.no_error and self.with_rules else None)
+        if label is None:
             cut = " (cut off at the token limit)" if reply.finish == "length" else ""
-            return Read({}, problem=f"{why}{cut}")
-        percent, notes = said, list(parsed.problems)
+            return Read({}, problem=f"{'; '.join(parsed.problems)}{cut}")
+        percent, notes = self.percent(self.labels.index(label)), list(parsed.problems)
         if self.reading == "expected":
             place, mass = share_of_words(reply, parsed.label_start, self.labels)
             if math.isnan(place):
@@ -168,17 +168,7 @@ class AnnotationLayout(Layout):
                 percent = self.percent(place)
                 if mass < 0.5:
                     notes.append(f"only {mass:.0%} of the probability was on the labels")
-        label = parsed.label or self.label_for(said)
         return Read({"annotation": parsed, "percent": percent, "label": label}, parsed.repaired, notes=tuple(notes))
-
-    def _said(self, found: Annotation) -> float:
-        if found.label in self.labels:
-            return self.percent(self.labels.index(found.label))
-        if math.isnan(found.number):
-            # "No Error" alone says by the rules which label was meant.
-            return 100.0 if found.no_error and found.label is None and self.with_rules else math.nan
-        low, high = (1.0, 5.0) if math.isnan(found.top) or found.top == 5 else (0.0, found.top)
-        return 100.0 * (found.number - low) / (high - low) if low <= found.number <= high else math.nan
 
 
 class MergeLayout(Layout):

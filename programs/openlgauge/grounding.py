@@ -89,7 +89,7 @@ def ground_errors(errors: Iterable[FoundError], output: str, annotator: str = ""
     for error in errors:
         made = ErrorSpan(error.location or "", error.explanation, error.severity, annotators=names)
         if error.location is None:
-            spans.append(replace(made, text=error.comment or "omission", how="omission"))
+            spans.append(replace(made, text="omission", how="omission"))
         elif places := ground(error.location, output):
             place = next((place for place in places if place.start >= near), places[-1])
             start, near = place.start, place.end

@@ -349,15 +349,15 @@ class OpeNLGauge(OneAspectJudge):
             name: o.errors for name, o in opinions.items() if o.errors and not (o.outlier and self.drop_outliers)
         }
         if not reported or self._brief or self.supervised == "none" or len(reported) == 1:
-            return merge_errors(reported, item.output), [], None
+            return merge_errors(reported), [], None
         try:
             answer = await self.supervisor.merge(item.output, reported, lm)
         except CallError as error:
             note = f"the supervisor failed ({error}); errors were merged by overlap"
-            return merge_errors(reported, item.output), [note], _lost(error)
+            return merge_errors(reported), [note], _lost(error)
         merged = ground_errors(answer.read.values["merged"], item.output)
-        made = check_merged(merged, reported, item.output)
-        lost = len(lost_reports(made, reported, item.output)) if len(made) < MOST else 0
+        made = check_merged(merged, reported)
+        lost = len(lost_reports(made, reported)) if len(made) < MOST else 0
         count = sum(map(len, reported.values()))
         text = f"the supervisor dropped {lost} of {count} reported errors; they are with the annotators"
         return made, [text] if lost else [], answer

@@ -360,8 +360,10 @@ def _explanation(text: str, score: re.Match[str]) -> str:
 
 def without_thoughts(text: str) -> str:
     """A reasoning model's visible thoughts blanked out, at the same length, so that places in the text still hold."""
-    end = text.rfind("</think>")
-    return text if end < 0 else " " * (end + len("</think>")) + text[end + len("</think>") :]
+    end = text.rfind("</think>") + len("</think>") if "</think>" in text else 0
+    opened = text.find("<think>", end)  # thoughts that never end
+    stop = len(text) if opened < 0 else opened
+    return " " * end + text[end:stop] + " " * (len(text) - stop)
 
 
 def _short(text: str, most: int = 120) -> str:

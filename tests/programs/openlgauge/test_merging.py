@@ -50,21 +50,14 @@ def brief(errors: Sequence[ErrorSpan]) -> list[tuple[str, float, tuple[str, ...]
         ([5, 5, 5, 4, 1], []),
         # Four annotators: at most sqrt(3) = 1.73 deviations.
         ([5, 5, 5, 1], []),
-        ([1, 5], []),
-        ([3], []),
         ([], []),
         # Six: mean 25/6 = 4.167, the last 3.167 away, variance (4·.694 + .028 + 10.028)/6 = 2.139, sd 1.462:
         # 3.167 >= 2.925.
         ([5, 5, 5, 5, 4, 1], [5]),
-        # Mean 24/6 = 4, the last 3 away, variance (3·1 + 1 + 1 + 9)/6 = 2.333, sd 1.528: 3 < 3.055.
-        ([5, 5, 5, 5, 3, 1], []),
-        ([5, 5, 5, 5, 5, 1], [5]),
-        ([1, 1, 1, 1, 1, 5], [5]),
         # All the same: nothing is 1 away from the mean.
         ([2, 2, 2, 2, 2], []),
         # A failed annotator is not one of the five.
         ([5, math.nan, 5, 5, 5, 1], [5]),
-        ([5, math.nan, 5, 5, 1], []),
         ([math.nan, math.nan], []),
         ([5, 5, 5, 5, math.inf], []),
         # Tenths are no exact binary fractions, the five-annotator equality holds for them, too.
@@ -99,10 +92,8 @@ def test_one_issue_at_about_one_place_becomes_one_error() -> None:
             span("from Malta", "Nobody says Malta.", 2),
         ],
     }
-    year, malta = merge_errors(reported, OUTPUT)
-    # IoU with the two others: "built in 1889" (13 letters) 7/13 + 4/13 = .85; "in 1889" (7) 7/13 + 4/7 = 1.11;
-    # "1889" (4) 4/13 + 4/7 = .88: the middle one is nearest to all.
-    assert (year.text, year.start, year.end, year.how) == ("in 1889", 29, 36, "exact")
+    year, malta = merge_errors(reported)
+    assert (year.text, year.start, year.end, year.how) == ("1889", 32, 36, "exact")  # the most severe report's
     assert year.severity == 5
     assert year.explanation == "Wrong year: it should be 1898."
     assert year.annotators == ("gemma", "qwen", "llama")
@@ -143,16 +134,13 @@ WORDINGS = [issue.split(" / ") for issue in (
 
 
 def test_the_likeness_of_explanations_tells_issues_apart() -> None:
-    def merged(a: str, b: str, words: str) -> bool:
-        # The other's span holds this one's: about the same place, but not the same words.
-        reported = {"a": [span("1889", a, 3)], "b": [span(words, b, 3)]}
-        return len(merge_errors(reported, OUTPUT)) == 1
+    def merged(a: str, b: str) -> bool:
+        return len(merge_errors({"a": [span("1889", a, 3)], "b": [span("built in 1889", b, 3)]})) == 1
 
     one = [pair for wordings in WORDINGS for pair in itertools.combinations(wordings, 2)]
     two = [(a, b) for ours, theirs in itertools.combinations(WORDINGS, 2) for a in ours for b in theirs]
-    for words, found, wrong in (("built in 1889", 0.7, 0.07), ("1889", 0.8, 0.22)):
-        assert sum(merged(a, b, words) for a, b in one) / len(one) >= found
-        assert sum(merged(a, b, words) for a, b in two) / len(two) <= wrong
+    assert sum(merged(a, b) for a, b in one) / len(one) >= 0.7
+    assert sum(merged(a, b) for a, b in two) / len(two) <= 0.07
 
 
 YEAR = span("1889", "The year in the data is 1898.", 3)
@@ -193,7 +181,7 @@ AGAIN_NUNS = ErrorSpan("Built by thirteen nuns.", "Monks built it, it was not nu
     ],
 )
 def test_what_is_one_issue_and_what_is_two(reported: dict[str, list[ErrorSpan]], merged: list[Any]) -> None:
-    assert brief(merge_errors(reported, OUTPUT)) == merged
+    assert brief(merge_errors(reported)) == merged
 
 
 def test_omissions_are_one_if_the_same_is_missing() -> None:
@@ -202,7 +190,7 @@ def test_omissions_are_one_if_the_same_is_missing() -> None:
         "qwen": [omission("omission", "The name of the architect is missing.", 3)],
         "llama": [omission("the height", "Its height in metres is missing.", 1), span("old", "The architect.", 1)],
     }
-    merged = merge_errors(reported, OUTPUT)
+    merged = merge_errors(reported)
     assert [(e.severity, e.annotators, e.how) for e in merged] == [
         (3, ("gemma", "qwen"), "omission"),
         (1, ("llama",), "exact"),
@@ -216,7 +204,7 @@ def test_a_missing_severity_or_explanation_is_no_obstacle() -> None:
         "qwen": [span("1889", "Wrong year.", 2)],
         "llama": [span("from Malta", "Invented.", math.nan)],
     }
-    merged = merge_errors(reported, OUTPUT)
+    merged = merge_errors(reported)
     assert [(e.text, e.explanation, e.annotators) for e in merged] == [
         ("1889", "Wrong year.", ("gemma", "qwen")),
         ("from Malta", "Invented.", ("llama",)),
@@ -228,18 +216,12 @@ def test_a_missing_severity_or_explanation_is_no_obstacle() -> None:
 def test_the_most_severe_are_kept() -> None:
     words = OUTPUT.split()
     reported = {"gemma": [span(w, f"Reason {i} {w}.", i % 5 + 1) for i, w in enumerate(words)]}
-    merged = merge_errors(reported, OUTPUT)
+    merged = merge_errors(reported)
     # 12 words, severities 1 2 3 4 5 1 2 3 4 5 1 2: 5 5 4 4 3 3 2 2 by place.
     assert [e.severity for e in merged] == [5, 5, 4, 4, 3, 3, 2, 2]
     assert [e.text for e in merged] == [words[i] for i in (4, 9, 3, 8, 2, 7, 1, 6)]
-    assert [e.text for e in merge_errors(reported, OUTPUT, most=1)] == [words[4]]
-    assert merge_errors({}, OUTPUT) == merge_errors({"gemma": []}, OUTPUT) == ()
-
-
-def test_offsets_that_do_not_hold_are_given_up() -> None:
-    bad = ErrorSpan("somewhere", "Wrong.", 2, 60, 99, "exact")
-    (error,) = merge_errors({"gemma": [bad]}, OUTPUT)
-    assert (error.text, error.start, error.end, error.how) == ("somewhere", None, None, "ungrounded")
+    assert [e.text for e in merge_errors(reported, most=1)] == [words[4]]
+    assert merge_errors({}) == merge_errors({"gemma": []}) == ()
 
 
 # --- a model's merge --------------------------------------------------------------------------------------------------
@@ -251,9 +233,6 @@ REPORTED = {
     ],
     "qwen": [span("1889", "Wrong year: it should be 1898.", 5), span("twelve monks", "There were eleven.", 1)],
 }
-
-
-AGAIN = span("in 1889", "The year should be 1898.", 2)
 
 
 @pytest.mark.parametrize(
@@ -277,15 +256,10 @@ AGAIN = span("in 1889", "The year should be 1898.", 2)
             [span("from Malta", "They came from Cyprus.", 4), omission("", "The height is not given.", 1)],
             [("from Malta", 4, ()), ("", 2, ("gemma",))],
         ),
-        # Equal errors become one.
-        (
-            [AGAIN, replace(AGAIN, severity=3.0), span("1889", "The year should be 1898.", 4)],
-            [("in 1889", 5, ("gemma", "qwen"))],
-        ),
     ],
 )
 def test_a_models_merge_is_held_against_the_reports(merged: list[ErrorSpan], checked: list[Any]) -> None:
-    found = check_merged(merged, REPORTED, OUTPUT)
+    found = check_merged(merged, REPORTED)
     assert brief(found) == checked
     assert [INVENTED in error.notes for error in found] == [not error.annotators for error in found]
 
@@ -296,7 +270,7 @@ def test_what_was_invented_gives_way_first() -> None:
         span("1889", "Wrong year, 1898.", 3),
         span("twelve monks", "Eleven.", 2),
     ]
-    assert [e.text for e in check_merged(merged, REPORTED, OUTPUT, most=2)] == ["1889", "twelve monks"]
+    assert [e.text for e in check_merged(merged, REPORTED, most=2)] == ["1889", "twelve monks"]
 
 
 # --- properties -------------------------------------------------------------------------------------------------------
@@ -333,7 +307,7 @@ def sound(errors: Sequence[ErrorSpan], reported: Mapping[str, Sequence[ErrorSpan
 @settings(deadline=None, max_examples=100)
 @given(REPORTS)
 def test_merging_keeps_every_severity_and_invents_nothing(reported: dict[str, list[ErrorSpan]]) -> None:
-    merged = merge_errors(reported, OUTPUT, most=100)
+    merged = merge_errors(reported, most=100)
     everything = [e for errors in reported.values() for e in errors]
     assert len(merged) <= len(everything)
     assert {e.text for e in merged} <= {e.text for e in everything}
@@ -342,7 +316,7 @@ def test_merging_keeps_every_severity_and_invents_nothing(reported: dict[str, li
     assert max((e.severity for e in merged if e.severity > 0), default=0) == max(
         (e.severity for e in everything if e.severity > 0), default=0
     )
-    sound(merge_errors(reported, OUTPUT), reported)
+    sound(merge_errors(reported), reported)
 
 
 @settings(deadline=None, max_examples=60)
@@ -353,13 +327,13 @@ def test_the_order_of_annotators_does_not_matter(reported: dict[str, list[ErrorS
     def key(errors: Sequence[ErrorSpan]) -> list[str]:
         return [repr(replace(e, annotators=tuple(sorted(e.annotators)))) for e in errors]
 
-    assert key(merge_errors(reported, OUTPUT)) == key(merge_errors(turned, OUTPUT))
+    assert key(merge_errors(reported)) == key(merge_errors(turned))
 
 
 @settings(deadline=None, max_examples=100)
 @given(st.lists(spans(), max_size=6), REPORTS)
 def test_a_checked_merge_is_sound(merged: list[ErrorSpan], reported: dict[str, list[ErrorSpan]]) -> None:
-    checked = check_merged(merged, reported, OUTPUT)
+    checked = check_merged(merged, reported)
     sound(checked, reported)
     for error in checked:
         assert bool(error.annotators) != (INVENTED in error.notes)
@@ -369,4 +343,4 @@ def test_a_checked_merge_is_sound(merged: list[ErrorSpan], reported: dict[str, l
 @settings(deadline=None, max_examples=60)
 @given(REPORTS)
 def test_the_merge_by_rule_passes_the_check(reported: dict[str, list[ErrorSpan]]) -> None:
-    assert all(INVENTED not in e.notes for e in check_merged(merge_errors(reported, OUTPUT), reported, OUTPUT))
+    assert all(INVENTED not in e.notes for e in check_merged(merge_errors(reported), reported))

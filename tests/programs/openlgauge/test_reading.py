@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from judgesmith.programs.openlgauge.places import read_places
 from judgesmith.programs.openlgauge.reading import LABELS, Annotation, FoundError, annotation_form, read_annotation
 
 CASES: list[dict[str, Any]] = tomllib.loads(
@@ -26,24 +25,12 @@ def as_written(error: FoundError) -> list[Any]:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_a_hard_answer_is_read(case: dict[str, Any]) -> None:
     answer = case["answer"]
-    options = {"most": case["most"]} if "most" in case else {}
-    found = read_annotation(answer, output=case.get("output", ""), **options)
+    found = read_annotation(answer, output=case.get("output", ""))
     assert [as_written(error) for error in found.errors] == case["errors"]
-    if "comments" in case:
-        assert [e.comment for e in found.errors] == case["comments"]
     assert found.label == case.get("label")
     assert found.explanation == case.get("explanation", "")
     assert found.no_error == case.get("no_error", False)
-    for said, wanted in ((found.number, case.get("number")), (found.top, case.get("top"))):
-        assert math.isnan(said) if wanted is None else said == wanted
-    if found.label is not None:
-        assert found.label_start is not None
-        assert answer[found.label_start :].casefold().startswith(found.label.casefold())
-    elif "number" in case:
-        assert found.label_start is not None
-        assert answer[found.label_start :].startswith(str(case["number"]))
-    else:
-        assert found.label_start is None
+    assert (found.label_start is None) == (found.label is None)
     wanted_problems = case.get("problems", [])
     assert len(found.problems) == len(wanted_problems), found.problems
     for said, part in zip(found.problems, wanted_problems, strict=True):
@@ -58,7 +45,6 @@ def test_other_labels_are_a_callers() -> None:
     assert found.label == "very good"
     assert found.problems == ("very good with 1 error",)
     assert read_annotation("No Error\n\nOverall: Good", labels=("bad", "fine")).label is None
-    assert read_annotation("No Error\n\nOverall: Good", labels=()).label is None
 
 
 def test_the_label_is_where_its_probabilities_are_read() -> None:
@@ -75,14 +61,10 @@ def test_the_label_is_where_its_probabilities_are_read() -> None:
 @pytest.mark.parametrize(
     ("said", "severity"),
     [
-        ("4", 4), ("4.0", 4), ("4,5", 4.5), ("４", 4), ("[4]", 4), ("**4**", 4), ("4.", 4), ("4/5", 4), ("4 of 5", 4),
-        ("80%", 4), ("2/10", 1), ("6/10", 3), ("Level 4", 4), ("Major: 4", 4), ("high (4 out of 5)", 4), ("four", 4),
-        ("Critical", 5), ("very high", 5), ("Very low.", 1), ("mild", 2),
-        ("Minor, hardly visible", 2), ("4 - a wrong year", 4),
-        ("", None), ("-", None), ("N/A", None), ("0", None), ("6", None), ("7/5", None), ("3-4", None),
-        ("3 to 4", None), ("3 or 4", None), ("Minor to Major", None), ("Minor/Major", None), ("42", None),
-        ("1e5", None), ("-3", None),
-        ("unknown", None), ("highly unlikely", None), ("see above", None), ("9" * 5000, None),
+        ("4", 4), ("4.5", 4.5), ("**4**", 4), ("4.", 4), ("4/5", 4), ("4 out of 5", 4), ("critical", 5),
+        ("Minor, hardly visible", 2), ("4 because 2 of 3 readers are misled", 4),
+        ("", None), ("N/A", None), ("0", None), ("7/5", None), ("8/10", None), ("3-4", None), ("3 or 4", None),
+        ("Minor to Major", None), ("42", None), ("-3", None), ("<1-5>", None), ("9" * 5000, None),
     ],
 )  # fmt: skip
 def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> None:
@@ -91,36 +73,22 @@ def test_a_severity_is_read_or_left_out(said: str, severity: float | None) -> No
 
 
 @pytest.mark.parametrize(
-    ("line", "output", "places"),
+    ("line", "places"),
     [
-        ("the barn", "", [("the barn", "")]),
-        ("“the barn”", "", [("the barn", "")]),
-        ("'the barn's door'", "", [("the barn's door", "")]),
-        ("‘the barn’s door’", "", [("the barn’s door", "")]),
-        ("„the barn“ and „the yard“", "", [("the barn", ""), ("the yard", "")]),
-        ("« la grange », « la cour » and « le pré »", "", [("la grange", ""), ("la cour", ""), ("le pré", "")]),
-        ("「納屋」、「庭」", "", [("納屋", ""), ("庭", "")]),
-        ('"a"; "b" (twice); "c"', "", [("a", ""), ("b", "twice"), ("c", "")]),
-        ('"a" to "b"', "", [("a … b", "")]),
-        ('She said "no" to him', "", [('She said "no" to him', "")]),
-        ('the words "no" and "yes"', "", [("no", "the words"), ("yes", "")]),
-        ("He left, she stayed", "", [("He left, she stayed", "")]),
-        ("He left, she stayed", "he left. Then she stayed.", [("He left", ""), ("she stayed", "")]),
-        ("He left, she stayed", "He left, she stayed.", [("He left, she stayed", "")]),
-        ("the barn (old)", "the barn", [("the barn", "old")]),
-        ("the barn (old)", "the barn (old) burnt", [("the barn (old)", "")]),
-        ("omission", "an omission here", [(None, "")]),
-        ("missing", "the missing boy", [("missing", "")]),
-        ("missing", "the lost boy", [(None, "")]),
-        ("missing: the year", "", [(None, "the year")]),
-        ("N/A", "", [("", "")]),
-        ("-", "", [("", "")]),
-        ('"-"', "", [("-", "")]),
-        ("", "", [("", "")]),
+        ("“the barn”", ["the barn"]),
+        ("„the barn“ and „the yard“", ["the barn", "the yard"]),
+        ("「納屋」、「庭」", ["納屋", "庭"]),
+        ('"a"; "b" or "c"', ["a", "b", "c"]),
+        ('She said "no" to him', ['She said "no" to him']),
+        ("Omission: the year", [None]),
+        ("missing boys", ["missing boys"]),
+        ("N/A", [""]),
+        ('","', [","]),
     ],
 )
-def test_the_places_of_a_line(line: str, output: str, places: list[tuple[str | None, str]]) -> None:
-    assert read_places(line, output) == places
+def test_the_places_of_a_line(line: str, places: list[str | None]) -> None:
+    errors = read_annotation(f"Error 1\nLocation: {line}\nExplanation: Why.\nSeverity: 1").errors
+    assert [error.location for error in errors] == places
 
 
 def test_the_most_severe_errors_are_kept_in_their_order() -> None:
@@ -182,7 +150,7 @@ def test_whatever_the_answer_is_what_is_read_holds(answer: str, output: str) -> 
     for error in found.errors:
         assert math.isnan(error.severity) or 1 <= error.severity <= 5
     assert all(0 < len(problem) < 300 for problem in found.problems)
-    if not found.errors and found.label is None and math.isnan(found.number) and not found.no_error:
+    if not found.errors and found.label is None and not found.no_error:
         assert found.problems
     assert read_annotation(answer, output=output) == found or any(math.isnan(e.severity) for e in found.errors)
 
