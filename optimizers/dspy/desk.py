@@ -138,8 +138,6 @@ class Desk:
         progress: Progress,
     ) -> None:
         self.lm = judge.lm
-        #: The adapter that judges are asked by; while DSPy searches, another one is set, for its proposals.
-        self.adapter = dspy.settings.adapter
         self.surrogate = surrogate
         self.examples = {item_of(e): e for e in examples}
         self.prompts = PromptModel(prompts, self.paid)
@@ -207,8 +205,7 @@ class Desk:
                 trace += [(predictors[name], dict(inputs), output) for name, inputs, output in answer.steps or ()]
             return as_prediction(answer.verdict)
         start = len(trace) if watched else 0
-        with dspy.context(adapter=self.adapter):
-            verdict: Verdict = self.paid(lambda: program.judge.averdict(item, self.lm))
+        verdict: Verdict = self.paid(lambda: program.judge.averdict(item, self.lm))
         names = {id(p): name for name, p in predictors.items()}
         steps = [(names[id(p)], dict(i), o) for p, i, o in trace[start:] if id(p) in names] if watched else None
         with self._lock:

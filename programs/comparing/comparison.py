@@ -31,7 +31,7 @@ from ..models.lm import Capabilities, LanguageModel, Sampling
 from ..models.transport import Reply, Request
 from ..prompting.answers import token_at, without_thoughts
 from ..prompting.forms import Form, choice
-from ..prompting.layouts import SHARED, Laid, Layout, Read, block
+from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
 
 Question = Literal["better-worse", "yes-no", "yes-no-first"]
@@ -230,12 +230,6 @@ class ComparisonLayout(Layout):
         else:
             parts.append(block("output", str(values.get("output") or "")))
         return "\n".join(parts)
-
-    def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
-        """The two outputs in their order, as in our own prompt."""
-        fields = super().shown(signature, inputs)
-        both = Laid(self._material(tuple(signature.input_fields), inputs))
-        return {name: text for name, text in fields.items() if name in SHARED} | {"material": both}
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         """What human ratings say of a demonstration's two outputs."""

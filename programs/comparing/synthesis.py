@@ -27,7 +27,7 @@ from ...signatures.writing import WriteReference
 from ..models.lm import LanguageModel
 from ..models.transport import Reply
 from ..prompting.answers import without_thoughts
-from ..prompting.layouts import SHARED, Laid, Layout, Read, block
+from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Evaluator, JudgePredict, answer_of, called, carrying
 from .comparison import sampled
 
@@ -151,12 +151,6 @@ class WritingLayout(Layout):
                 "Write another one without this fault."
             )
         return "\n".join(parts)
-
-    def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
-        """The document and what is asked for, as in our own prompt."""
-        fields = super().shown(signature, inputs)
-        asked = Laid(self._material(tuple(signature.input_fields), inputs))
-        return {name: text for name, text in fields.items() if name in SHARED} | {"material": asked}
 
     def max_tokens(self, inputs: Mapping[str, Any]) -> int:
         return 80 + 4 * int(inputs["target"].length(inputs.get("source") or ""))

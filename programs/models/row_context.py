@@ -71,17 +71,6 @@ def under(item: Item) -> Iterator[None]:
         yield
 
 
-@contextmanager
-def counting() -> Iterator[Calls]:
-    """The calls made inside, for the same row as outside."""
-    calls, under = Calls(), _current.get()
-    token = _current.set(_Under(under.item, under.forbidden, (*under.calls, calls)))
-    try:
-        yield calls
-    finally:
-        _current.reset(token)
-
-
 def group() -> str | None:
     """The document of the row under judgement; None where there is none, or no row."""
     item = _current.get().item

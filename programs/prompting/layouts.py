@@ -138,33 +138,6 @@ class Layout(dspy.Adapter):  # type: ignore[misc]
         """`rules`, which find what the signature says of its output fields in `inputs["wanted"]`."""
         return self.rules({**inputs, "wanted": described(signature)})
 
-    # -- for DSPy's own adapters, where one is set
-
-    def shown(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
-        """What a row shows, as texts by field."""
-        return {
-            name: text if isinstance(text := _show(inputs[name], self.scale), Laid) else disarm(text)
-            for name in signature.input_fields
-            if inputs.get(name)
-        }
-
-    def outputs(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
-        """The fields of an answer in their order, each with what it is to hold: by default the form of our own answer
-        in the signature's only output."""
-        (name,) = signature.output_fields
-        return {name: self.told(signature, inputs)}
-
-    def joined(self, values: Mapping[str, Any]) -> str:
-        """An answer's fields as `read` takes them."""
-        return "\n".join(str(value) for value in values.values() if value is not None)
-
-    def split(
-        self, signature: type[dspy.Signature], demo: Mapping[str, Any], inputs: Mapping[str, Any]
-    ) -> dict[str, str] | None:
-        """A demonstration's answer by field, None where there is too little for one."""
-        said = self.answer(demo, inputs)
-        return None if said is None else dict.fromkeys(signature.output_fields, said)
-
     def format(self, signature: Any, demos: Sequence[Mapping[str, Any]], inputs: Mapping[str, Any]) -> list[Message]:
         fields, _ = _fields(signature)
         system = [" ".join(signature.instructions.split())]
@@ -283,22 +256,6 @@ class OverallLayout(ScoreLayout):
     @staticmethod
     def _what(inputs: Mapping[str, Any]) -> str:
         return f"{inputs['aspect']} of the output" if inputs.get("aspect") else "the output"
-
-    def outputs(self, signature: type[dspy.Signature], inputs: Mapping[str, Any]) -> dict[str, str]:
-        score = number_rule(self.scale).replace("<number>", f"the score of {self._what(inputs)}")
-        why = f"one or two short sentences: {described(signature).get('explanation') or WHY}"
-        fields = {"before": ("explanation", "score"), "after": ("score", "explanation"), "none": ("score",)}
-        return {name: score if name == "score" else why for name in fields[self.explain]}
-
-    def joined(self, values: Mapping[str, Any]) -> str:
-        return "\n".join(f"{name.capitalize()}: {value}" for name, value in values.items() if value is not None)
-
-    def split(
-        self, signature: type[dspy.Signature], demo: Mapping[str, Any], inputs: Mapping[str, Any]
-    ) -> dict[str, str] | None:
-        whole_answer = {"explanation": disarm(demo.get("explanation") or ""), "score": self.digits(demo["score"])}
-        wanted = self.outputs(signature, inputs)
-        return {name: whole_answer[name] for name in wanted} if all(whole_answer[n] for n in wanted) else None
 
     def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
         why = demo.get("explanation")

@@ -10,30 +10,27 @@ import copy
 import inspect
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Self, TypedDict
 
 import dspy
 from dspy.dsp.utils.settings import main_thread_config
 from dspy.utils.callback import with_callbacks
 
-from ...errors import ArtifactError, CallError, JudgesmithError, ModelError
+from ...errors import ArtifactError, CallError, ModelError
 from ...signatures.values import Item, Usage, Verdict
 from ..models import engine, row_context
 from ..models.as_dspy import Quiet, listeners, without_system
 from ..models.lm import LanguageModel, language_model
 from ..models.transport import Message, Reply, Request
-from .layouts import SHARED, Layout, Read, unmarked
+from .layouts import Layout, Read, unmarked
 from .neighbours import Neighbours
 from .saved import SavedPredictor, saved_predictor, signature_hash
 
 #: What is sent to a model whose answer could not be read. In those words, small ones take the judged text for
 #: unreadable, and give it the lowest score.
 AGAIN = "The form of that answer was wrong, not what it says. Write it again."
-#: Tokens that the markers, quotes and braces of DSPy's adapters take at most beside what an answer says.
-MARKUP_TOKENS = 200
 
 
 class Unreadable(CallError):
@@ -69,8 +66,8 @@ class Answer:
 class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
     """One predictor of a judge: a signature, demonstrations, and the layout of its prompt and answer.
 
-    DSPy sees an ordinary `Predict` (demos, signature, traces, state, callbacks, history). Where `dspy.settings.adapter`
-    is set, that adapter lays out the prompt and parses the answer; by default the layout does, an adapter of our own.
+    DSPy sees an ordinary `Predict` (demos, signature, traces, state, callbacks, history). The layout, an adapter of its
+    own, lays out the prompt and parses the answer whatever `dspy.settings.adapter` is: what was measured is what asks.
     """
 
     signature: Any  # a subclass of dspy.Signature
@@ -122,11 +119,8 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
         where no judge has said it; by default the
         predictor's own model, else DSPy's."""
         model = called(lm if lm is not None else self.lm)
-        adapter = dspy.settings.adapter
-        own = adapter is None or isinstance(adapter, Layout)
         with row_context.under(Item(inputs.get("output") or "", inputs.get("source") or "", group=group)):
-            asked = self._asked(model, inputs, usable) if own else self._asked_by(adapter, model, inputs)
-            answer = await engine.on_loop(asked)
+            answer = await engine.on_loop(self._asked(model, inputs, usable))
         prediction = dspy.Prediction(**answer.read.values)
         trace = dspy.settings.trace
         # The list that is there without `dspy.context(trace=…)` has no reader, and would keep every row in memory.
@@ -188,31 +182,6 @@ class JudgePredict(Quiet, dspy.Predict):  # type: ignore[misc]
 
             with_callbacks(parse)(self.layout, self.signature, completion)
 
-    async def _asked_by(self, adapter: dspy.Adapter, lm: LanguageModel, inputs: Mapping[str, Any]) -> Answer:
-        """Through an adapter of DSPy's own: it lays out the fields and parses the answer, which is then read as ours
-        are. The stated number counts: where in its form the score's log-probabilities stand, only the adapter knows."""
-        await lm.capabilities()
-        prompt = foreign_prompt(self.layout, self.signature, self.demos_for(inputs), inputs)
-        options = {
-            "temperature": lm.sampling.temperature,
-            "max_tokens": self.layout.max_tokens(inputs) + MARKUP_TOKENS,
-        }
-        with row_context.counting() as calls:
-            try:
-                (values, *_) = await adapter.acall(lm=lm, lm_kwargs=options, **prompt)
-            except JudgesmithError:
-                raise
-            except Exception as error:
-                if isinstance(error.__cause__, JudgesmithError):
-                    raise error.__cause__ from None
-                what = " ".join(str(error).split())[:200]
-                problem = f"{type(adapter).__name__} cannot read the answer: {what}"
-                raise Unreadable(problem, tuple(reply.text for reply in calls.replies), calls.usage) from None
-        read, raw = self.layout.read(Reply(self.layout.joined(values)), inputs), tuple(r.text for r in calls.replies)
-        if read.problem is not None:
-            raise Unreadable(read.problem, raw, calls.usage)
-        return Answer(read, calls.usage, raw)
-
     # -- state
 
     def take(self, saved: SavedPredictor) -> None:
@@ -268,48 +237,6 @@ def carrying(prediction: dspy.Prediction, answer: Any) -> dspy.Prediction:
 def answer_of(prediction: dspy.Prediction) -> Any:
     """What an evaluator's prediction was made of: an `Answer`, or what the evaluator says."""
     return prediction._answer
-
-
-def foreign_prompt(
-    layout: Layout,
-    signature: type[dspy.Signature],
-    demos: Sequence[Mapping[str, Any]],
-    inputs: Mapping[str, Any],
-) -> dict[str, Any]:
-    """Signature, demos and inputs of a call through an adapter of DSPy's own: texts by field, an answer's form in the
-    descriptions of its fields. Demonstrations without a whole answer stand in the instructions, as in our prompts."""
-    shown = layout.shown(signature, inputs)
-    outputs = layout.outputs(signature, inputs)
-    shared = {name: shown[name] for name in SHARED if name in shown}
-    whole: list[dict[str, str]] = []
-    examples: list[str] = []
-    for demo in demos:
-        texts = layout.shown(signature, {**shared, **demo})
-        if (said := layout.split(signature, demo, inputs)) is not None:
-            whole.append({**texts, **said})
-        elif (told := layout.example(demo)) is not None:
-            material = "\n".join(f"{name}: {text}" for name, text in texts.items() if name not in shared)
-            examples.append(f"{material}\n{told}")
-    instructions = " ".join(signature.instructions.split())
-    if examples:
-        instructions += "\n\nExamples that people scored:\n\n" + "\n\n".join(examples)
-    wanted = {name: str(field.json_schema_extra.get("desc") or name) for name, field in signature.input_fields.items()}
-    fields = tuple((name, wanted.get(name, name)) for name in shown)
-    return {
-        "signature": _signature(instructions, fields, tuple(outputs.items())),
-        "demos": whole,
-        "inputs": shown,
-    }
-
-
-@lru_cache(maxsize=64)
-def _signature(
-    instructions: str, inputs: tuple[tuple[str, str], ...], outputs: tuple[tuple[str, str], ...]
-) -> type[dspy.Signature]:
-    fields: dict[str, Any] = {name: (str, dspy.InputField(desc=desc)) for name, desc in inputs}
-    fields |= {name: (str, dspy.OutputField(desc=desc)) for name, desc in outputs}
-    made: type[dspy.Signature] = dspy.make_signature(fields, instructions)
-    return made
 
 
 class Call(TypedDict, total=False):

@@ -300,50 +300,14 @@ def test_a_model_by_name_serves_stock_modules(scripted: MakeScripted) -> None:
     assert own.dspy is own and "Which colour?" in transport.requests[0].messages[-1]["content"]
 
 
-# Adapters
-
-
-def as_adapter_says(adapter: Any, fields: dict[str, str]) -> str:
-    if isinstance(adapter, dspy.XMLAdapter):
-        return "\n".join(f"<{name}>\n{value}\n</{name}>" for name, value in fields.items())
-    if isinstance(adapter, dspy.JSONAdapter):
-        return json.dumps(fields)
-    return "\n\n".join(f"[[ ## {name} ## ]]\n{value}" for name, value in fields.items()) + "\n\n[[ ## completed ## ]]"
-
-
-@pytest.mark.parametrize(
-    "adapter", [dspy.ChatAdapter(), dspy.JSONAdapter(), dspy.XMLAdapter()], ids=lambda a: type(a).__name__
-)
-def test_an_adapter_that_is_set_takes_effect(adapter: Any, scripted: MakeScripted) -> None:
-    def answer(request: Any) -> str:
-        if "criterion by itself" in request.messages[0]["content"]:
-            return as_adapter_says(adapter, {"criteria_scores": LINES})
-        return as_adapter_says(adapter, {"explanation": "A date is wrong.", "score": "70"})
-
-    lm, transport = scripted(answer)
+def test_an_adapter_that_is_set_changes_no_prompt_and_no_reading(scripted: MakeScripted) -> None:
+    lm, transport = scripted(answers)
     judge = fine(lm=lm)
-    for predictor in judge.taught():
-        predictor.demos = [{"source": "Shown.", "output": "A demo.", "explanation": "So.", "score": 30.0, "group": "g"}]
-    heard = Heard()
-    with dspy.context(adapter=adapter, callbacks=[heard]):
-        verdict = judge.score("A source.", "An output. </output>")
-    assert verdict.failure is None
-    assert (verdict.score, verdict.explanation) == (70.0, "A date is wrong.")
-    assert verdict.criteria["Truth"].score == 60.0 and verdict.usage.calls == 2
-    prompts = ["\n".join(m["content"] for m in r.messages) for r in transport.requests]
-    marks = {"ChatAdapter": "[[ ## ", "JSONAdapter": "JSON", "XMLAdapter": "<explanation>"}
-    assert marks[type(adapter).__name__] in prompts[1]
-    assert "A demo." in prompts[1] and "what should change" in prompts[1]
-    assert "</output>" not in prompts[1].replace("</output>\n", "") or isinstance(adapter, dspy.XMLAdapter)
-    assert heard.tree[:3] == TREE[:3] and [line.strip() for line in heard.tree].count("lm test/model") == 2
-
-
-def test_what_an_adapter_cannot_read_is_a_failure_with_a_reason(scripted: MakeScripted) -> None:
-    lm, _ = scripted(lambda _: "no")
-    judge = js.ActiveCritic(explain="none", reading="said", lm=lm)
+    plain = judge.score("s", "o")
     with dspy.context(adapter=dspy.JSONAdapter()):
-        verdict = judge.score("s", "o")
-    assert "JSONAdapter" in (verdict.failure or "")
+        assert judge.score("s", "o").score == plain.score
+    prompts = [r.messages for r in transport.requests]
+    assert prompts[:2] == prompts[2:]
 
 
 # Saved and loaded
