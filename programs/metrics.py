@@ -178,7 +178,7 @@ class Chrf(_SacreBleu):
 
 def reference_metric(name: str) -> Metric:
     """A metric by its name, with or without `metric/`, whatever its case. After a colon stand its options: the first by
-    its value alone, others as NAME=VALUE (`embedding:MODEL`, `bertscore:roberta-large,idf=yes`). Raises OptionError."""
+    its value alone, others as NAME=VALUE (`meteor:source`, `bertscore:roberta-large,of=recall`). Raises OptionError."""
     plain = name.removeprefix(PREFIX)
     kind, colon, value = plain.partition(":")
     known = {one.casefold(): part for one, part in metrics.parts().items()}
@@ -193,7 +193,7 @@ def reference_metric(name: str) -> Metric:
     if not value.strip():
         raise OptionError(f"{PREFIX}{plain} names no {first}; write {PREFIX}{kind}:{first.upper()}")
     chosen: dict[str, Any] = {}
-    for text in _OPTION.split(value) if len(fields) > 1 else [f"{first}={value}"]:
+    for text in _OPTION.split(value):
         option, equals, given = (piece.strip() for piece in text.partition("="))
         if not equals or (option not in fields and not chosen):
             option, given = first, text.strip()

@@ -27,7 +27,6 @@ from ..readings.passages import Text, instruction, passage
 from ..readings.reader import Reader
 from ..registry import metrics
 from .compared import Against, ComparedMetric, needed, one_line
-from .embedding import hub_problem
 
 LM_VARIABLE = "JUDGESMITH_LM"
 MODEL = (
@@ -134,18 +133,9 @@ def _seq2seq(name: str) -> tuple[Any, Any, Any]:
         try:
             return opened(local_files_only=True)
         except OSError:  # it is not here; a damaged file raises whatever its reader likes
-            if place is folder:
-                raise
-            if (problem := hub_problem(name)) is not None:
-                raise ModelError(
-                    f"{metric}: the model {name} is not on this machine and cannot be fetched ({problem}); fetch it "
-                    "where there is a network, and name its folder"
-                ) from None
             return opened()
-    except ModelError:
-        raise
     except Exception as error:
-        raise ModelError(f"{metric}: the model {name} cannot be opened: {one_line(error)}") from None
+        raise ModelError(f"{metric}: the model {name} cannot be fetched or opened: {one_line(error)}") from None
 
 
 @metrics.register

@@ -73,8 +73,6 @@ def test_options_stand_after_a_colon() -> None:
     }  # fmt: skip
     assert reference_metric("bertscore:of=recall").chosen.settings()["of"] == "recall"
     assert reference_metric("bartscore:some/model").chosen.settings()["model"] == "some/model"
-    # A comma or a sign that names no option belongs to the value.
-    assert reference_metric("embedding:a,b=c/model").chosen.settings()["model"] == "a,b=c/model"
     with pytest.raises(OptionError, match="has no option 'weight'"):
         reference_metric("bertscore:some/model,weight=1")
 

@@ -9,12 +9,7 @@ from judgesmith.programs.metrics import Metric
 from judgesmith.programs.registry import metrics
 from judgesmith.testing import MetricContract
 
-OWN_TESTS = ".baselines.embedding"  # test_embedding.py
-NAMES = [
-    name
-    for name, part in metrics.parts().items()
-    if ".baselines." in part.__module__ and not part.__module__.endswith(OWN_TESTS)
-]
+NAMES = [name for name, part in metrics.parts().items() if ".baselines." in part.__module__]
 
 
 class TestEveryMetric(MetricContract):
