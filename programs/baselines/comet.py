@@ -6,25 +6,19 @@ it is no extra of judgesmith: install it in an environment of its own, or where 
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ... import parts
-from ...errors import ModelError
 from ...parts import option
-from ...signatures.values import Verdict
-from ..metrics import PREFIX, Metric, cell, output_of
 from ..registry import metrics
-from .compared import needed, one_line, others_of
-
-_ROWS = 32  # rows that are scored together
+from .compared import Compared, ComparedMetric, needed, opening
 
 
 @metrics.register
-class Comet(Metric):
+class Comet(ComparedMetric):
     """A trained metric of the package unbabel-comet, for translations. See `Options`.
 
     A row needs a source, and for models that compare with references a reference, of which the first is taken. Values
@@ -34,6 +28,7 @@ class Comet(Metric):
     name = "comet"
     about = "COMET: a metric trained on human ratings of translations (package unbabel-comet and weights needed)"
     paper = "COMET: A Neural Framework for MT Evaluation (Rei et al. 2020)"
+    at_once = 32
 
     class Options(parts.Options):
         model: str = option(
@@ -41,35 +36,25 @@ class Comet(Metric):
         )
         reference: bool = option(True, "Compare with a reference; no for models without (…-cometkiwi-…, …-qe-…).")
 
+    def needs(self) -> tuple[str, ...]:
+        return ("source", "reference") if self.chosen.reference else ("source",)  # type: ignore[attr-defined]
+
+    def ready(self) -> None:
+        self._model  # noqa: B018
+
     @cached_property
     def _model(self) -> Any:
         comet = needed("comet", Comet, "pip install unbabel-comet")
         name = self.chosen.model  # type: ignore[attr-defined]
-        try:
+        with opening(Comet, name):
             path = name if Path(name).expanduser().is_file() else comet.download_model(name)
             return comet.load_from_checkpoint(str(path))
-        except Exception as error:  # of the hub, of torch, of the checkpoint's reader
-            raise ModelError(
-                f"{PREFIX}{self.name}: the model {name} cannot be fetched or opened: {one_line(error)}"
-            ) from None
 
-    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
-        """See `Metric`. Raises MissingExtraError, ModelError."""
-        model, compares = self._model, self.chosen.reference  # type: ignore[attr-defined]
-        source = iter(rows)
-        while batch := list(itertools.islice(source, _ROWS)):
-            asked: dict[int, dict[str, str]] = {}
-            for place, row in enumerate(batch):
-                texts = {"src": cell(row, "source") or "", "mt": output_of(row)}
-                references = others_of(row, "reference")
-                if texts["src"].strip() and (references or not compares):
-                    asked[place] = texts | ({"ref": references[0]} if compares else {})
-            said = model.predict(list(asked.values()), batch_size=8, gpus=0, progress_bar=False) if asked else None
-            values = dict(zip(asked, [] if said is None else said["scores"], strict=True))
-            for place, row in enumerate(batch):
-                if place in values:
-                    value = float(values[place])
-                    yield Verdict(score=value, percent=min(100.0, max(0.0, 100.0 * value)))
-                else:
-                    missing = "source" if not (cell(row, "source") or "").strip() else "reference"
-                    yield Verdict.failed(f"no {missing} to compare with")
+    def values(self, rows: Sequence[Compared]) -> list[float]:
+        names = ("src", "ref")[: len(self.needs())]
+        asked = [
+            {"mt": output, **{name: texts[0] for name, texts in zip(names, others, strict=True)}}
+            for output, others in rows
+        ]
+        said = self._model.predict(asked, batch_size=8, gpus=0, progress_bar=False)
+        return [float(value) for value in said["scores"]]

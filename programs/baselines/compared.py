@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterable, Iterator
-from typing import Any, Literal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, ClassVar, Literal
 
-from ...errors import CallError, MissingExtraError, OptionError
+from ...errors import CallError, MissingExtraError, ModelError, OptionError
 from ...parts import option
 from ...signatures.values import Verdict
 from ..metrics import PREFIX, Metric, cell, output_of
 
 Against = Literal["reference", "source"]
+#: An output, and the texts that it is compared with: one list for each of the metric's `needs`, none of them empty.
+Compared = tuple[str, list[list[str]]]
 
 
 def against() -> Any:
@@ -20,14 +24,81 @@ def against() -> Any:
     return option("reference", "What the output is compared with: its best reference, or the source.")
 
 
-def others_of(row: Any, against: str) -> list[str]:
-    """The texts that a row's output is compared with: all its references, or its source. Blank ones are left out."""
-    given = cell(row, "source") if against == "source" else cell(row, "references") or cell(row, "reference")
-    return [sendable(text) for text in ([given] if isinstance(given, str) else given or ()) if text.strip()]
+class ComparedMetric(Metric):
+    """Base of the metrics that compare an output with its references, its source or both.
+
+    A row without such a text has no score, with a reason. A subclass gives `values` of some rows together. Texts hold
+    no lone surrogates, which broken JSON holds and no tokenizer takes; a blank output is "".
+    """
+
+    at_once: ClassVar[int] = 1
+
+    def needs(self) -> tuple[str, ...]:
+        """The kinds of texts that are compared with: source, reference."""
+        return (getattr(self.chosen, "against", "reference"),)
+
+    def ready(self) -> None:
+        """Load what is needed, before the first row. Raises MissingExtraError, ModelError, OptionError."""
+
+    def values(self, rows: Sequence[Compared]) -> Iterable[float | str]:
+        """A value for each row, higher is better, or why it has none."""
+        raise NotImplementedError
+
+    def percent(self, value: float) -> float:
+        """A value in [0, 100]."""
+        return min(100.0, max(0.0, 100.0 * value))
+
+    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
+        """One verdict per row, in order. rows: mappings or objects with output and reference (or references) or source.
+
+        Raises what `ready` raises, and OptionError for a row without a text `output`.
+        """
+        self.ready()
+        needs, coming = self.needs(), iter(rows)
+        while batch := [
+            (_clean(output_of(row)), [_texts(row, need) for need in needs]) for row in islice(coming, self.at_once)
+        ]:
+            whole = [(output, others) for output, others in batch if all(others)]
+            values = iter(self.values(whole)) if whole else iter(())
+            for _, others in batch:
+                lacking = [need for need, texts in zip(needs, others, strict=True) if not texts]
+                value = f"no {lacking[0]} to compare with" if lacking else next(values)
+                if isinstance(value, str) or not math.isfinite(value):
+                    yield Verdict.failed(value if isinstance(value, str) else "no finite value")
+                else:
+                    yield Verdict(score=value, percent=self.percent(value))
 
 
-def sendable(text: str) -> str:
-    """A text without lone surrogates, which broken JSON holds and no tokenizer takes; "" where it is blank."""
+class PairMetric(ComparedMetric):
+    """Base of the metrics that compare an output with one text after the other and take the best value."""
+
+    #: What an empty output gets: it is a bad text, not a failure.
+    empty: ClassVar[float | str] = 0.0
+
+    def value(self, output: str, other: str) -> float:
+        """Higher is better; NaN where there is none. Both texts are not blank."""
+        raise NotImplementedError
+
+    def values(self, rows: Sequence[Compared]) -> Iterator[float | str]:
+        return (self._best(output, others) for output, (others,) in rows)
+
+    def _best(self, output: str, others: Sequence[str]) -> float | str:
+        if not output:
+            return self.empty
+        try:
+            values = [self.value(output, other) for other in others]
+        except (CallError, OptionError) as error:  # a text that the model cannot take, such as one that is too long
+            return str(error)
+        return max(filter(math.isfinite, values), default=math.nan)
+
+
+def _texts(row: Any, need: str) -> list[str]:
+    """All references of a row, or its source. Blank ones are left out."""
+    given = cell(row, "source") if need == "source" else cell(row, "references") or cell(row, "reference")
+    return [_clean(text) for text in ([given] if isinstance(given, str) else given or ()) if text.strip()]
+
+
+def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode() if text.strip() else ""
 
 
@@ -40,54 +111,11 @@ def needed(module: str, metric: type[Metric], install: str = "") -> Any:
         raise MissingExtraError(f"{PREFIX}{metric.name} needs a package ({error}): {command}") from None
 
 
-def one_line(error: BaseException) -> str:
-    """What a package says went wrong."""
-    return " ".join(str(error).split())[:300] or type(error).__name__
-
-
-class ComparedMetric(Metric):
-    """Base of the metrics that compare an output with one text after the other and take the best value.
-
-    A row without such a text has no score, with a reason. A subclass has an option `against` or always compares with
-    references, and gives `value`.
-    """
-
-    def value(self, output: str, other: str) -> float:
-        """Higher is better; NaN where there is none. Both texts are not blank."""
-        raise NotImplementedError
-
-    def percent(self, value: float) -> float:
-        """A value in [0, 100]."""
-        return min(100.0, max(0.0, 100.0 * value))
-
-    def ready(self) -> None:
-        """Load what is needed, before the first row. Raises MissingExtraError, ModelError, OptionError."""
-
-    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
-        """One verdict per row, in order. rows: mappings or objects with output and reference (or references) or source.
-
-        Raises what `ready` raises, and OptionError for a row without a text `output`.
-        """
-        self.ready()
-        for row in rows:
-            yield self.verdict(output_of(row), others_of(row, getattr(self.chosen, "against", "reference")))
-
-    def verdict(self, output: str, others: list[str]) -> Verdict:
-        """The verdict of one row."""
-        if not others:
-            return Verdict.failed(f"no {getattr(self.chosen, 'against', 'reference')} to compare with")
-        output = sendable(output)
-        if not output:
-            return self.empty()
-        try:
-            values = [self.value(output, other) for other in others]
-        except (CallError, OptionError) as error:  # a text that the model cannot take, such as one that is too long
-            return Verdict.failed(str(error))
-        value = max(filter(math.isfinite, values), default=math.nan)
-        if math.isnan(value):
-            return Verdict.failed("no finite value")
-        return Verdict(score=value, percent=self.percent(value))
-
-    def empty(self) -> Verdict:
-        """The verdict of an empty output: a bad text, not a failure."""
-        return Verdict(score=0.0, percent=0.0)
+@contextmanager
+def opening(metric: type[Metric], model: str) -> Iterator[None]:
+    """Whatever goes wrong while a model is fetched or opened (at the hub, in torch) as a ModelError."""
+    try:
+        yield
+    except Exception as error:
+        said = " ".join(str(error).split())[:300] or type(error).__name__
+        raise ModelError(f"{PREFIX}{metric.name}: the model {model} cannot be fetched or opened: {said}") from None

@@ -15,9 +15,8 @@ from typing import Any, Literal
 import numpy as np
 
 from ... import parts
-from ...errors import ModelError, OptionError
+from ...errors import OptionError
 from ...parts import option
-from ...signatures.values import Verdict
 from ..aspects import known_aspect
 from ..metrics import PREFIX
 from ..models.lm import is_local, language_model
@@ -26,7 +25,7 @@ from ..readings.opening import open_reader
 from ..readings.passages import Text, instruction, passage
 from ..readings.reader import Reader
 from ..registry import metrics
-from .compared import Against, ComparedMetric, needed, one_line
+from .compared import Against, PairMetric, needed, opening
 
 LM_VARIABLE = "JUDGESMITH_LM"
 MODEL = (
@@ -47,15 +46,14 @@ def reader_of(model: str | None, metric: str) -> Reader:
     return open_reader(name if lm is None else "", lm).reader
 
 
-class LikelihoodMetric(ComparedMetric):
+class LikelihoodMetric(PairMetric):
     """Base: values are the mean log-probability of a text's tokens, in nats, at most 0; percent is 100 times the
     geometric mean of their probabilities."""
 
+    empty = "an empty output has no likelihood"
+
     def percent(self, value: float) -> float:
         return min(100.0, 100.0 * math.exp(value))
-
-    def empty(self) -> Verdict:
-        return Verdict.failed("an empty output has no likelihood")
 
 
 @metrics.register
@@ -120,22 +118,19 @@ def _seq2seq(name: str) -> tuple[Any, Any, Any]:
     Raises MissingExtraError without torch and transformers, ModelError where the model cannot be fetched or opened.
     """
     torch, transformers = needed("torch", BartScore), needed("transformers", BartScore)
-    metric = f"{PREFIX}{BartScore.name}"
     folder = Path(name).expanduser()
-    place: str | Path = folder if folder.is_dir() else name
+    place = folder if folder.is_dir() else name
 
     def opened(**options: Any) -> tuple[Any, Any, Any]:
         tokenizer = transformers.AutoTokenizer.from_pretrained(place, **options)
         model = transformers.AutoModelForSeq2SeqLM.from_pretrained(place, dtype=torch.float32, **options)
         return torch, model.eval(), tokenizer
 
-    try:
+    with opening(BartScore, name):
         try:
             return opened(local_files_only=True)
         except OSError:  # it is not here; a damaged file raises whatever its reader likes
             return opened()
-    except Exception as error:
-        raise ModelError(f"{metric}: the model {name} cannot be fetched or opened: {one_line(error)}") from None
 
 
 @metrics.register

@@ -9,19 +9,14 @@ Simplification" (Xu et al. 2016, §4.2), by the rules of the authors' program.
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any
 
 from ... import parts
-from ...parts import option
-from ...signatures.values import Verdict
-from ..metrics import Metric, cell, output_of
 from ..registry import metrics
-from .compared import Against, ComparedMetric, against, needed, others_of
+from .compared import Against, Compared, ComparedMetric, PairMetric, against, needed
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _LONGEST = 4  # words of an n-gram
@@ -61,8 +56,8 @@ def aligned(
     return sorted(pairs.items())
 
 
-def meteor(pairs: Sequence[tuple[int, int]], made: int, wanted: int, alpha: float, beta: float, gamma: float) -> float:
-    """(1 - gamma * (chunks / matches)^beta) * P*R / (alpha*P + (1 - alpha)*R), in [0, 1].
+def meteor(pairs: Sequence[tuple[int, int]], made: int, wanted: int) -> float:
+    """(1 - .5 * (chunks / matches)^3) * P*R / (.9 P + .1 R), in [0, 1].
 
     pairs: of an alignment, in the output's order. made, wanted: words of output and reference. A chunk is a run of
     matches that is adjacent in both texts. An output equal to its reference has one chunk, and so a little less than 1.
@@ -71,13 +66,13 @@ def meteor(pairs: Sequence[tuple[int, int]], made: int, wanted: int, alpha: floa
         return 0.0
     matches = len(pairs)
     precision, recall = matches / made, matches / wanted
-    mean = precision * recall / (alpha * precision + (1 - alpha) * recall)
+    mean = precision * recall / (0.9 * precision + 0.1 * recall)
     joined = sum(b == (a[0] + 1, a[1] + 1) for a, b in itertools.pairwise(pairs))
-    return mean * (1 - gamma * math.pow((matches - joined) / matches, beta))
+    return mean * (1 - 0.5 * ((matches - joined) / matches) ** 3)
 
 
 @metrics.register
-class Meteor(ComparedMetric):
+class Meteor(PairMetric):
     """METEOR by exact words and Porter stems, in lower case. See `Options`."""
 
     name = "meteor"
@@ -87,9 +82,6 @@ class Meteor(ComparedMetric):
 
     class Options(parts.Options):
         against: Against = against()
-        alpha: float = option(0.9, "Weight of recall in the mean of precision and recall.", gt=0, lt=1)
-        beta: float = option(3.0, "Power of the share of chunks in the penalty.", gt=0, le=10)
-        gamma: float = option(0.5, "The highest penalty.", ge=0, le=1)
 
     def ready(self) -> None:
         self._stem  # noqa: B018  imported before the first row
@@ -101,12 +93,7 @@ class Meteor(ComparedMetric):
 
     def value(self, output: str, other: str) -> float:
         made, wanted = (_WORD.findall(text.lower()) for text in (output, other))
-        if not made or not wanted:
-            return 0.0
-        chosen = self.chosen
-        assert isinstance(chosen, Meteor.Options)
-        pairs = aligned(made, wanted, (str, self._stem))
-        return meteor(pairs, len(made), len(wanted), chosen.alpha, chosen.beta, chosen.gamma)
+        return meteor(aligned(made, wanted, (str, self._stem)), len(made), len(wanted))
 
 
 def sari(source: Sequence[str], output: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -150,7 +137,7 @@ def _f1(precision: float, recall: float) -> float:
 
 
 @metrics.register
-class Sari(Metric):
+class Sari(ComparedMetric):
     """SARI of one sentence, in lower case and sacrebleu's 13a tokens. A row needs a source and a reference."""
 
     name = "sari"
@@ -158,19 +145,18 @@ class Sari(Metric):
     paper = "Optimizing Statistical Machine Translation for Text Simplification (Xu et al. 2016)"
     extra = "metrics"
 
+    def needs(self) -> tuple[str, ...]:
+        return "source", "reference"
+
+    def ready(self) -> None:
+        self._tokens  # noqa: B018
+
     @cached_property
     def _tokens(self) -> Callable[[str], str]:
         tokens: Callable[[str], str] = needed("sacrebleu.tokenizers.tokenizer_13a", Sari).Tokenizer13a()
         return tokens
 
-    def score_many(self, rows: Iterable[Any]) -> Iterator[Verdict]:
-        """See `Metric`."""
-        tokens = self._tokens
-        for row in rows:
-            output, source, references = output_of(row), cell(row, "source") or "", others_of(row, "reference")
-            if not references or not source.strip():
-                yield Verdict.failed(f"no {'source' if references else 'reference'} to compare with")
-                continue
-            words = [tokens(text.lower()).split() for text in (source, output, *references)]
-            value = sari(words[0], words[1], words[2:])
-            yield Verdict(score=value, percent=100.0 * value)
+    def values(self, rows: Sequence[Compared]) -> Iterator[float]:
+        for output, ((source,), references) in rows:
+            given, made, *others = (self._tokens(text.lower()).split() for text in (source, output, *references))
+            yield sari(given, made, others)

@@ -67,9 +67,9 @@ def test_an_unknown_metric_names_the_known_ones() -> None:
 
 
 def test_options_stand_after_a_colon() -> None:
-    metric = reference_metric("metric/bertscore:some/model,idf=yes,of=recall")
+    metric = reference_metric("metric/bertscore:some/model,layer=9,of=recall")
     assert metric.chosen.settings() == {
-        "model": "some/model", "of": "recall", "idf": True, "layer": None, "against": "reference"
+        "model": "some/model", "of": "recall", "layer": 9, "against": "reference"
     }  # fmt: skip
     assert reference_metric("bertscore:of=recall").chosen.settings()["of"] == "recall"
     assert reference_metric("bartscore:some/model").chosen.settings()["model"] == "some/model"

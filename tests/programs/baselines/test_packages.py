@@ -54,12 +54,6 @@ def test_bertscore_takes_the_best_reference(bert_score: Any) -> None:
     assert bert_score.options[0] == {"model_type": "roberta-large", "num_layers": 9}
 
 
-def test_bertscores_idf_is_counted_over_all_rows(bert_score: Any) -> None:
-    rows = [{"output": "a", "references": ["b", "c"]}, {"output": "d", "reference": "e"}]
-    assert len(list(BertScore(idf=True).score_many(rows))) == 2
-    assert bert_score.options[0]["idf_sents"] == ["b", "c", "e"]
-
-
 def test_what_bertscore_lacks_is_named(bert_score: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ModelError, match="the model nobody/nothing cannot be fetched or opened: no such model"):
         BertScore(model="nobody/nothing").score("x", "y")

@@ -30,7 +30,6 @@ def test_meteor_by_hand() -> None:
 def test_a_stem_matches_where_the_word_does_not() -> None:
     # "repairs" and "repaired" have one stem: 3 of 3 words match in one chunk, penalty .5 * (1/3)^3
     assert Meteor().score("he repairs bridges", "he repaired bridges").score == pytest.approx(1 - 0.5 / 27)
-    assert Meteor(gamma=0.0).score("he repairs bridges", "he repaired bridges").score == 1
 
 
 def test_a_broken_order_costs() -> None:
@@ -53,7 +52,7 @@ def test_an_alignment_matches_as_many_words_as_there_are(output: list[str], refe
     assert len(pairs) == sum(min(output.count(word), reference.count(word)) for word in set(output))
     assert all(output[i] == reference[j] for i, j in pairs)
     assert all(len({pair[side] for pair in pairs}) == len(pairs) for side in (0, 1))
-    assert 0 <= meteor(pairs, len(output), len(reference), 0.9, 3.0, 0.5) <= 1
+    assert 0 <= meteor(pairs, len(output), len(reference)) <= 1
 
 
 @pytest.mark.parametrize(
