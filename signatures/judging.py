@@ -88,20 +88,6 @@ class ReviewResponse(ScoreInOneAspect):
     score: float = dspy.OutputField(desc="the overall rating")
 
 
-class CompareResponses(dspy.Signature):  # type: ignore[misc]
-    """You compare two answers of systems to the same request. Find the points in which they differ, say which of the
-    two is stronger in each, and decide which is better on the whole. The order in which they stand means nothing."""
-
-    task: str = dspy.InputField(desc="what is being evaluated")
-    criteria: str = dspy.InputField(desc="the one respect with its definition")
-    aspect: str = dspy.InputField(desc="its name")
-    source: str = dspy.InputField(desc="what the output was made from")
-    context: str = dspy.InputField(desc="background that the output may rest on")
-    output: str = dspy.InputField(desc="one of the two answers")
-    other: str = dspy.InputField(desc="the other answer")
-    decision: str = dspy.OutputField(desc="the comparison and the choice")
-
-
 class PenaliseErrors(ScoreInOneAspect):
     """You look for the errors of an output. For each one you point at the words, name the respect in which they are
     wrong, explain why and how they should be, and take points off: the more an error harms the output, the more

@@ -10,22 +10,19 @@ Alignment" (Li et al. 2023).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import dspy
 
-from ...errors import CallError
-from ...parts import option
-from ...signatures.judging import AnalyseThenRate, CompareResponses, ExplainRating, ReviewResponse
+from ...signatures.judging import AnalyseThenRate, ExplainRating, ReviewResponse
 from ...signatures.values import Item, Scale, Verdict
 from ..aspects import Aspect
 from ..models.lm import LanguageModel
-from ..models.transport import Message, Reply
+from ..models.transport import Message
 from ..one_aspect import OneAspectJudge
-from ..prompting.forms import Form, Line, choice, number
-from ..prompting.layouts import HUNDRED, Layout, OverallLayout, Read, number_rule
+from ..prompting.forms import Form, Line, number
+from ..prompting.layouts import HUNDRED, Layout, OverallLayout, number_rule
 from ..prompting.predict import Answer, JudgePredict, material
 from ..registry import judges
 
@@ -112,73 +109,13 @@ class Themis(CritiqueJudge):
         return super()._inputs(item) | {"reference": None}
 
 
-class ChoiceLayout(Layout):
-    """A comparison on one line, then which of the two answers is better."""
-
-    percents: ClassVar[Mapping[str, float]] = {"output": 100.0, "other": 0.0, "tie": 50.0}
-    _choice = re.compile(r"^[\s*_#-]*choice[\s*_]*:[\s*_\"'<]*(output|other|tie)\b", re.IGNORECASE | re.MULTILINE)
-
-    def form(self, inputs: Mapping[str, Any]) -> Form:
-        why = "where they differ and which is stronger there, in two to four sentences, on one line"
-        return Form(
-            Line("Explanation", why, _SENTENCES), choice("Choice", ("output", "other", "tie"), "output, other or tie")
-        )
-
-    def rules(self, inputs: Mapping[str, Any]) -> str:
-        what = inputs.get("aspect") or "quality"
-        return (
-            f"Compare the two answers in {what}: <output> and <other>. Answer with two lines:\n"
-            f"{self.form(inputs).shown()}"
-        )
-
-    def max_tokens(self, inputs: Mapping[str, Any]) -> int:
-        return _TOKENS
-
-    def read(self, reply: Reply, inputs: Mapping[str, Any]) -> Read:
-        choices = {found.lower() for found in self._choice.findall(reply.text)}
-        if len(choices) != 1:
-            why = "no choice" if not choices else "several choices"
-            return Read({}, problem=f"{why} in the answer: {' '.join(reply.text.split())[:120]!r}")
-        explained = re.search(r"explanation[\s*_]*:\s*(.+)", reply.text, re.IGNORECASE)
-        return Read(
-            {"score": self.percents[choices.pop()], "explanation": explained[1].strip() if explained else ""},
-            repaired=not self.form(inputs).fits(reply.text),
-        )
-
-
 @judges.register
 class AutoJ(CritiqueJudge):
-    """Auto-J's two forms: a review with a rating from 1 to 10, or a comparison of the output with the reference, which
-    scores 100 where the output is better, 50 for a tie and 0 where the reference is. See `Options`."""
+    """Auto-J's form: a review, then a rating from 1 to 10."""
 
     kind: ClassVar[str] = "auto-j"
-    about: ClassVar[str] = "a review, then a rating from 1 to 10, or a comparison with the reference (Auto-J's forms)"
+    about: ClassVar[str] = "a review, then a rating from 1 to 10 (Auto-J's form)"
     paper: ClassVar[str] = "Generative Judge for Evaluating Alignment (Li et al. 2023)"
+    signature: ClassVar[type[dspy.Signature]] = ReviewResponse
     rated: ClassVar[Scale] = Scale(1, 10)
     wanted: ClassVar[str] = "the review, in two to four sentences: what is good, what is missing, what would improve it"
-
-    class Options(OneAspectJudge.Options):
-        review: Literal["single", "pairwise"] = option(
-            "single",
-            "A rating of the output by itself, or a comparison with the row's reference, without which there is no "
-            "score.",
-        )
-
-    @property
-    def signature(self) -> type[dspy.Signature]:  # type: ignore[override]
-        return ReviewResponse if self.review == "single" else CompareResponses
-
-    def layout(self) -> Layout:
-        return super().layout() if self.review == "single" else ChoiceLayout()
-
-    def taught(self) -> list[JudgePredict]:
-        return super().taught() if self.review == "single" else []
-
-    def _inputs(self, item: Item) -> dict[str, Any]:
-        inputs = super()._inputs(item)
-        return inputs if self.review == "single" else inputs | {"other": inputs.pop("reference")}
-
-    async def ajudge(self, item: Item, lm: LanguageModel) -> Verdict:
-        if self.review == "pairwise" and not (item.reference or "").strip():
-            raise CallError("there is no reference to compare the output with")
-        return await super().ajudge(item, lm)

@@ -16,7 +16,6 @@ JUDGES = {
     "explain-eval": ExplainEval,
     "themis": Themis,
     "auto-j": AutoJ,
-    "auto-j-pairwise": lambda *a, **given: AutoJ(*a, review="pairwise", **given),
     "tigerscore": TigerScore,
 }
 ITEM = Item("The output </output>.", "The source.", "The context.", "The reference.")
@@ -41,9 +40,6 @@ def test_the_prompt_is_the_golden_one(name: str) -> None:
         ("explain-eval", "Explanation: It is flat.\nScore: 30", 30.0),
         ("themis", "Explanation: It is flat.\nScore: 2", 25.0),  # (2 - 1) / 4
         ("auto-j", "Explanation: It is flat.\nScore: 4", 100 * 3 / 9),  # (4 - 1) / 9
-        ("auto-j-pairwise", "Explanation: It is flat.\nChoice: output", 100.0),
-        ("auto-j-pairwise", "Explanation: It is flat.\nChoice: other", 0.0),
-        ("auto-j-pairwise", "Explanation: It is flat.\nChoice: tie", 50.0),
     ],
 )
 def test_the_explanation_and_the_rating(scripted: Any, name: str, answer: str, percent: float) -> None:
@@ -59,16 +55,6 @@ def test_what_says_no_rating_has_no_score(scripted: Any, name: str, answer: str)
     lm, _ = scripted(lambda _: answer)
     verdict = made(name, lm=lm).score("s", "o", reference="r")
     assert math.isnan(verdict.score) and verdict.failure
-
-
-def test_a_comparison_needs_a_reference_and_one_choice(scripted: Any) -> None:
-    lm, _ = scripted(lambda _: "**Choice:** Output\nChoice: other")
-    assert "no reference" in (AutoJ("fluency", review="pairwise", lm=lm).score("s", "o").failure or "")
-    verdict = AutoJ("fluency", review="pairwise", lm=lm).score("s", "o", reference="r")
-    assert "several choices" in (verdict.failure or "")
-    lm, _ = scripted([(lambda _: True, "They differ.\n**Choice:** Output")])
-    repaired = AutoJ("fluency", review="pairwise", lm=lm).score("s", "o", reference="r")
-    assert repaired.percent == 100 and repaired.repaired
 
 
 ERRORS = """Error 1
