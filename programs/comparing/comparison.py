@@ -51,8 +51,6 @@ LOW_SHARE = 0.5
 LEAST_SHARE = 0.001
 #: Log-probabilities asked of an embedded model, where the list has no limit of 20.
 LISTED = 300
-#: Demonstrations whose two scores differ by at most this (percent) show "Similar".
-TIE = 10.0
 
 
 class Drawing(Options):
@@ -231,15 +229,6 @@ class ComparisonLayout(Layout):
             parts.append(block("output", str(values.get("output") or "")))
         return "\n".join(parts)
 
-    def answer(self, demo: Mapping[str, Any], inputs: Mapping[str, Any]) -> str | None:
-        """What human ratings say of a demonstration's two outputs."""
-        if not demo.get("other") or demo.get("other_score") is None or demo.get("score") is None:
-            return None
-        ahead = float(demo["score"]) - float(demo["other_score"])  # output 2's lead: the other one stands first
-        if self.question != "better-worse":
-            return self.words[0 if (-ahead if self.question == "yes-no-first" else ahead) > 0 else 1]
-        return self.words[2 if abs(ahead) <= TIE else 0 if ahead > 0 else 1]
-
     def example(self, demo: Mapping[str, Any]) -> str | None:
         return f"Score: {demo['score']:.0f} of 100"
 
@@ -272,22 +261,12 @@ def _comparison(odds: Sequence[float], share: float, *, answers: int = 0) -> Com
 
 
 class ComparisonPredict(JudgePredict):
-    """Keeps a row's whole document out of its prompt: a demonstration shows a graded output of its document too."""
+    """Leaves out demonstrations that repeat the other output, too."""
 
     def demos_for(self, inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        document = (inputs.get("source") or "", inputs.get("context") or "")
-        shown = [text for text in (inputs.get("output"), inputs.get("other")) if text]
-        return [
-            demo
-            for demo in super().demos_for(inputs)
-            if not (any(document) and (demo.get("source") or "", demo.get("context") or "") == document)
-            and not any(
-                text == one or same_output(text, one)
-                for text in (demo.get("output"), demo.get("other"))
-                if text
-                for one in shown
-            )
-        ]
+        other = inputs.get("other") or ""
+        shown = ((demo, demo.get("output") or "") for demo in super().demos_for(inputs))
+        return [demo for demo, output in shown if output != other and not same_output(output, other)]
 
 
 class PairwiseComparer(Evaluator):

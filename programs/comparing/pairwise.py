@@ -13,14 +13,13 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, field_validator, model_validator
 
-from ...errors import CallError, JudgesmithError, OptionError
+from ...errors import CallError, OptionError
 from ...parts import option
 from ...signatures.values import Details, Item, Usage, Verdict
 from ..aspects import Aspect, Task
@@ -30,7 +29,7 @@ from ..one_aspect import OneAspectJudge
 from ..prompting.predict import JudgePredict
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
-from .comparison import LOW_SHARE, TIE, Compared, Comparing, Comparison, PairwiseComparer
+from .comparison import LOW_SHARE, Compared, Comparing, Comparison, PairwiseComparer
 from .references import ReferenceKey, ReferenceStore, document_hash, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
@@ -391,28 +390,8 @@ class PairwiseDirectScorer(OneAspectJudge):
     # -- demonstrations and prompts
 
     def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
-        """A labelled row as a comparison: the row's output beside a reference of its document that stands a little
-        lower or higher than the verdict on it (by turns, from a hash of the output).
-
-        Level i of N stands for the part (i−1)/(N−1) of the scale; with the human score that the caller adds, the
-        prompt shows Better, Worse, or Similar within 10 of 100. Without written references the row is a plain example.
-        """
-        demo = super().demonstration(item, verdict)
-        demo.pop("criteria_scores", None)
-        demo["explanation"] = ""  # it tells of levels, which a one-word answer has no place for
-        try:
-            found = self.store.get(self.reference_key(item, self.writer_name or self.lm.name))
-        except JudgesmithError:
-            found = None
-        if found is None:
-            return demo
-        about = 50.0 if verdict is None or math.isnan(verdict.percent) else verdict.percent
-        by_level = {level: 100.0 * (level - 1) / (found.levels - 1) for level in found.outputs}
-        below = [n for n in by_level if by_level[n] < about - TIE]
-        above = [n for n in by_level if by_level[n] > about + TIE]
-        lower = sha256(item.output.encode("utf-8", "surrogatepass")).digest()[0] % 2 == 0
-        level = max(below) if below and (lower or not above) else min(above)
-        return demo | {"other": found.outputs[level], "other_score": round(by_level[level], 6)}
+        """A labelled row as an example with its score: the words of a verdict tell of levels."""
+        return super().demonstration(item, None)
 
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         writing = self.writer.inputs(item, self.target(), 1)

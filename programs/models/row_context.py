@@ -113,7 +113,7 @@ def allowed(demos: Sequence[Mapping[str, Any]], item: Item) -> list[int]:
 
 def _repeats(demo: Mapping[str, Any], source: str, output: str) -> bool:
     """Whether a demonstration shows the judged row, or its output as another text."""
-    others = (text for name in ("reference", "other") if (text := demo.get(name)))
-    return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or any(
-        same_output(text, output) for text in others
+    reference = demo.get("reference")
+    return same_row(demo.get("source") or "", demo.get("output") or "", source, output) or bool(
+        reference and same_output(reference, output)
     )

@@ -40,8 +40,6 @@ class SavedDemo(Part):
     explanation: Text = ""
     criteria_scores: dict[Short, SavedCriterionScore] | None = None
     annotation: Text = ""
-    other: Text = ""
-    other_score: Percent | None = None
     augmented: bool = False
     gold: bool = True
 

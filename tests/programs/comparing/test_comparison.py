@@ -262,50 +262,13 @@ def test_comparisons_of_one_document_share_all_before_the_outputs() -> None:
 # Demonstrations
 
 
-def demo(**fields: Any) -> dict[str, Any]:
-    return {"source": "Another document.", "output": "Demo text.", "score": 80.0, "group": "d2",
-            "other": "Demo level.", "other_score": 25.0} | fields  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("scores", "words"),
-    [
-        ((80.0, 25.0), ("Better", "Yes", "No")),
-        ((20.0, 75.0), ("Worse", "No", "Yes")),
-        ((50.0, 45.0), ("Similar", "Yes", "No")),
-        ((60.0, 70.0), ("Similar", "No", "Yes")),
-    ],
-)
-def test_a_demonstration_shows_what_peoples_scores_say(scores: tuple[float, float], words: tuple[str, ...]) -> None:
-    for form, word in zip(WORDS, words, strict=True):
-        comparer = PairwiseComparer(form)
-        comparer.predict.demos = [demo(score=scores[0], other_score=scores[1])]
-        messages = comparer.predict.messages(comparer.inputs(ITEM, "Other."), group=ITEM.group)
-        assert [m["role"] for m in messages] == ["system", "user", "assistant", "user"]
-        assert messages[2]["content"] == word
-
-
-def test_a_demonstration_without_another_output_is_an_example() -> None:
+def test_a_demonstration_is_an_example_with_its_score() -> None:
     comparer = PairwiseComparer()
-    comparer.predict.demos = [demo(other=None, other_score=None)]
+    comparer.predict.demos = [{"source": "Another.", "output": "Demo text.", "score": 80.0, "group": "d2"}]
     messages = comparer.predict.messages(comparer.inputs(ITEM, "Other."), group=ITEM.group)
     assert len(messages) == 2
     assert "Demo text." in messages[0]["content"] and "Score: 80 of 100" in messages[0]["content"]
-
-
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"group": "d1"},
-        {"source": "The document.", "group": None},
-        {"output": "The judged output.", "source": "", "group": None},
-        {"other": "The judged output.", "group": None},
-        {"other": "Other.", "group": None},
-    ],
-)
-def test_no_row_sees_its_own_document_or_text(own: dict[str, Any]) -> None:
-    comparer = PairwiseComparer()
-    comparer.predict.demos = [demo(**own)]
-    assert len(comparer.predict.messages(comparer.inputs(ITEM, "Other."), group="d1")) == 2
-    comparer.predict.demos = [demo()]
-    assert len(comparer.predict.messages(comparer.inputs(ITEM, "Other."), group="d1")) == 4
+    for item, other in ((Item("Demo text.", "It."), "Else."), (Item("Own.", "It.", group="d2"), "Else."),
+                        (ITEM, "Demo text.")):  # fmt: skip
+        alone = comparer.predict.messages(comparer.inputs(item, other), group=item.group)
+        assert "Score: 80" not in alone[0]["content"]

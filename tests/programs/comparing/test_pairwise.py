@@ -20,7 +20,7 @@ from judgesmith.programs.comparing.pairwise import (
 from judgesmith.programs.comparing.references import ReferenceStore
 from judgesmith.programs.comparing.synthesis import writing_order
 from judgesmith.programs.models.transport import Reply, Request, TokenChoice, Unanswered
-from judgesmith.signatures.values import Criterion, Item, Scale, Verdict
+from judgesmith.signatures.values import Criterion, Item, Scale
 
 MakeScripted = Any  # the fixture of conftest.py, which tests cannot import
 
@@ -329,28 +329,6 @@ def test_an_aspect_of_the_library_brings_its_words() -> None:
     shown = own.previews(Item("An output.", "A source."))
     assert "wit: It makes one smile." in shown["comparer (once a level)"][0]["content"]
     assert any("reply whose wit" in m[-1]["content"] for m in shown.values())
-
-
-# Demonstrations
-
-
-def test_a_labelled_row_becomes_a_comparison(scripted: MakeScripted, tmp_path: Path) -> None:
-    lm, _ = scripted(Model(steps), logprobs=True)
-    judge = scorer(tmp_path, lm)
-    item = Item("One.", "D", group="g")
-    assert "other" not in judge.demonstration(item, None)  # nothing is written yet
-    verdict = judge.score("D", "One.")
-    demos = [judge.demonstration(Item(f"Output {i}.", "D", group="g"), verdict) for i in range(12)]
-    # the verdict is at 36: the nearest level below by more than 10 is 2 (25), above 3 (50)
-    assert {(d["other"], d["other_score"]) for d in demos} == {("Reference 2 of D.", 25.0), ("Reference 3 of D.", 50.0)}
-    assert demos == [judge.demonstration(Item(f"Output {i}.", "D", group="g"), verdict) for i in range(12)]
-    top = judge.demonstration(item, Verdict(100.0, percent=100.0))
-    assert top["other_score"] == 75.0
-    shown = top | {"score": 90.0}
-    judge.comparer.predict.demos = [shown]
-    messages = judge.previews(Item("Two.", "E"))["comparer (once a level)"]
-    assert messages[2] == {"role": "assistant", "content": "Better"}
-    assert len(judge.previews(Item("Two.", "D", group="g"))["comparer (once a level)"]) == 2
 
 
 # Weights of the levels
