@@ -268,7 +268,6 @@ def test_a_demonstration_is_an_example_with_its_score() -> None:
     messages = comparer.predict.messages(comparer.inputs(ITEM, "Other."), group=ITEM.group)
     assert len(messages) == 2
     assert "Demo text." in messages[0]["content"] and "Score: 80 of 100" in messages[0]["content"]
-    for item, other in ((Item("Demo text.", "It."), "Else."), (Item("Own.", "It.", group="d2"), "Else."),
-                        (ITEM, "Demo text.")):  # fmt: skip
+    for item, other in ((Item("Own.", "It.", group="d2"), "Else."), (ITEM, "Demo text.")):
         alone = comparer.predict.messages(comparer.inputs(item, other), group=item.group)
         assert "Score: 80" not in alone[0]["content"]
