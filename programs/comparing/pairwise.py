@@ -30,7 +30,7 @@ from ..prompting.predict import JudgePredict
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
 from .comparison import LOW_SHARE, Compared, Comparing, Comparison, PairwiseComparer
-from .references import ReferenceKey, ReferenceStore, document_hash, reference_store
+from .references import ReferenceStore, reference_key, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
 
@@ -279,11 +279,6 @@ class PairwiseDirectScorer(OneAspectJudge):
             self.low, self.high, self.words, self.levels,
         )  # fmt: skip
 
-    def reference_key(self, item: Item, writer: str) -> ReferenceKey:
-        """What a document's references are kept under: document, aspect, prompt, number of levels and writer."""
-        prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
-        return ReferenceKey(document_hash(item), self.aspect, prompt, self.levels, writer)
-
     def _writing_model(self, lm: LanguageModel) -> LanguageModel:
         if not self.writer_name or self.writer_name == lm.name:
             return lm
@@ -295,7 +290,8 @@ class PairwiseDirectScorer(OneAspectJudge):
     async def areferences(self, item: Item, lm: LanguageModel) -> tuple[ReferenceSet, Usage]:
         """The references of an item's document, written if they are not there. Raises CallError."""
         model = self._writing_model(lm)
-        key = self.reference_key(item, model.name)
+        prompt = self.target().fingerprint(self.writer.predict.signature.instructions)
+        key = reference_key(item, self.aspect, prompt, self.levels, model.name)
         return await self.store.get_or_write(key, lambda: self.writer.awrite(item, self.target(), model))
 
     # -- judging

@@ -317,7 +317,6 @@ def test_another_model_writes(scripted: MakeScripted, tmp_path: Path) -> None:
     assert (len(writing.requests), len(comparing.requests)) == (5, 5)
     assert judge.models() == ("test/writer",)
     assert lm.meter.logical >= 10  # one bill
-    assert judge.store.get(judge.reference_key(Item("One.", "D"), "test/writer")) is not None
 
 
 def test_an_aspect_of_the_library_brings_its_words() -> None:
