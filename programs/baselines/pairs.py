@@ -15,19 +15,16 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar, cast
 
 from ...errors import CallError
 from ...parts import option
 from ...signatures.values import Item, Usage, Verdict
-from ..aspects import Aspect
-from ..comparing.comparison import LOW_SHARE, Compared, Comparing, PairwiseComparer
+from ..comparing.comparison import LOW_SHARE, Compared, ComparingJudge, settled
 from ..models import engine
 from ..models.lm import LanguageModel
 from ..models.transport import Message
-from ..one_aspect import OneAspectJudge
 from ..progress import counting
-from ..prompting.predict import JudgePredict
 from ..prompting.suspicion import guarded
 from ..registry import judges
 
@@ -99,14 +96,13 @@ async def merged(one: Sequence[int], two: Sequence[int], prefer: Preference, *, 
     return path
 
 
-async def together(tasks: Sequence[Awaitable[T]]) -> list[T]:
-    """All results, after all have ended: what a used-up budget ends must not go on in the background. Raises what is no
-    CallError first."""
-    got = await asyncio.gather(*tasks, return_exceptions=True)
-    errors = [error for error in got if isinstance(error, BaseException)]
-    for error in sorted(errors, key=lambda error: isinstance(error, CallError)):
-        raise error
-    return [result for result in got if not isinstance(result, BaseException)]
+async def together(tasks: Iterable[Awaitable[T]]) -> list[T]:
+    """All results, after all have ended. Raises CallError."""
+    got = await settled(tasks)
+    for error in got:
+        if isinstance(error, CallError):
+            raise error
+    return cast("list[T]", got)
 
 
 class _Ranking:
@@ -161,7 +157,7 @@ class _Ranking:
 
 
 @judges.register
-class PairS(OneAspectJudge):
+class PairS(ComparingJudge):
     """Ranks the outputs of each document by comparing them with each other: a judge of sets, not of single outputs.
     Options: `judgesmith list methods pairs`.
 
@@ -182,7 +178,7 @@ class PairS(OneAspectJudge):
     )
     whole_documents: ClassVar[bool] = True
 
-    class Options(Comparing, OneAspectJudge.Options):
+    class Options(ComparingJudge.Options):
         beam: int = option(8, "Orders kept open in a merge; 1 is greedy (PairS-greedy).", ge=1, le=1000)
         margin: float = option(
             0.1,
@@ -192,30 +188,15 @@ class PairS(OneAspectJudge):
             le=0.5,
         )
 
-    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
-        super().__init__(aspect, **given)
-        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature, trial=self.trial)
-
     def calls_per_row(self) -> int:
         """An upper bound for documents of up to 16 outputs: a greedy merge sort of m outputs makes at most m·⌈log₂ m⌉
         comparisons, and no beam more than there are pairs, m·(m − 1)/2. Larger documents may need more a row."""
         m = USUAL_OUTPUTS
         greedy, all_pairs = math.ceil(math.log2(m)), math.ceil((m - 1) / 2)
-        once = greedy if self.beam == 1 or self.margin == 0 else all_pairs
-        return once * (self.samples if self.reading == "samples" else 1) * (2 if self.order == "both" else 1)
-
-    def taught(self) -> list[JudgePredict]:
-        return [self.comparer.predict]
+        return (greedy if self.beam == 1 or self.margin == 0 else all_pairs) * self.calls_a_comparison()
 
     def no_bootstrap(self) -> str:
         return "a rank among the outputs of a document is not an answer to a comparison; labelled rows are shown"
-
-    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
-        """A labelled row as an example with the human rating: it has no second output to be compared with."""
-        return super().demonstration(item, None)
-
-    async def prepare(self, lm: LanguageModel) -> None:
-        self.choose(reading=await self.comparer.prepare(lm, self.reading, self.samples))
 
     # -- judging
 
@@ -282,9 +263,7 @@ class PairS(OneAspectJudge):
 
         async def compare(a: int, b: int) -> Compared:
             async with slots:
-                return await self.comparer.acompare(
-                    asked[a], texts[b], lm, task=self.knowledge.description, aspect=self._described(), name=self.aspect
-                )
+                return await self.acompare(asked[a], texts[b], lm)
 
         ranking = _Ranking(compare, self.beam, self.margin)
         order = await ranking.order(range(len(texts)))
@@ -357,20 +336,9 @@ class PairS(OneAspectJudge):
 
     # -- prompts
 
-    def _described(self) -> str:
-        """The aspect with its definition. `knowledge` may have been changed since this judge was made."""
-        definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
-        return f"{self.aspect}: {definition}" if definition else self.aspect
-
     def prompts(self, item: Item) -> dict[str, list[Message]]:
-        inputs = self.comparer.inputs(
-            item,
-            "(another output of the same document)",
-            task=self.knowledge.description,
-            aspect=self._described(),
-            name=self.aspect,
-        )
-        return {"comparer (once a comparison)": self.comparer.predict.messages(inputs)}
+        prompt = self.comparison_prompt(item, "(another output of the same document)")
+        return {"comparer (once a comparison)": prompt}
 
 
 def _document(row: Any, item: Item, place: int) -> tuple[str, ...]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 import asyncio
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
-from typing import Any, Literal, Self, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack, cast
 
 import dspy
 import numpy as np
@@ -25,15 +25,18 @@ from ...errors import CallError
 from ...likeness import same_output
 from ...parts import Options, option
 from ...signatures.judging import CompareOutputs
-from ...signatures.values import Item, Usage
+from ...signatures.values import Item, Usage, Verdict
+from ..aspects import Aspect
 from ..models import row_context
 from ..models.lm import Capabilities, LanguageModel, Sampling
-from ..models.transport import Reply, Request
+from ..models.transport import Message, Reply, Request
+from ..one_aspect import OneAspectJudge
 from ..prompting.answers import token_at, without_thoughts
 from ..prompting.forms import Form, choice
 from ..prompting.layouts import Layout, Read, block
 from ..prompting.predict import Answer, Call, Evaluator, JudgePredict, Unreadable, answer_of, called, carrying
 
+T = TypeVar("T")
 Question = Literal["better-worse", "yes-no", "yes-no-first"]
 Order = Literal["other-first", "output-first", "both"]
 Evidence = Literal["auto", "probabilities", "samples"]
@@ -382,6 +385,43 @@ class PairwiseComparer(Evaluator):
         return replace(odds, better=better, worse=worse, similar=similar, answers=self.counted)
 
 
+class ComparingJudge(OneAspectJudge):
+    """Base of the judges that compare outputs."""
+
+    class Options(Comparing, OneAspectJudge.Options):
+        """Those of comparisons."""
+
+    def __init__(self, aspect: str | Aspect = "overall", **given: Any) -> None:
+        super().__init__(aspect, **given)
+        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature, trial=self.trial)
+
+    def calls_a_comparison(self) -> int:
+        return (self.samples if self.reading == "samples" else 1) * (2 if self.order == "both" else 1)
+
+    def taught(self) -> list[JudgePredict]:
+        return [self.comparer.predict]
+
+    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
+        """A labelled row as an example with its score: what a verdict says is no answer to a comparison."""
+        return super().demonstration(item, None)
+
+    async def prepare(self, lm: LanguageModel) -> None:
+        self.choose(reading=await self.comparer.prepare(lm, self.reading, self.samples))
+
+    def known(self) -> dict[str, Any]:
+        """Task and aspect for the prompt. `knowledge` may have been changed since this judge was made."""
+        definition = self.knowledge.criteria[0].definition if self.knowledge.criteria else ""
+        described = f"{self.aspect}: {definition}" if definition else self.aspect
+        return {"task": self.knowledge.description, "aspect": described, "name": self.aspect}
+
+    async def acompare(self, item: Item, other: str, lm: LanguageModel) -> Compared:
+        """How the item's output compares with another one. Raises CallError."""
+        return await self.comparer.acompare(item, other, lm, **self.known())
+
+    def comparison_prompt(self, item: Item, other: str) -> list[Message]:
+        return self.comparer.predict.messages(self.comparer.inputs(item, other, **self.known()))
+
+
 def _compared(answers: Sequence[Answer]) -> Compared:
     reads = [(a.read.values["comparison"], a.usage, a.raw, a.read.repaired, a.read.notes) for a in answers]
     return _mean([Compared(*read) for read in reads])
@@ -424,6 +464,16 @@ def sampled(lm: LanguageModel, number: int, temperature: float) -> LanguageModel
     return _Asked(lm, Sampling(temperature, lm.sampling.max_tokens), sample=number)
 
 
+async def settled(tasks: Iterable[Awaitable[T]]) -> list[T | CallError]:
+    """All results and failed calls, after all have ended: what a used-up budget ends must not go on in the background.
+    Raises other errors."""
+    got = await asyncio.gather(*tasks, return_exceptions=True)
+    for error in got:
+        if isinstance(error, BaseException) and not isinstance(error, CallError):
+            raise error
+    return cast("list[T | CallError]", got)
+
+
 async def drawn_answers(
     predict: JudgePredict,
     lm: LanguageModel,
@@ -436,12 +486,9 @@ async def drawn_answers(
     """The answers drawn that can be read, how many cannot, and what those cost; another trial draws others. Raises
     CallError where none can be read."""
     models = [sampled(lm, number, temperature) for number in range(trial * samples, (trial + 1) * samples)]
-    drawn = await asyncio.gather(*(predict.ask(model, inputs) for model in models), return_exceptions=True)
-    read = [a for a in drawn if not isinstance(a, BaseException)]
-    failed = [a for a in drawn if isinstance(a, BaseException)]
-    for error in failed:
-        if not isinstance(error, CallError):
-            raise error
+    drawn = await settled(predict.ask(model, inputs) for model in models)
+    read = [a for a in drawn if not isinstance(a, CallError)]
+    failed = [a for a in drawn if isinstance(a, CallError)]
     if not read:
         raise failed[0]
     return read, len(failed), sum((e.usage for e in failed if isinstance(e, Unreadable)), Usage())

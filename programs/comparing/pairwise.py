@@ -8,7 +8,6 @@ Source: "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too" (§2.2)
 
 from __future__ import annotations
 
-import asyncio
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Annotated, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ...errors import CallError, OptionError
 from ...parts import option
@@ -25,11 +24,9 @@ from ...signatures.values import Details, Item, Usage, Verdict
 from ..aspects import Aspect, Task
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
-from ..one_aspect import OneAspectJudge
-from ..prompting.predict import JudgePredict
 from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
-from .comparison import LOW_SHARE, Compared, Comparing, Comparison, PairwiseComparer
+from .comparison import LOW_SHARE, Compared, ComparingJudge, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
 from .synthesis import FAMILIES, FEWEST, MOST, ReferenceSet, ReferenceWriter, Target, length_guide
 
@@ -75,23 +72,6 @@ def level_percent(leads: Mapping[int, float], weights: Sequence[float]) -> float
     return min(100.0, max(0.0, percent))
 
 
-def level_weights_of(given: Any) -> tuple[float, ...] | None:
-    """Weights of the levels from numbers, or from text as files held them at first ("0.1 0.2 0.7"); None for none.
-    Raises OptionError unless they are finite, not negative, at most 1e6, and not all 0."""
-    if given is None:
-        return None
-    parts = given[:400].replace(",", " ").split() if isinstance(given, str) else list(given)
-    if not parts:
-        return None
-    try:
-        weights = tuple(float(part) for part in parts)
-    except (TypeError, ValueError):
-        raise OptionError(f"level weights are numbers, one a level; got {str(given)[:80]!r}") from None
-    if not all(0.0 <= w <= 1e6 for w in weights) or not any(weights):  # NaN is refused too
-        raise OptionError(f"level weights lie between 0 and 1e6, one of them above 0; got {str(given)[:80]!r}")
-    return weights
-
-
 @dataclass(frozen=True, slots=True)
 class Vectors(Details):
     """The comparisons behind a verdict, worst level first: the probabilities (to six digits) that the output is better,
@@ -133,7 +113,7 @@ def weighted_percents(leads: NDArray[np.float64], weights: Iterable[float]) -> N
 
 
 @judges.register
-class PairwiseDirectScorer(OneAspectJudge):
+class PairwiseDirectScorer(ComparingJudge):
     """A judge that needs no labels: it compares an output with references of known quality that a model wrote.
     Options: `judgesmith list methods pairwise-direct`.
 
@@ -148,7 +128,7 @@ class PairwiseDirectScorer(OneAspectJudge):
     paper: ClassVar[str] = "Direct-Scoring NLG Evaluators Can Use Pairwise Comparisons Too"
     aliases: ClassVar[tuple[str, ...]] = ("pairwise",)
 
-    class Options(Comparing, OneAspectJudge.Options):
+    class Options(ComparingJudge.Options):
         low: str = option("", "What the worst output is like, as a clause; empty takes the library's.")
         high: str = option("", "What the best output is like, as a clause; empty takes the library's.")
         family: str = option(
@@ -159,7 +139,7 @@ class PairwiseDirectScorer(OneAspectJudge):
             0, "The references' length, best the median of real outputs; 0: usual for the family.", ge=0, le=2000
         )
         writer: str = option("", "The model that writes the references, if not the judge's own.")
-        level_weights: Annotated[tuple[float, ...] | None, BeforeValidator(level_weights_of)] = option(
+        level_weights: tuple[Annotated[float, Field(ge=0, le=1e6)], ...] | None = option(
             None,
             "The weight of the comparison with each level, worst level first, instead of the paper's 1..N (compiling "
             "fits them). A level worth 0 is not asked.",
@@ -183,8 +163,9 @@ class PairwiseDirectScorer(OneAspectJudge):
 
         @model_validator(mode="after")
         def _one_a_level(self) -> Self:
-            if self.level_weights and len(self.level_weights) != self.levels:
-                raise OptionError(f"{self.levels} levels need {self.levels} weights; got {len(self.level_weights)}")
+            weights = self.level_weights
+            if weights is not None and (len(weights) != self.levels or not any(weights)):
+                raise OptionError(f"{self.levels} levels need {self.levels} weights, not all 0; got {weights}")
             return self
 
     def __init__(
@@ -200,7 +181,6 @@ class PairwiseDirectScorer(OneAspectJudge):
         self._store = references
         self._connection: Connection | None = None
         self.writer = ReferenceWriter()
-        self.comparer = PairwiseComparer(self.form, order=self.order, temperature=self.temperature, trial=self.trial)
 
     @classmethod
     def told(cls, known: Aspect, task: Task | None) -> dict[str, str]:
@@ -231,8 +211,7 @@ class PairwiseDirectScorer(OneAspectJudge):
     def calls_per_row(self) -> int:
         """Comparisons, none with a level of weight 0. A document that is new costs `levels` writings beside them,
         once."""
-        drawn: int = self.samples if self.reading == "samples" else 1
-        return len(self.asked()) * drawn * (2 if self.order == "both" else 1)
+        return len(self.asked()) * self.calls_a_comparison()
 
     def calls_per_document(self) -> int:
         return int(self.levels)
@@ -245,12 +224,6 @@ class PairwiseDirectScorer(OneAspectJudge):
 
     def connect(self, connection: Connection | None) -> None:
         self._connection = connection
-
-    def taught(self) -> list[JudgePredict]:
-        return [self.comparer.predict]
-
-    async def prepare(self, lm: LanguageModel) -> None:
-        self.choose(reading=await self.comparer.prepare(lm, self.reading, self.samples))
 
     def weights(self) -> tuple[float, ...]:
         """What each level's comparison is worth, worst level first: the paper's 1..N unless others were fitted."""
@@ -325,26 +298,16 @@ class PairwiseDirectScorer(OneAspectJudge):
         self, item: Item, references: ReferenceSet, lm: LanguageModel
     ) -> tuple[dict[int, Compared], dict[int, CallError]]:
         """Comparisons by level, and the failures of others."""
-
-        async def one(text: str) -> Compared | CallError:
-            try:
-                return await self.comparer.acompare(
-                    item, text, lm, task=self.knowledge.description, aspect=self.target().described(), name=self.aspect
-                )
-            except CallError as error:
-                return error
-
         levels = [n for n in references.outputs if n in self.asked()]
-        texts = [references.outputs[n] for n in levels]
         # One after the other, an embedded model finds the document in its cache from the second comparison on.
-        if lm.embedded:
-            got: Sequence[Compared | CallError | BaseException] = [await one(t) for t in texts]
-        else:  # all are waited for: what a used-up budget ends must not go on in the background
-            got = await asyncio.gather(*(one(t) for t in texts), return_exceptions=True)
-        for error in got:
-            if isinstance(error, BaseException) and not isinstance(error, CallError):
-                raise error
-        pairs = list(zip(levels, got, strict=True))
+        batches = [[n] for n in levels] if lm.embedded else [levels]
+        pairs = [
+            pair
+            for batch in batches
+            for pair in zip(
+                batch, await settled(self.acompare(item, references.outputs[n], lm) for n in batch), strict=True
+            )
+        ]
         return (
             {level: c for level, c in pairs if isinstance(c, Compared)},
             {level: c for level, c in pairs if isinstance(c, CallError)},
@@ -383,23 +346,10 @@ class PairwiseDirectScorer(OneAspectJudge):
             notes.append(f"the two orders disagreed at {len(flips)} of {len(by_level)} levels")
         return notes + list(dict.fromkeys(note for c in compared.values() for note in c.notes))
 
-    # -- demonstrations and prompts
-
-    def demonstration(self, item: Item, verdict: Verdict | None) -> dict[str, Any]:
-        """A labelled row as an example with its score: the words of a verdict tell of levels."""
-        return super().demonstration(item, None)
-
     def prompts(self, item: Item) -> dict[str, list[Message]]:
         writing = self.writer.inputs(item, self.target(), 1)
-        comparing = self.comparer.inputs(
-            item,
-            "(a reference that the writer wrote)",
-            task=self.knowledge.description,
-            aspect=self.target().described(),
-            name=self.aspect,
-        )
         return {
-            "comparer (once a level)": self.comparer.predict.messages(comparing),
+            "comparer (once a level)": self.comparison_prompt(item, "(a reference that the writer wrote)"),
             "writer (once a document, the worst level; the others follow)": self.writer.predict.messages(writing),
         }
 

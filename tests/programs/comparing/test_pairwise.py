@@ -382,10 +382,9 @@ def test_a_missing_level_takes_its_weight_along(scripted: MakeScripted, tmp_path
     "wrong",
     [
         [1, 2, 3], [1, 2, 3, 4, -1], [0, 0, 0, 0, 0], [1, 2, 3, 4, math.nan], [1, 2, 3, 4, math.inf],
-        "1 2 3 4 five", "1 2 3 4 nan", "1 " * 5000, [1, 2, 3, 4, 1e7],
+        [1, 2, 3, 4, "five"], "1 2 3 4 5", [1, 2, 3, 4, 1e7],
     ],
 )  # fmt: skip
 def test_weights_that_are_none_are_refused(wrong: Any) -> None:
-    for value in (wrong, wrong if isinstance(wrong, str) else " ".join(map(str, wrong))):  # as the first files had them
-        with pytest.raises(OptionError, match="weights"):
-            PairwiseDirectScorer("fluency", level_weights=value)
+    with pytest.raises(OptionError, match="weights"):
+        PairwiseDirectScorer("fluency", level_weights=wrong)
