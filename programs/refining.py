@@ -133,11 +133,6 @@ class TrainingRows(Protocol):
         """Non-negative ridge weights of the columns, alone or (own) beside the judge's score, if they clearly beat the
         judge's score out of fold. parts, plain: what columns and score are called in messages."""
 
-    def least_squares_weights(
-        self, scores: Matrix, now: Sequence[float], as_percents: Callable[[Vector], Vector]
-    ) -> Fit:
-        """Non-negative least squares weights of the columns, if they clearly beat the weights `now` out of fold."""
-
     def fit_head(self, table: Readings, human: Vector) -> HeadFit:
         """The head over some rows' readings, by Q; the first reading is the judge's own score."""
 

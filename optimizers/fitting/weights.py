@@ -1,4 +1,4 @@
-"""Weights of several scores of each row: criteria, levels, annotators.
+"""Weights of several scores of each row: criteria, annotators.
 
 Weights fitted to a few rows are easily fitted to their noise. So they are measured on rows that they were not fitted
 to, in folds of whole groups, and take the judge's place only where they clearly beat it there.
@@ -32,8 +32,6 @@ from .readings import fit_head
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 #: With fewer groups or scored rows ridge weights say nothing.
 FEWEST_GROUPS, FEWEST_ROWS = 5, 10
-#: Fewer rows a column, or fewer groups, can say nothing about least squares weights, which no penalty holds back.
-ROWS_A_COLUMN, FEWEST_FREE_GROUPS = 4, 4
 TRIALS = 120
 
 
@@ -48,46 +46,28 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(level)
 
 
-def filled(scores: Matrix, shares: Sequence[float] | Vector) -> Matrix:
-    """Missing scores replaced by the weighted mean of the row's others, which is what leaving them out means."""
-    known = np.isfinite(scores)
-    share = np.where(known, np.asarray(shares, dtype=float), 0.0)
-    share = np.where(share.sum(axis=1, keepdims=True) > 0, share, known)  # only columns without weight are known
-    mean = (np.where(known, scores, 0.0) * share).sum(axis=1) / share.sum(axis=1)
-    return np.where(known, scores, mean[:, None])
+def fit_weights(scores: Matrix, human: Vector, *, penalty: float, within: Sequence[str] | None = None) -> Vector | None:
+    """Non-negative weights of the columns that, with an intercept, come closest to `human`: a better score of a part
+    never lowers the whole. None where no column rises with `human`.
 
-
-def fit_weights(
-    scores: Matrix,
-    human: Vector,
-    *,
-    penalty: float = 0.0,
-    shares: Sequence[float] | Vector | None = None,
-    within: Sequence[str] | None = None,
-) -> tuple[Vector, float] | None:
-    """Non-negative weights of the columns and an intercept that come closest to `human`: a better score of a part never
-    lowers the whole. None where no column rises with `human`.
-
-    penalty: of a ridge, times the mean sum of squares of the (centred) columns. shares: weights by which a missing
-    score is filled in, equal ones by default. within: documents within which alone rows are compared (their means are
-    taken off; the intercept is then 0). Rows without any score are left out.
+    penalty: of a ridge, times the mean sum of squares of the (centred) columns. within: documents within which alone
+    rows are compared. Rows without any score are left out; in others a missing score counts as the mean of the rest.
     """
     usable = np.isfinite(scores).any(axis=1)
     count = scores.shape[1]
-    x, y = filled(scores[usable], np.ones(count) if shares is None else shares), human[usable]
+    x, y = scores[usable], human[usable]
     if not len(y):
         return None
+    x = np.where(np.isfinite(x), x, np.nanmean(x, axis=1)[:, None])
     _, place = np.unique(np.zeros(len(y)) if within is None else np.asarray(within)[usable], return_inverse=True)
     sizes = np.bincount(place)
     centred = x - np.stack([np.bincount(place, column) / sizes for column in x.T], axis=1)[place]
     wanted = y - (np.bincount(place, y) / sizes)[place]
-    if penalty:  # |x w - y|² + λ |w|² is an ordinary least squares problem with rows √λ·I that ought to be 0
-        strength = penalty * float((centred**2).sum()) / count
-        centred, wanted = np.vstack([centred, math.sqrt(strength) * np.eye(count)]), np.append(wanted, np.zeros(count))
+    # |x w - y|² + λ |w|² is an ordinary least squares problem with rows √λ·I that ought to be 0
+    strength = penalty * float((centred**2).sum()) / count
+    centred, wanted = np.vstack([centred, math.sqrt(strength) * np.eye(count)]), np.append(wanted, np.zeros(count))
     found: Vector = scipy.optimize.nnls(centred, wanted)[0]
-    if found.sum() <= 1e-9:
-        return None
-    return found, 0.0 if within is not None else float(y.mean() - x.mean(axis=0) @ found)
+    return found if found.sum() > 1e-9 else None
 
 
 def _stays(training: Training, shares: Vector, plain: Vector, reason: str, found: Vector | None = None) -> Fit:
@@ -100,48 +80,6 @@ def _not_better(training: Training, what: str, found: Vector, kept: str, plain: 
         f"{what} ({training.label} {training.value(found):.2f} on rows they were not fitted to) do not clearly beat "
         f"{kept} ({training.value(plain):.2f})"
     )
-
-
-# Levels --------------------------------------------------------------------------------------------------------------
-
-
-def least_squares_weights(
-    training: Training, scores: Matrix, now: Sequence[float], as_percents: Callable[[Vector], Vector]
-) -> Fit:
-    """See `programs.refining.TrainingRows`. Scores out of fold are on people's scale, so that folds can be pooled.
-
-    Ordinal logistic regression and a search of weights by Q order rows by the same kind of sum, so one fit stands for
-    all of them; bending that sum to the scale is the calibration's work.
-    """
-    shares = np.asarray(now, dtype=float) / sum(now)
-    plain = as_percents(shares)
-    usable, count = int(np.isfinite(plain).sum()), len(set(training.groups))
-    if usable < ROWS_A_COLUMN * len(now) or count < FEWEST_FREE_GROUPS:
-        few = f"{usable} judged rows of {count} documents are too few to fit weights to"
-        return _stays(training, shares, plain, few)
-    found = least_squares_out_of_fold(training, scores, shares)
-    fitted = fit_weights(scores, training.human, shares=shares, within=training.within)
-    if found is None or fitted is None:
-        return _stays(training, shares, plain, "no column of scores rises with human ratings: there are no weights")
-    found[~np.isfinite(plain)] = math.nan  # the judge gives no score there either
-    if not training.clearly_better(found, plain):
-        reason = _not_better(training, "fitted weights", found, "those it has", plain)
-        return _stays(training, shares, plain, reason, found)
-    weights = np.round(fitted[0] / fitted[0].sum(), 6)
-    return Fit(tuple(weights.tolist()), training.value(plain), training.value(found))
-
-
-def least_squares_out_of_fold(training: Training, scores: Matrix, shares: Vector) -> Vector | None:
-    """Scores of each fold by weights fitted to the others, NaN for rows without any; None where a fold has no fit."""
-    made = np.full(len(scores), math.nan)
-    usable, folds = np.isfinite(scores).any(axis=1), training.folds()
-    for fold in np.unique(folds):
-        rest, out = training.part(folds != fold), (folds == fold) & usable
-        fitted = fit_weights(scores[folds != fold], rest.human, shares=shares, within=rest.within)
-        if fitted is None:
-            return None
-        made[out] = filled(scores[out], shares) @ fitted[0] + fitted[1]
-    return made
 
 
 # Criteria ------------------------------------------------------------------------------------------------------------
@@ -209,7 +147,7 @@ def _ridge(training: Training, scores: Matrix, *, own: bool) -> tuple[Vector, fl
 
 def _shares(training: Training, scores: Matrix, penalty: float) -> Vector:
     fitted = fit_weights(scores, training.human, penalty=penalty, within=training.within)
-    return np.zeros(scores.shape[1]) if fitted is None else fitted[0] / fitted[0].sum()
+    return np.zeros(scores.shape[1]) if fitted is None else fitted / fitted.sum()
 
 
 def _spread(percents: Vector) -> float:
@@ -326,7 +264,6 @@ class Training:
 
     search_weights = search_weights
     ridge_weights = ridge_weights
-    least_squares_weights = least_squares_weights
 
     def fit_head(self, table: Readings, human: Vector) -> HeadFit:
         return fit_head(table, human, seed=self.seed)

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self, cast
+from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import Field, field_validator, model_validator
+from pydantic import field_validator
 
 from ...errors import CallError, OptionError
 from ...parts import option
@@ -24,7 +22,6 @@ from ...signatures.values import Details, Item, Usage, Verdict
 from ..aspects import Aspect, Task
 from ..models.lm import Connection, LanguageModel, language_model
 from ..models.transport import Message
-from ..refining import Refinement, Refiner, TrainingRows
 from ..registry import judges
 from .comparison import LOW_SHARE, Compared, ComparingJudge, Comparison, settled
 from .references import ReferenceStore, reference_key, reference_store
@@ -58,17 +55,16 @@ def pairwise_score(
     return math.fsum(i * (b - w) for i, b, w in zip(numbers, p_better, p_worse, strict=True))
 
 
-def level_percent(leads: Mapping[int, float], weights: Sequence[float]) -> float:
-    """The score in [0, 100] by weights of the levels: 50·(1 + Σ w·(p_B − p_W) / Σ w).
+def level_percent(leads: Mapping[int, float], levels: int) -> float:
+    """The score in [0, 100]: 50·(1 + Σ i·(p_B − p_W) / Σ i).
 
     leads: p_B − p_W by level, for the comparisons that were made; the sums run over these, so that the levels left out
-    count as the weighted mean of the others. weights: one for each of the N levels, worst first, not negative; 1..N
-    gives the paper's score. Returns: NaN where the levels made hold no more than half the weight.
+    count as the weighted mean of the others. levels: N. Returns: NaN where the levels made hold no more than half of
+    N(N+1)/2.
     """
-    made = math.fsum(weights[n - 1] for n in leads)
-    if 2 * made <= math.fsum(weights):
+    if 4 * sum(leads) <= levels * (levels + 1):
         return math.nan
-    percent = 50.0 * (1.0 + math.fsum(weights[n - 1] * lead for n, lead in leads.items()) / made)
+    percent = 50.0 * (1.0 + math.fsum(n * lead for n, lead in leads.items()) / sum(leads))
     return min(100.0, max(0.0, percent))
 
 
@@ -91,25 +87,6 @@ class Vectors(Details):
             tuple(round(c.worse, 6) for c in found.values()),
             tuple(bool(c.flipped) for c in found.values() if c.flipped is not None),
         )
-
-
-def lead_matrix(verdicts: Sequence[Verdict], levels: int) -> NDArray[np.float64]:
-    """Rows × levels: p_better - p_worse in [-1, 1]; NaN where a comparison is missing, all of a row where it failed."""
-    leads = np.full((len(verdicts), levels), math.nan)
-    for row, verdict in zip(leads, verdicts, strict=True):
-        known = verdict.details
-        if isinstance(known, Vectors) and not verdict.failure:
-            for level, better, worse in zip(known.levels, known.better, known.worse, strict=True):
-                row[level - 1] = better - worse
-    return leads
-
-
-def weighted_percents(leads: NDArray[np.float64], weights: Iterable[float]) -> NDArray[np.float64]:
-    """The scores that a judge with these weights gives, in [0, 100], shape (rows,); NaN where the comparisons that
-    were made hold no more than half of the weight."""
-    shares = tuple(weights)
-    known = ({n: lead for n, lead in enumerate(row, start=1) if not math.isnan(lead)} for row in leads.tolist())
-    return np.array([level_percent(row, shares) for row in known], dtype=float)
 
 
 @judges.register
@@ -139,11 +116,6 @@ class PairwiseDirectScorer(ComparingJudge):
             0, "The references' length, best the median of real outputs; 0: usual for the family.", ge=0, le=2000
         )
         writer: str = option("", "The model that writes the references, if not the judge's own.")
-        level_weights: tuple[Annotated[float, Field(ge=0, le=1e6)], ...] | None = option(
-            None,
-            "The weight of the comparison with each level, worst level first, instead of the paper's 1..N (compiling "
-            "fits them). A level worth 0 is not asked.",
-        )
 
         @field_validator("family")
         @classmethod
@@ -160,13 +132,6 @@ class PairwiseDirectScorer(ComparingJudge):
                     "an address stands where only the writer's name may; pass a model, or its address in lm=…"
                 )
             return name
-
-        @model_validator(mode="after")
-        def _one_a_level(self) -> Self:
-            weights = self.level_weights
-            if weights is not None and (len(weights) != self.levels or not any(weights)):
-                raise OptionError(f"{self.levels} levels need {self.levels} weights, not all 0; got {weights}")
-            return self
 
     def __init__(
         self,
@@ -191,27 +156,9 @@ class PairwiseDirectScorer(ComparingJudge):
         """The model that writes references; "" where that is the judge's own."""
         return str(self.chosen.writer)  # type: ignore[attr-defined]  # the step has the option's name
 
-    def refiners(self) -> list[Refiner]:
-        """The fit of the levels' weights."""
-        return [self._weigh_levels]
-
-    def _weigh_levels(self, rows: TrainingRows) -> Refinement:
-        """The paper gives level i the weight i; here human ratings say what each level's comparison is worth."""
-        leads = lead_matrix(rows.verdicts, self.levels)
-        fit = rows.least_squares_weights(leads, self.weights(), lambda weights: weighted_percents(leads, weights))
-        if fit.reason is not None:
-            return Refinement("levels", rows.percents, fit.to_dict(), fit.reason)
-        self.choose(level_weights=fit.weights)
-        changed = (
-            f"levels are weighed {', '.join(f'{w:.2f}' for w in fit.weights)}, worst first: {rows.label} "
-            f"{fit.found:.2f} against {fit.plain:.2f} on training rows that the weights were not fitted to"
-        )
-        return Refinement("levels", weighted_percents(leads, fit.weights), fit.to_dict(), changed=changed)
-
     def calls_per_row(self) -> int:
-        """Comparisons, none with a level of weight 0. A document that is new costs `levels` writings beside them,
-        once."""
-        return len(self.asked()) * self.calls_a_comparison()
+        """Comparisons. A document that is new costs `levels` writings beside them, once."""
+        return int(self.levels) * self.calls_a_comparison()
 
     def calls_per_document(self) -> int:
         return int(self.levels)
@@ -224,16 +171,6 @@ class PairwiseDirectScorer(ComparingJudge):
 
     def connect(self, connection: Connection | None) -> None:
         self._connection = connection
-
-    def weights(self) -> tuple[float, ...]:
-        """What each level's comparison is worth, worst level first: the paper's 1..N unless others were fitted."""
-        return cast("tuple[float, ...] | None", self.level_weights) or tuple(
-            float(n) for n in range(1, self.levels + 1)
-        )
-
-    def asked(self) -> list[int]:
-        """The levels that outputs are compared with: those that are worth anything."""
-        return [n for n, weight in enumerate(self.weights(), start=1) if weight > 0]
 
     # -- references
 
@@ -275,11 +212,11 @@ class PairwiseDirectScorer(ComparingJudge):
         usage = sum((c.usage for c in compared.values()), usage)
         raw = tuple(text for c in compared.values() for text in c.raw)
         by_level = {level: c.comparison for level, c in compared.items()}
-        percent = level_percent({level: c.better - c.worse for level, c in by_level.items()}, self.weights())
+        percent = level_percent({level: c.better - c.worse for level, c in by_level.items()}, self.levels)
         if math.isnan(percent):
             reasons = "; ".join(dict.fromkeys(str(e) for e in failures.values()))
             return Verdict.failed(
-                f"only {len(by_level)} of {len(self.asked())} comparisons could be made: {reasons or 'no references'}",
+                f"only {len(by_level)} of {self.levels} comparisons could be made: {reasons or 'no references'}",
                 usage=sum((getattr(e, "usage", Usage()) for e in failures.values()), usage),
                 raw=raw,
             )
@@ -298,7 +235,7 @@ class PairwiseDirectScorer(ComparingJudge):
         self, item: Item, references: ReferenceSet, lm: LanguageModel
     ) -> tuple[dict[int, Compared], dict[int, CallError]]:
         """Comparisons by level, and the failures of others."""
-        levels = [n for n in references.outputs if n in self.asked()]
+        levels = list(references.outputs)
         # One after the other, an embedded model finds the document in its cache from the second comparison on.
         batches = [[n] for n in levels] if lm.embedded else [levels]
         pairs = [
@@ -317,9 +254,9 @@ class PairwiseDirectScorer(ComparingJudge):
         self, compared: Mapping[int, Compared], references: ReferenceSet, failures: Mapping[int, CallError]
     ) -> list[str]:
         by_level = {level: c.comparison for level, c in compared.items()}
-        notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items() if n in self.asked()]
+        notes = [f"level {n} has no reference: {why}" for n, why in references.left_out.items()]
         notes += [f"the comparison with level {n} failed: {error}" for n, error in failures.items()]
-        if len(by_level) < len(self.asked()):
+        if len(by_level) < self.levels:
             kept = ", ".join(map(str, by_level))
             notes.append(f"the score rests on levels {kept}, which keep their weights; its range is theirs alone")
         low = [n for n, c in by_level.items() if c.share < LOW_SHARE]  # NaN is none
@@ -328,10 +265,7 @@ class PairwiseDirectScorer(ComparingJudge):
             where = ", ".join(map(str, low))
             notes.append(f"little of the probability was on the asked words (level {where}; at least {least:.1%})")
         if any(c.answers for c in by_level.values()):
-            weights = {n: self.weights()[n - 1] for n in by_level}
-            error = (
-                50.0 * math.sqrt(sum((weights[n] * c.error) ** 2 for n, c in by_level.items())) / sum(weights.values())
-            )
+            error = 50.0 * math.sqrt(sum((n * c.error) ** 2 for n, c in by_level.items())) / sum(by_level)
             text = "unknown from one answer" if math.isnan(error) else f"±{error:.1f} of 100"
             counted = self.comparer.counted
             lacks = self.reading != "samples" and not counted

@@ -29,7 +29,6 @@ OPTIONS = [(kind, name) for kind, part in JUDGES.items() for name in part.Option
 #: Values of options whose type does not say what they may be.
 OTHERS: dict[str, Any] = {
     "family": "dialogue",
-    "level_weights": [0.5, 0, 0.25, 0.25, 0],
     "annotators": ["openai/a@0.5"],
     "read_forms": ["tags", "bare"],
     "checks": ["It is short."],

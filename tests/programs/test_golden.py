@@ -34,4 +34,3 @@ def test_every_kind_and_whatever_is_fitted_is_here() -> None:
         name for name, part in judges.parts().items() if part.__module__.startswith("judgesmith.")
     }
     assert {"ensemble", "combination", "committee", "head", "student"} <= {key for s in saved for key in s}
-    assert any(s["program"]["options"].get("level_weights") for s in saved)

@@ -1,4 +1,4 @@
-"""Weights of criteria, levels and annotators: fitted to training rows, and measured on rows they were not fitted to."""
+"""Weights of criteria and annotators: fitted to training rows, and measured on rows they were not fitted to."""
 
 import json
 import math
@@ -18,30 +18,19 @@ from judgesmith.agreement.objectives import Q
 from judgesmith.optimizers.examples import percents_of
 from judgesmith.optimizers.fitting.weights import (
     Training,
-    filled,
     fit_weights,
-    least_squares_out_of_fold,
     refine,
     ridge_out_of_fold,
 )
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.active_critic.scoring import Combination
-from judgesmith.programs.comparing.pairwise import (
-    PairwiseDirectScorer,
-    Vectors,
-    lead_matrix,
-    level_percent,
-    weighted_percents,
-)
-from judgesmith.programs.models.lm import Connection, LanguageModel
-from judgesmith.programs.models.transport import Reply, TokenChoice
+from judgesmith.programs.models.lm import Connection
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.pointwise.direct import DirectScorer
 from judgesmith.programs.refining import Fit, Refinement, TrainingRows, score_matrix, weighted_mean
 from judgesmith.signatures.values import Criterion, CriterionScore, Opinion, Verdict
 
 NAMES = ("Truth", "Style", "Length")
-PAPER = (1, 2, 3, 4, 5)
 
 
 def training(human: Any, verdicts: Sequence[Verdict] = (), per_group: int = 2, **given_: Any) -> Training:
@@ -88,27 +77,15 @@ def test_a_ridge_by_hand() -> None:
     # x1 and x2 do not overlap, sums of squares 400 each, mean 400: w = x'y / (400 + penalty * 400).
     # x1'y = 150 + 150 + 250 + 250 = 800, x2'y = -150 - 150 + 250 + 250 = 200.
     for penalty in (0.1, 10.0):
-        weights, _ = fit_weights(scores, human, penalty=penalty) or (np.zeros(2), 0)
-        assert weights.tolist() == pytest.approx([800 / (400 + 400 * penalty), 200 / (400 + 400 * penalty)])
+        weights = fit_weights(scores, human, penalty=penalty)
+        assert weights is not None and weights.tolist() == pytest.approx(
+            [800 / (400 + 400 * penalty), 200 / (400 + 400 * penalty)]
+        )
     # A criterion that falls with human ratings gets nothing, and is not turned round.
-    falling, _ = fit_weights(np.stack([scores[:, 0], 100 - scores[:, 1]], axis=1), human, penalty=0.1) or (None, 0)
+    falling = fit_weights(np.stack([scores[:, 0], 100 - scores[:, 1]], axis=1), human, penalty=0.1)
     assert falling is not None and falling[0] > 0 and falling[1] == 0
     for useless in (100 - scores, np.full((4, 2), 50.0), np.full((4, 2), math.nan)):
         assert fit_weights(useless, human, penalty=0.1) is None
-
-
-def test_least_squares_weights_and_intercept_are_recovered() -> None:
-    rng = np.random.default_rng(1)
-    leads = rng.uniform(-1, 1, (50, 3))
-    human = 50 + leads @ np.array([20.0, 0.0, 10.0])
-    weights, intercept = fit_weights(leads, human, shares=[1, 2, 3]) or (np.zeros(3), 0)
-    assert weights.tolist() == pytest.approx([20.0, 0.0, 10.0], abs=1e-6)
-    assert intercept == pytest.approx(50.0)
-    # Within documents, what differs between them is left aside.
-    documents = [f"d{i % 5}" for i in range(50)]
-    shifted = human + np.array([10.0 * (i % 5) for i in range(50)])
-    weights, intercept = fit_weights(leads, shifted, within=documents) or (np.zeros(3), 1)
-    assert (weights.tolist(), intercept) == (pytest.approx([20.0, 0.0, 10.0], abs=1e-6), 0.0)
 
 
 def test_the_penalty_shares_out_what_equal_columns_say() -> None:
@@ -118,8 +95,8 @@ def test_the_penalty_shares_out_what_equal_columns_say() -> None:
     twins = np.stack([first, noisy(rng, first, 1)], axis=1)
     free, bound = (fit_weights(twins, human, penalty=penalty) for penalty in (1e-6, 10.0))
     assert free is not None and bound is not None
-    assert abs(bound[0][0] / bound[0].sum() - 0.5) < 0.01
-    assert abs(free[0][0] / free[0].sum() - 0.5) > 0.1
+    assert abs(bound[0] / bound.sum() - 0.5) < 0.01
+    assert abs(free[0] / free.sum() - 0.5) > 0.1
 
 
 @settings(deadline=None, max_examples=25)
@@ -130,8 +107,8 @@ def test_weights_are_positive_and_people_may_use_any_scale(seed: int, count: int
     scores[rng.random(scores.shape) < 0.2] = math.nan
     fit, other = (fit_weights(scores, people, penalty=penalty) for people in (human, 3 + human / 50))
     if fit is not None and other is not None:
-        assert (fit[0] >= 0).all()
-        assert other[0] / other[0].sum() == pytest.approx(fit[0] / fit[0].sum(), abs=1e-6)
+        assert (fit >= 0).all()
+        assert other / other.sum() == pytest.approx(fit / fit.sum(), abs=1e-6)
 
 
 def test_means_and_gaps_by_hand() -> None:
@@ -141,10 +118,6 @@ def test_means_and_gaps_by_hand() -> None:
     assert weighted_mean(opinions, [1, 2, 1])[:3].tolist() == pytest.approx([27.5, 100 / 3, 60.0])
     assert np.isnan(weighted_mean(opinions, [1, 2, 1])[3])
     assert np.isnan(weighted_mean(opinions, [1, 1, 0])[2])  # only one that weighs nothing is left
-    # A missing level counts as the mean of the others: 1 * 4/9 + 0 * 5/9.
-    leads = np.array([[nan, nan, nan, 1.0, 0.0]])
-    assert filled(leads, PAPER)[0].tolist() == pytest.approx([4 / 9, 4 / 9, 4 / 9, 1.0, 0.0])
-    assert filled(leads, [1, 0, 0, 0, 0])[0].tolist() == pytest.approx([0.5, 0.5, 0.5, 1.0, 0.0])
     made = [{"Style": CriterionScore(20.0)}, {}]
     matrix = score_matrix(made, NAMES, lambda criterion: criterion.score)
     assert (matrix.shape, matrix[0, 1], np.isnan(matrix).sum()) == ((2, 3), 20.0, 5)
@@ -171,16 +144,9 @@ def test_no_row_is_scored_by_weights_that_its_own_group_was_fitted_to() -> None:
     changed = human.copy()
     changed[first] = changed[first][::-1]
     other = training(changed)
-    for before, after in (
-        (ridge_out_of_fold(rows, scores, own=False)[0], ridge_out_of_fold(other, scores, own=False)[0]),
-        (
-            least_squares_out_of_fold(rows, scores - 50, np.ones(3)),
-            least_squares_out_of_fold(other, scores - 50, np.ones(3)),
-        ),
-    ):
-        assert before is not None and after is not None
-        assert before[first].tolist() == after[first].tolist()  # other labels of the fold do not reach its scores
-        assert before[~first].tolist() != after[~first].tolist()
+    before, after = (ridge_out_of_fold(some, scores, own=False)[0] for some in (rows, other))
+    assert before[first].tolist() == after[first].tolist()  # other labels of the fold do not reach its scores
+    assert before[~first].tolist() != after[~first].tolist()
 
 
 # -- criteria
@@ -238,71 +204,6 @@ def test_too_few_rows_or_documents_are_reported() -> None:
     assert ridge(np.full((60, 3), math.nan), guess, human).reason == f"0 rows of 0 documents {few}"
 
 
-# -- levels
-
-
-def of_levels(informative: set[int], seed: int = 0, n: int = 90) -> tuple[Any, list[Verdict]]:
-    """Human ratings, and verdicts in which the comparisons with the levels named say something of them."""
-    rng = np.random.default_rng(seed)
-    human, verdicts = rng.uniform(0, 100, n), []
-    for h in human:
-        signal = np.array([(h - 25 * (level - 1)) / 50 if level in informative else 0.0 for level in PAPER])
-        verdicts.append(of_leads(np.tanh(signal + rng.normal(0, 0.6, 5))))
-    return human, verdicts
-
-
-def of_leads(leads: Any, levels: tuple[int, ...] = PAPER) -> Verdict:
-    better, worse = ([round((1 + sign * lead) / 2, 6) for lead in leads] for sign in (1, -1))
-    percent = level_percent(dict(zip(levels, np.asarray(leads).tolist(), strict=True)), PAPER)
-    return Verdict(1.0, percent=percent, details=Vectors(levels, tuple(better), tuple(worse)))
-
-
-def levels(human: Any, verdicts: list[Verdict], now: Any = PAPER, **given_: Any) -> Fit:
-    rows, leads = training(human, verdicts, given_.pop("per_group", 3), **given_), lead_matrix(verdicts, 5)
-    return rows.least_squares_weights(leads, now, lambda weights: weighted_percents(leads, weights))
-
-
-def test_leads_and_scores_by_hand() -> None:
-    verdicts = [of_leads([0.9, 0.2, -0.3, -0.8, -1.0]), of_leads([1.0, 0.0], (4, 5)), Verdict.failed("no references")]
-    leads = lead_matrix(verdicts, 5)
-    assert np.isnan(leads[1]).tolist() == [True, True, True, False, False]
-    assert np.isnan(leads[2]).all()
-    # The paper's weights: (.9 + .4 - .9 - 3.2 - 5)/15; levels 4 and 5 alone: (4 * 1 + 5 * 0)/9.
-    percents = weighted_percents(leads, PAPER)
-    assert percents[:2].tolist() == pytest.approx([50 * (1 - 7.8 / 15), 50 * (1 + 4 / 9)])
-    # (2 * .9 - 1 * .3)/3; levels 4 and 5 have no weight at all, and a score cannot rest on them.
-    other = weighted_percents(leads, [2, 0, 1, 0, 0])
-    assert other[0] == pytest.approx(50 * (1 + 1.5 / 3))
-    assert np.isnan(other[1:]).all()
-
-
-def test_levels_that_say_nothing_are_weighed_down() -> None:
-    human, verdicts = of_levels({1, 2})
-    fit = levels(human, verdicts)
-    assert fit.reason is None and fit.found is not None
-    assert sum(fit.weights) == pytest.approx(1.0, abs=1e-5)
-    assert sum(fit.weights[:2]) > 0.75  # the paper's: 3 of 15
-    assert fit.found > fit.plain + 0.3
-    assert levels(human, verdicts).weights == fit.weights
-    some = [v if i % 5 else Verdict.failed("no answer") for i, v in enumerate(verdicts)]
-    assert levels(human, some).reason is None
-
-
-def test_the_paper_s_weights_stay_where_they_are_right_or_labels_are_noise_or_few() -> None:
-    _, verdicts = of_levels({1, 2, 3, 4, 5})
-    noise = levels(np.random.default_rng(50).uniform(0, 100, 90), verdicts, sure=0.9)
-    assert noise.weights == pytest.approx([n / 15 for n in PAPER])
-    assert noise.reason
-    leads = np.random.default_rng(2).uniform(-1, 1, (60, 5))
-    right = levels(50 * (1 + leads @ np.array(PAPER) / 15), [of_leads(row) for row in leads])
-    assert "do not clearly beat those it has (3.00)" in (right.reason or "")
-    assert right.found == pytest.approx(3.0, abs=1e-3)
-    human, verdicts = of_levels({1, 2}, n=15)
-    assert "15 judged rows of 5 documents are too few" in (levels(human, verdicts).reason or "")
-    human, verdicts = of_levels({1, 2}, n=60)
-    assert "60 judged rows of 1 documents are too few" in (levels(human, verdicts, per_group=60).reason or "")
-
-
 # -- annotators
 
 
@@ -330,21 +231,11 @@ def test_annotators_that_guess_are_weighed_down_and_equal_weights_stay_where_not
 
 @pytest.mark.parametrize("level", ["pooled", "sample"])
 def test_a_refiner_changes_the_judge_where_weights_win(level: Any) -> None:
-    human, verdicts = of_levels({1, 2}, n=120)
-    judge, rows = PairwiseDirectScorer("fluency"), training(human, verdicts, 3, objective=Q(level))
-    (outcome,) = refine(judge, rows)
-    assert (outcome.name, outcome.reason) == ("levels", None)
-    assert judge.level_weights == tuple(outcome.details["weights"])
-    expected = weighted_percents(lead_matrix(verdicts, 5), judge.level_weights)
-    assert outcome.percents.tolist() == pytest.approx(expected.tolist())
-    json.dumps(outcome.details, allow_nan=False)
-    # What it has now is what other weights would have to beat.
-    (again,) = refine(judge, rows)
-    assert "do not clearly beat those it has" in (again.reason or "")
-    assert judge.level_weights == tuple(outcome.details["weights"])
     critic = ActiveCritic("fine", criteria=[Criterion(name, "") for name in NAMES])
     good, scores = one_good_column()
-    (outcome,) = refine(critic, training(good, of_criteria(scores, np.full(60, 50.0))))
+    rows = training(good, of_criteria(scores, np.full(60, 50.0)), 6, objective=Q(level))
+    (outcome,) = refine(critic, rows)
+    json.dumps(outcome.details, allow_nan=False)
     assert critic.combination is not None and critic.combination.criteria == outcome.details["weights"]
     assert refine(critic, rows) == []  # its weights stay until it is compiled again
     gauge = OpeNLGauge("fluency", annotators=("a/x", "b/x", "c/x"))
@@ -370,8 +261,8 @@ class TwiceRefined(DirectScorer):
 
 
 def test_every_refiner_of_any_judge_runs_on_what_the_one_before_left() -> None:
-    human, verdicts = of_levels({1}, n=12)
-    rows = training(human, verdicts)
+    human, scores = one_good_column(n=12)
+    rows = training(human, percents=scores[:, 0])
     judge = TwiceRefined("fluency")
     outcomes = refine(judge, rows)
     assert [outcome.name for outcome in outcomes] == ["double", "shift"]
@@ -427,48 +318,3 @@ def test_compiling_keeps_the_weights_of_criteria_where_they_help(
     again = js.compile(loaded, labels, optimizer="labeled-few-shot", **given_)
     assert again.provenance["combination"] == details
     assert again.report.zero_shot == made.report.zero_shot
-
-
-class Writer:
-    """Writes references, and knows how an output compares with the lower levels; of the others it says anything."""
-
-    async def send(self, request: Any) -> Reply:
-        system, last = request.messages[0]["content"], request.messages[-1]["content"]
-        if "2 + 2 =" in last:
-            return Reply("4", (TokenChoice("4", (("4", -0.1), ("5", -3.0))),))
-        if "Aim at about" in last:
-            shown = [int(part[0]) for part in last.split("of level ")[1:]]
-            level = sum(shown) // 2 if shown else 1 if "as bad as" in last else 5
-            return Reply(f"A text of level {level} about {last[9:30].split(':')[0]}.")
-        assert "compare two outputs" in system
-        reference, output = (part.split("\n</output>")[0] for part in last.split("<output>\n")[1:3])
-        level, number = int(reference.split("level ")[1][0]), int(output.split(" r")[1][:3])
-        rng = random.Random(number * 10 + level)
-        lead = (number * 37 % 101 - 25 * (level - 1)) / 60 if level < 3 else 0.0
-        better = 1 / (1 + math.exp(-2 * (lead + rng.gauss(0, 0.7))))
-        odds = (("Better", math.log(better)), ("Worse", math.log(1 - better)), ("Similar", -6.0))
-        return Reply("Better", (TokenChoice("Better", odds),))
-
-
-def test_compiling_fits_the_levels_and_saves_them(
-    labels_of: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("JUDGESMITH_REFERENCES", str(tmp_path / "references.sqlite"))
-    labels = labels_of(30, 4, lambda n: n * 37 % 101)
-
-    def lm() -> LanguageModel:
-        return LanguageModel("test/model", Writer(), identity="test", connection=Connection(cache=False, attempts=1))
-
-    search = js.CorrelationRandomSearch(candidates=0)
-    made: Any = js.compile(PairwiseDirectScorer("fluency"), labels, lm=lm(), optimizer=search)
-    details = made.provenance["levels"]
-    assert details["reason"] is None
-    assert details["q"] > details["plain_q"]
-    assert sum(made.level_weights[:2]) > 0.75
-    assert made.report.heldout.q > made.report.zero_shot.q  # of rows that neither search nor fit saw
-    made.save(tmp_path / "judge.json")
-    loaded: Any = js.load(tmp_path / "judge.json", lm=lm())
-    assert loaded.level_weights == made.level_weights
-    row = labels.rows[0]
-    first, other = loaded.score(row.source, row.output), made.score(row.source, row.output)
-    assert (first.score, first.percent) == (other.score, other.percent)

@@ -6,15 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from judgesmith.errors import BudgetError, OptionError
 from judgesmith.programs.aspects import aspects
 from judgesmith.programs.comparing.pairwise import (
     PairwiseDirectScorer,
     Vectors,
-    level_percent,
     pairwise_score,
 )
 from judgesmith.programs.comparing.references import ReferenceStore
@@ -328,63 +325,3 @@ def test_an_aspect_of_the_library_brings_its_words() -> None:
     shown = own.previews(Item("An output.", "A source."))
     assert "wit: It makes one smile." in shown["comparer (once a level)"][0]["content"]
     assert any("reply whose wit" in m[-1]["content"] for m in shown.values())
-
-
-# Weights of the levels
-
-
-def test_weights_of_the_levels_take_the_place_of_their_numbers(scripted: MakeScripted, tmp_path: Path) -> None:
-    lm, transport = scripted(Model(steps), logprobs=True)
-    light = scorer(tmp_path, lm, level_weights=[0.5, 0.25, 0, 0, 0.25])
-    verdict = light.score("D", "One.")
-    assert light.calls_per_row() == 3  # a level without weight is asked no more
-    assert len(transport.requests) == 5 + 3  # five references, once
-    # .5·.9 + .25·(.7 − .1) + .25·(.05 − .9) = .3875
-    assert verdict.percent == pytest.approx(50 * 1.3875, abs=1e-9)
-    plain = scorer(tmp_path, lm).score("D", "One.")
-    assert scorer(tmp_path, lm, level_weights=[1, 2, 3, 4, 5]).score("D", "One.").percent == plain.percent
-    of_light, of_plain = verdict.details, plain.details
-    assert isinstance(of_light, Vectors) and isinstance(of_plain, Vectors)
-    assert of_light.levels == (1, 2, 5)
-    assert of_light.better == tuple(of_plain.better[n - 1] for n in (1, 2, 5))  # what was compared is the same
-    assert not any("level" in note and "no reference" in note for note in verdict.notes)
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.lists(st.tuples(st.floats(0, 1e6), st.floats(-1, 1)), min_size=2, max_size=9).filter(
-        lambda pairs: sum(w for w, _ in pairs) > 1e-3
-    )
-)
-def test_weighted_scores_stay_on_the_scale(pairs: list[tuple[float, float]]) -> None:
-    weights = [w for w, _ in pairs]
-    leads = {n: lead for n, (_, lead) in enumerate(pairs, start=1)}
-    percent = level_percent(leads, weights)
-    assert 0.0 <= percent <= 100.0
-    assert level_percent(dict.fromkeys(leads, 1.0), weights) == pytest.approx(100.0)
-    assert level_percent({n: -x for n, x in leads.items()}, weights) == pytest.approx(100 - percent, abs=1e-6)
-
-
-def test_a_missing_level_takes_its_weight_along(scripted: MakeScripted, tmp_path: Path) -> None:
-    def odds(level: int, _: str) -> Any:
-        return Unanswered("HTTP 400", again=False) if level == 5 else steps(level, "")
-
-    lm, _ = scripted(Model(odds), logprobs=True)
-    light = scorer(tmp_path, lm, level_weights=[0.5, 0.25, 0, 0, 0.25]).score("D", "One.")
-    # (.5·.9 + .25·.6)/.75
-    assert light.percent == pytest.approx(50 * (1 + 0.6 / 0.75), abs=1e-9)
-    heavy = scorer(tmp_path, lm, level_weights=[0, 0, 0.5, 0, 0.5]).score("D", "One.")
-    assert math.isnan(heavy.score)  # half of the weight is gone
-    assert (heavy.failure or "").startswith("only 1 of 2 comparisons could be made")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        [1, 2, 3], [1, 2, 3, 4, -1], [0, 0, 0, 0, 0], [1, 2, 3, 4, math.nan], [1, 2, 3, 4, math.inf],
-        [1, 2, 3, 4, "five"], "1 2 3 4 5", [1, 2, 3, 4, 1e7],
-    ],
-)  # fmt: skip
-def test_weights_that_are_none_are_refused(wrong: Any) -> None:
-    with pytest.raises(OptionError, match="weights"):
-        PairwiseDirectScorer("fluency", level_weights=wrong)
