@@ -10,12 +10,11 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import contextvars
 import os
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Coroutine, Generator, Iterable
-from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import Future
 from typing import Any, Generic, TypeVar
 
 import dspy
@@ -78,33 +77,7 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 def submit(coroutine: Coroutine[Any, Any, T]) -> Future[T]:
     """Start a coroutine on the engine's loop with the caller's context variables."""
-    loop, context, outcome = event_loop(), contextvars.copy_context(), Future[T]()
-    tasks: list[asyncio.Task[T]] = []
-
-    def finish(task: asyncio.Task[T]) -> None:
-        # Looked at in any case: asyncio complains of exceptions that were never retrieved.
-        error = None if task.cancelled() else task.exception()
-        with contextlib.suppress(InvalidStateError):  # the caller cancelled it at this very moment
-            if task.cancelled():
-                outcome.cancel()
-            elif error is not None:
-                outcome.set_exception(error)
-            else:
-                outcome.set_result(task.result())
-
-    def start() -> None:
-        task = loop.create_task(coroutine, context=context)
-        tasks.append(task)
-        task.add_done_callback(finish)
-
-    def stop(future: Future[T]) -> None:
-        if future.cancelled():
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
-
-    outcome.add_done_callback(stop)
-    loop.call_soon_threadsafe(start)
-    return outcome
+    return asyncio.run_coroutine_threadsafe(coroutine, event_loop())
 
 
 def _outside_the_loop() -> None:
