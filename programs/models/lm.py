@@ -11,11 +11,11 @@ import asyncio
 import copy
 import importlib.util
 import os
+import random
 import re
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -25,7 +25,6 @@ from urllib.parse import urlsplit
 import dspy
 import orjson
 from aiolimiter import AsyncLimiter
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from ...errors import BudgetError, CallError, ModelError, OptionError, OutageError
 from ...signatures.values import Usage
@@ -39,6 +38,8 @@ from .transport import OpenAIStyle, Reply, Request, ThroughDSPy, ThroughLiteLLM,
 #: Providers that are reached by our own connection when an address is given; all speak the OpenAI form.
 OPENAI_STYLE = ("openai", "hosted_vllm", "vllm", "lm_studio", "llamafile", "openai_like", "custom_openai")
 LONGEST_WAIT = 120.0
+#: Calls in a row without an answer of any kind, retries included, after which the server is taken to be down.
+OUTAGE_AFTER = 10
 #: LiteLLM's table of prices, beside its own modules.
 PRICES = "model_prices_and_context_window_backup.json"
 
@@ -65,9 +66,8 @@ class Connection:
     api_base, api_key: the server's address and key; None takes them from the provider's environment variables.
     timeout: seconds for one call. attempts: tries of one call, the first included. concurrency: calls under way at
     once; None takes what suits the model. rpm: requests a minute at most. cache: whether answers are kept on disk and
-    taken from there. outage_after: calls in a row without an answer of any kind, retries included, after which the
-    server is taken to be down (OutageError). others: addresses of further servers of the same model, which share the
-    calls. Raises OptionError for values that are not positive.
+    taken from there. others: addresses of further servers of the same model, which share the calls. Raises OptionError
+    for values that are not positive.
     """
 
     api_base: str | None = None
@@ -77,11 +77,10 @@ class Connection:
     concurrency: int | None = None
     rpm: float | None = None
     cache: bool = True
-    outage_after: int = 10
     others: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("timeout", "attempts", "concurrency", "rpm", "outage_after"):
+        for name in ("timeout", "attempts", "concurrency", "rpm"):
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise OptionError(f"{name} must be positive; got {value}")
@@ -375,26 +374,21 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             del under_way[key]
 
     async def _ask(self, request: Request) -> tuple[Reply, Usage]:
-        tries = 0
-        started = time.monotonic()
-        traffic = self._traffic()
-
-        async def once() -> Reply:
-            nonlocal tries, started
-            tries += 1
-            if traffic.pace is not None:
-                await traffic.pace.acquire()
-            async with traffic.slots:
-                started = time.monotonic()
-                return await self._transport.send(request)
-
+        traffic, tries = self._traffic(), 0
         try:
-            try:
-                reply = await once()
-            except Unanswered as error:
-                if not error.again or self.connection.attempts == 1:
-                    raise
-                reply = await self._again(once, error)
+            while True:
+                tries += 1
+                if traffic.pace is not None:
+                    await traffic.pace.acquire()
+                try:
+                    async with traffic.slots:
+                        started = time.monotonic()
+                        reply = await self._transport.send(request)
+                    break
+                except Unanswered as error:
+                    if not error.again or tries >= self.connection.attempts:
+                        raise
+                    await asyncio.sleep(_patience(error, tries))
         except Unanswered as error:
             self.meter.usage += Usage(calls=tries, retries=tries - 1)
             text = f" after {tries} tries" if tries > 1 else ""
@@ -402,7 +396,7 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
                 traffic.unreached = 0
                 raise CallError(f"{self.name}: {error}{text}") from None
             traffic.unreached += 1
-            if traffic.unreached >= self.connection.outage_after:
+            if traffic.unreached >= OUTAGE_AFTER:
                 raise OutageError(
                     f"{self.name} does not answer any more: {traffic.unreached} calls in a row got no answer, the last "
                     f"one: {error}{text}. Start the server again and repeat the command: it goes on from here"
@@ -417,23 +411,6 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
             seconds=time.monotonic() - started,
             retries=tries - 1,
         )
-
-    async def _again(self, once: Callable[[], Awaitable[Reply]], failed: Unanswered) -> Reply:
-        """The tries after the first, which failed. Tenacity is given that one and waits before the next: calls that
-        succeed at once, nearly all, do without its cost (a quarter of ours)."""
-        first: Unanswered | None = failed
-        async for attempt in AsyncRetrying(
-            retry=retry_if_exception(lambda e: isinstance(e, Unanswered) and e.again),
-            stop=stop_after_attempt(self.connection.attempts),
-            wait=_patience,
-            reraise=True,
-        ):
-            with attempt:
-                if first is not None:
-                    error, first = first, None
-                    raise error
-                return await once()
-        raise AssertionError("tenacity raises when it gives up")
 
     # -- what it can do
 
@@ -510,12 +487,11 @@ def _declared(lm: Any) -> Capabilities | None:
     return Capabilities("logprobs" in getattr(lm, "supported_params", ()), schema)
 
 
-def _patience(state: RetryCallState) -> float:
-    """What the server asked for, else exponential back-off with jitter (0.5 s growing to 30 s)."""
-    error = state.outcome.exception() if state.outcome else None
-    if isinstance(error, Unanswered) and error.after is not None:
+def _patience(error: Unanswered, tries: int) -> float:
+    """Seconds that the server asked for, else exponential back-off with jitter (at most 0.5 s, growing to 30 s)."""
+    if error.after is not None:
         return min(error.after, LONGEST_WAIT)
-    return float(wait_random_exponential(multiplier=0.5, max=30)(state))
+    return random.uniform(0, min(30.0, 2.0 ** (tries - 2)))
 
 
 def _freeze(reply: Reply) -> dict[str, Any]:
@@ -575,14 +551,10 @@ def _rates(name: str) -> tuple[float, float] | None:
 def _price_table() -> Mapping[str, Any]:
     """LiteLLM's prices. Unless it is loaded anyway they are read from the file that comes with it: importing the
     library takes seconds, and a model behind our own connection needs nothing else of it."""
-    if "litellm" not in sys.modules:
-        found = importlib.util.find_spec("litellm")
-        if found is not None and found.origin is not None:
-            with suppress(OSError, orjson.JSONDecodeError):
-                return dict(orjson.loads(Path(found.origin).with_name(PRICES).read_bytes()))
-    import litellm
-
-    return dict(litellm.model_cost)
+    if "litellm" in sys.modules:
+        return dict(sys.modules["litellm"].model_cost)
+    folder = importlib.util.find_spec("litellm").submodule_search_locations[0]  # type: ignore[union-attr,index]
+    return dict(orjson.loads(Path(folder, PRICES).read_bytes()))
 
 
 def is_local(name: str) -> bool:

@@ -178,14 +178,14 @@ class Dies:
 
 
 def test_a_server_that_dies_ends_the_run_and_not_row_after_row() -> None:
-    from judgesmith.programs.models.lm import LanguageModel
+    from judgesmith.programs.models.lm import OUTAGE_AFTER, LanguageModel
 
     transport = Dies(alive=12)
-    connection = Connection(cache=False, attempts=1, outage_after=4, concurrency=2)
+    connection = Connection(cache=False, attempts=1, concurrency=2)
     lm = LanguageModel("openai/dies", transport, identity="dies", connection=connection)
     judge = ActiveCritic("vanilla", explain="before", reading="said", lm=lm)
     seen = []
-    with pytest.raises(js.OutageError, match=r"4 calls in a row got no answer.*repeat the command"):
+    with pytest.raises(js.OutageError, match=rf"{OUTAGE_AFTER} calls in a row got no answer.*repeat the command"):
         for verdict in judge.score_many(rows(1000)):
             seen.append(verdict.failure)
     assert transport.sent < 40
