@@ -691,9 +691,9 @@ def _of_folder(name: str, sampling: Sampling | None, connection: Connection) -> 
 def _embedded(
     name: str, sampling: Sampling | None, connection: Connection, adapter: Path | None = None
 ) -> LanguageModel:
-    from .local import EmbeddedOptions, embedded, model_file
+    from .local import embedded, model_file
 
-    endpoint = embedded(name, options=EmbeddedOptions(adapter=adapter))
+    endpoint = embedded(name, adapter)
     style = OpenAIStyle(
         endpoint.base_url + "/v1",
         endpoint.model_id,

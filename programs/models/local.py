@@ -30,25 +30,10 @@ import httpx
 from ...errors import MissingExtraError, ModelError, OptionError
 from .files import file_sha256, find_model, model_path
 
+#: Calls answered at the same time, further ones wait; and tokens of prompt and answer together for each of them:
+#: llama.cpp takes no more than what the model was trained for.
+SLOTS, CONTEXT = 4, 4096
 _READY_WITHIN = 120.0  # seconds from the start of a server until it answers
-
-
-@dataclass(frozen=True, kw_only=True)
-class EmbeddedOptions:
-    """How llama.cpp runs a model.
-
-    Args:
-        slots: calls answered at the same time; further ones wait.
-        context: tokens of prompt and answer together for each slot; llama.cpp takes no more than what the model was
-            trained for.
-        threads: threads that compute; None takes `thread_count()`.
-        adapter: a GGUF file of low-rank weights (LoRA) that are added to the model's.
-    """
-
-    slots: int = 4
-    context: int = 4096
-    threads: int | None = None
-    adapter: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -64,82 +49,19 @@ class EmbeddedEndpoint:
     model_id: str
 
 
-class EmbeddedServer:
-    """One llama.cpp server in this process. `embedded` shares one among all callers; make your own only to own its end.
-
-    Args:
-        path: a GGUF file.
-        model_id: the name under which the server answers.
-
-    Raises: ModelError if there is no such file, it is no GGUF file, or llama.cpp cannot load it; MissingExtraError
-    without `xllamacpp`.
-    """
-
-    def __init__(self, path: Path, model_id: str, options: EmbeddedOptions | None = None) -> None:
-        global _home_process
-        self.path = path
-        self.options = options or EmbeddedOptions()
-        _check_gguf(path)
-        _check_memory(path)
-        if _home_process not in (None, os.getpid()):
-            raise ModelError(
-                f"{path}: this process was forked from one that runs llama.cpp and cannot start another model; start "
-                "the model in the parent, or the workers with multiprocessing's 'spawn' method"
-            )
-        xllamacpp = _xllamacpp()
-        key = secrets.token_urlsafe(24)
-        params = _parameters(xllamacpp, path, model_id, self.options, key)
-        try:
-            self._server: Any = xllamacpp.Server(params)
-        except Exception as error:  # a RuntimeError that says little, whatever the cause
-            raise ModelError(
-                f"{path}: llama.cpp cannot start this model ({error}); the file may be cut off, of a kind that "
-                f"xllamacpp {getattr(xllamacpp, '__version__', '?')} does not know, or too large for the free memory "
-                f"with {self.options.slots} slots of {self.options.context} tokens"
-            ) from error
-        _home_process = os.getpid()
-        self.endpoint = EmbeddedEndpoint(str(self._server.listening_address), key, model_id)
-        self._wait_until_ready()
-
-    def close(self) -> None:
-        """Stop the server and free its memory; again does nothing. Calls that are under way fail."""
-        if self._server is None or _home_process != os.getpid():
-            return  # in a forked child the server is the parent's, and its destructor would never return
-        # The destructor waits until every client has its answer or has hung up, and holds Python's lock meanwhile: a
-        # client in this process can do neither, and both would wait forever.
-        _hang_up(urlsplit(self.endpoint.base_url).port or 0)
-        self._server = None  # the last reference: its destructor ends llama.cpp's threads
-
-    def _wait_until_ready(self) -> None:
-        # Not only for the callers' sake: a server that is closed before its loop runs hangs.
-        end = time.monotonic() + _READY_WITHIN
-        headers = {"Authorization": f"Bearer {self.endpoint.api_key}"}
-        with httpx.Client(trust_env=False, timeout=10.0, headers=headers) as client:
-            while time.monotonic() < end:
-                with contextlib.suppress(httpx.TransportError):
-                    if client.get(self.endpoint.base_url + "/v1/models").status_code == 200:
-                        return
-                time.sleep(0.05)
-        raise ModelError(f"{self.path}: llama.cpp does not answer after {_READY_WITHIN:g} s")
-
-
-_servers: dict[tuple[Path, str, EmbeddedOptions], EmbeddedServer] = {}
+_servers: dict[tuple[Path, str], tuple[Any, EmbeddedEndpoint]] = {}
 _lock = threading.Lock()
 _home_process: int | None = None  # the process that started llama.cpp
 
 
-def embedded(spec: str, *, options: EmbeddedOptions | None = None) -> EmbeddedEndpoint:
-    """The endpoint of `local/NAME` (fetched first if it is not here) or `gguf:PATH`, started if it does not run yet.
-
-    One server per file and options lives in this process, until `close_all` or the end of the process.
-
-    Args:
-        spec: `local/NAME` with a name of the catalog, or `gguf:PATH`.
+def embedded(spec: str, adapter: Path | None = None) -> EmbeddedEndpoint:
+    """The endpoint of `local/NAME` (fetched first if it is not here) or `gguf:PATH`, started if it does not run yet;
+    one server per file lives in this process, until `close_all` or the end of the process. adapter: a GGUF file of
+    low-rank weights (LoRA) that are added to the model's.
 
     Raises: ModelError if the model is unknown, cannot be fetched or cannot be started; MissingExtraError without
     `xllamacpp`.
     """
-    options = options or EmbeddedOptions()
     _xllamacpp()  # before a download that would be for nothing
     path, label = model_file(spec)
     try:
@@ -147,23 +69,55 @@ def embedded(spec: str, *, options: EmbeddedOptions | None = None) -> EmbeddedEn
     except OSError as error:
         raise ModelError(f"{spec}: cannot read {path}: {error}") from error
     model_id = f"{label}@{digest[:12]}"
-    if options.adapter is not None:
-        added = file_sha256(options.adapter)
+    if adapter is not None:
+        added = file_sha256(adapter)
         digest, model_id = f"{digest}+{added}", f"{model_id}+{added[:12]}"
-    key = (path, digest, options)
     with _lock:
-        if key not in _servers:
-            _servers[key] = EmbeddedServer(path, model_id, options)
-        return _servers[key].endpoint
+        if (path, digest) not in _servers:
+            _servers[path, digest] = _started(path, model_id, adapter)
+        return _servers[path, digest][1]
+
+
+def _started(path: Path, model_id: str, adapter: Path | None) -> tuple[Any, EmbeddedEndpoint]:
+    global _home_process
+    if _home_process not in (None, os.getpid()):
+        raise ModelError(
+            f"{path}: this process was forked from one that runs llama.cpp and cannot start another model; start "
+            "the model in the parent, or the workers with multiprocessing's 'spawn' method"
+        )
+    xllamacpp, key = _xllamacpp(), secrets.token_urlsafe(24)
+    try:
+        server = xllamacpp.Server(_parameters(xllamacpp, path, model_id, adapter, key))
+    except Exception as error:  # a RuntimeError that says little, whatever the cause
+        raise ModelError(
+            f"{path}: llama.cpp cannot start this model ({error}); the file may be cut off, of a kind that "
+            f"xllamacpp {getattr(xllamacpp, '__version__', '?')} does not know, or too large for the free memory "
+            f"with {SLOTS} slots of {CONTEXT} tokens"
+        ) from error
+    _home_process = os.getpid()
+    endpoint = EmbeddedEndpoint(str(server.listening_address), key, model_id)
+    # Not only for the callers' sake: a server that is closed before its loop runs hangs.
+    end = time.monotonic() + _READY_WITHIN
+    with httpx.Client(trust_env=False, timeout=10.0, headers={"Authorization": f"Bearer {key}"}) as client:
+        while time.monotonic() < end:
+            with contextlib.suppress(httpx.TransportError):
+                if client.get(endpoint.base_url + "/v1/models").status_code == 200:
+                    return server, endpoint
+            time.sleep(0.05)
+    raise ModelError(f"{path}: llama.cpp does not answer after {_READY_WITHIN:g} s")
 
 
 def close_all() -> None:
     """Stop every server that `embedded` started in this process. Calls that are under way fail."""
     if _home_process != os.getpid():
-        return  # in a forked child they are the parent's
+        return  # in a forked child they are the parent's, and their destructors would never return
     with _lock:
         while _servers:
-            _servers.popitem()[1].close()
+            # The destructor waits until every client has its answer or has hung up, and holds Python's lock meanwhile:
+            # a client in this process can do neither, and both would wait forever.
+            _, (server, endpoint) = _servers.popitem()
+            _hang_up(urlsplit(endpoint.base_url).port or 0)
+            del server  # the last reference: its destructor ends llama.cpp's threads
 
 
 def _after_fork_in_child() -> None:
@@ -217,23 +171,21 @@ def _check_gguf(path: Path) -> None:
         )
 
 
-def _parameters(xllamacpp: Any, path: Path, model_id: str, options: EmbeddedOptions, key: str) -> Any:
+def _parameters(xllamacpp: Any, path: Path, model_id: str, adapter: Path | None, key: str) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = str(path)
     params.model_alias = {model_id}  # else the answers carry the path
-    if options.adapter is not None:
-        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(options.adapter), 1.0)]
-    params.n_parallel = options.slots
-    params.n_ctx = options.context * options.slots
+    if adapter is not None:
+        params.lora_adapters = [xllamacpp.CommonAdapterLoraInfo(str(adapter), 1.0)]
+    params.n_parallel = SLOTS
+    params.n_ctx = CONTEXT * SLOTS
     # One memory for all slots: as many prompt tokens from the cache as with separate ones (85 % with four calls in
     # flight that share 700 tokens, 92 % with one) for 60 to 85 % of the process's memory.
     params.kv_unified = True
     # Beginnings that no slot holds at the moment, for prompts that take turns: with three beginnings and four slots
     # 80 % of the prompt tokens came from the cache, 59 % without it. llama.cpp itself would take up to 8 GiB.
     params.cache_ram_mib = 1024
-    threads = options.threads or thread_count()
-    params.cpuparams.n_threads = threads
-    params.cpuparams_batch.n_threads = threads
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = thread_count()
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [key]
@@ -281,20 +233,6 @@ def model_file(spec: str) -> tuple[Path, str]:
         _check_gguf(path)  # before the whole file is read for its hash
         return path.resolve(), "gguf:" + re.sub(r"[^\w.+-]", "_", path.name)
     raise ModelError(f"{spec}: an embedded model is local/NAME or gguf:PATH")
-
-
-def _check_memory(path: Path) -> None:
-    # Otherwise the operating system ends the whole process, without a word, as soon as the weights are read.
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):
-        return  # an operating system that does not say
-    size = path.stat().st_size
-    if size > memory > 0:
-        raise ModelError(
-            f"{path}: the model needs {size / 1e9:.1f} GB of memory and this machine has {memory / 1e9:.1f} GB; take a "
-            "smaller model or a stronger quantisation"
-        )
 
 
 def _xllamacpp() -> Any:

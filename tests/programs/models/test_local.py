@@ -7,7 +7,6 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +17,11 @@ from judgesmith.errors import MissingExtraError, ModelError, OptionError
 from judgesmith.programs.models import engine, local
 from judgesmith.programs.models.files import CATALOG, installed, model_path
 from judgesmith.programs.models.lm import Capabilities, Connection, LanguageModel
-from judgesmith.programs.models.local import (
-    EmbeddedEndpoint,
-    EmbeddedOptions,
-    EmbeddedServer,
-    close_all,
-    embedded,
-    thread_count,
-)
+from judgesmith.programs.models.local import EmbeddedEndpoint, close_all, embedded, thread_count
 from judgesmith.programs.models.transport import OpenAIStyle
 
 NAME = "smollm2-135m"
-SMALL = EmbeddedOptions(slots=2, context=512, threads=1)
+SLOTS = 2
 
 
 # Without a model
@@ -61,14 +53,6 @@ def test_without_llama_cpp_the_extra_is_named_before_anything_is_fetched(monkeyp
     monkeypatch.setattr(local, "model_path", lambda *_, **__: pytest.fail("fetched for nothing"))
     with pytest.raises(MissingExtraError, match=r"pip install 'judgesmith\[local\]'"):
         embedded(f"local/{NAME}")
-
-
-def test_a_model_larger_than_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "large.gguf"
-    path.write_bytes(b"GGUF".ljust(10_000))
-    monkeypatch.setattr(os, "sysconf", lambda name: 1 if name == "SC_PAGE_SIZE" else 9_999, raising=False)
-    with pytest.raises(ModelError, match="a smaller model"):
-        EmbeddedServer(path, "large")
 
 
 def test_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +88,7 @@ def test_what_llama_cpp_cannot_load_is_said_and_nothing_is_printed(
     path.write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 5))
     monkeypatch.setenv("JUDGESMITH_MODELS", str(tmp_path))
     with pytest.raises(ModelError, match=r"llama\.cpp cannot start this model") as failure:
-        embedded(f"gguf:{path}", options=SMALL)
+        embedded(f"gguf:{path}")
     assert str(path) in str(failure.value)
     assert capfd.readouterr() == ("", "")
 
@@ -122,7 +106,11 @@ def model() -> Path:
 
 @pytest.fixture(scope="module")
 def endpoint(model: Path) -> Iterator[EmbeddedEndpoint]:
-    yield embedded(f"local/{NAME}", options=SMALL)
+    with pytest.MonkeyPatch.context() as small:
+        small.setattr(local, "SLOTS", SLOTS)
+        small.setattr(local, "CONTEXT", 512)
+        small.setenv("JUDGESMITH_THREADS", "1")
+        yield embedded(f"local/{NAME}")
     close_all()
 
 
@@ -140,7 +128,7 @@ def ask(endpoint: EmbeddedEndpoint, user: str, **options: Any) -> dict[str, Any]
 @pytest.mark.model
 def test_the_id_names_the_file_by_its_hash_and_shows_no_path(endpoint: EmbeddedEndpoint, model: Path) -> None:
     assert endpoint.model_id == f"local/{NAME}@{CATALOG[NAME].sha256[:12]}"
-    assert embedded(f"local/{NAME}", options=SMALL) == endpoint
+    assert embedded(f"local/{NAME}") == endpoint
     answer = ask(endpoint, "Is this good?")
     assert answer["model"] == endpoint.model_id
     assert str(model.parent) not in json.dumps(answer)
@@ -176,11 +164,11 @@ def test_the_prompts_of_others_are_shown_to_nobody(endpoint: EmbeddedEndpoint) -
 @pytest.mark.model
 def test_a_beginning_that_prompts_share_is_computed_once_for_each_slot(endpoint: EmbeddedEndpoint) -> None:
     shared = "A good summary is short, true and clear. " * 15
-    with concurrent.futures.ThreadPoolExecutor(SMALL.slots) as pool:
+    with concurrent.futures.ThreadPoolExecutor(SLOTS) as pool:
         answers = list(pool.map(lambda number: ask(endpoint, f"Text {number}.", system=shared), range(8)))
     usage = [answer["usage"] for answer in answers]
     cold = [u for u in usage if u["prompt_tokens_details"]["cached_tokens"] < u["prompt_tokens"] / 2]
-    assert len(cold) <= SMALL.slots
+    assert len(cold) <= SLOTS
     assert all(u["prompt_tokens"] > 100 for u in usage)
 
 
@@ -193,25 +181,12 @@ def test_a_whole_context_fits_into_each_slot_at_once(endpoint: EmbeddedEndpoint)
     assert all(350 < answer["usage"]["prompt_tokens"] < 512 for answer in answers)
 
 
-@pytest.mark.model
-def test_a_file_by_its_path_is_another_label_of_the_same_hash(model: Path, endpoint: EmbeddedEndpoint) -> None:
-    with closing(EmbeddedServer(model, "gguf:x@1", EmbeddedOptions(slots=1, context=10**5, threads=1))) as server:
-        # More was asked for than the 8192 tokens that the model was trained for.
-        headers = {"Authorization": f"Bearer {server.endpoint.api_key}"}
-        with httpx.Client(trust_env=False, timeout=30) as client:
-            shown = client.get(server.endpoint.base_url + "/props", headers=headers).json()
-        assert shown["default_generation_settings"]["n_ctx"] == 8192
-        assert server.endpoint.base_url != endpoint.base_url
-        assert server.endpoint.api_key != endpoint.api_key
-        address = server.endpoint.base_url
-    with httpx.Client(trust_env=False, timeout=5) as client, pytest.raises(httpx.ConnectError):
-        client.get(address + "/health")
-
-
 SCRIPT = """
 import json, os, sys, urllib.request
-from judgesmith.programs.models.local import EmbeddedOptions, close_all, embedded
-endpoint = embedded("gguf:" + sys.argv[1], options=EmbeddedOptions(slots=1, context=512, threads=1))
+from judgesmith.programs.models import local
+from judgesmith.programs.models.local import close_all, embedded
+local.SLOTS, local.CONTEXT = 1, 512
+endpoint = embedded("gguf:" + sys.argv[1])
 def ask(tokens=2):
     messages = [{"role": "user", "content": "Tell a story."}]
     body = json.dumps({"messages": messages, "max_tokens": tokens, "ignore_eos": tokens > 2}).encode()
@@ -243,7 +218,7 @@ def test_a_forked_worker_calls_its_parents_server_and_leaves_it_alone(model: Pat
     script = """
 child = os.fork()
 if child == 0:
-    again = embedded("gguf:" + sys.argv[1], options=EmbeddedOptions(slots=1, context=512, threads=1))
+    again = embedded("gguf:" + sys.argv[1])
     close_all()
     print("child", again == endpoint and ask() > 0, flush=True)
     os._exit(0)
