@@ -19,6 +19,7 @@ import orjson
 
 from ...signatures.values import Item, Usage
 from ..models.cache import SharedFile
+from ..models.engine import PerLoop
 from .synthesis import ReferenceSet
 
 
@@ -43,28 +44,24 @@ class ReferenceStore(SharedFile):
     """References by key. Copies of a judge share it."""
 
     what = "the reference store"
-    tables = ("sets (key BLOB PRIMARY KEY, value BLOB)",)
+    table = "texts"
     advice = "set JUDGESMITH_REFERENCES to another file or correct this one"
     without = "references are written again"
 
     def __init__(self, path: Path | str | None = None) -> None:
-        self._forked()
         super().__init__(Path(path) if path else default_store_path())
-
-    def _forked(self) -> None:
-        self._locks: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
+        self._locks = PerLoop[WeakValueDictionary[bytes, asyncio.Lock]](WeakValueDictionary)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
 
     def get(self, key: bytes) -> ReferenceSet | None:
         """None where there are none, or where an entry is damaged."""
-        rows = self._run("SELECT value FROM sets WHERE key = ?", (key,))
-        return _thaw(rows[0][0][0]) if rows and rows[0] else None
+        return _thaw(super().get(key))
 
     def put(self, key: bytes, references: ReferenceSet) -> None:
-        value = json.dumps({"outputs": dict(references.outputs), "left_out": dict(references.left_out)}).encode()
-        self._run("INSERT OR REPLACE INTO sets (key, value) VALUES (?, ?)", (key, value))
+        value = {"outputs": dict(references.outputs), "left_out": dict(references.left_out)}
+        super().put(key, json.dumps(value).encode())
 
     async def get_or_write(
         self, key: bytes, write: Callable[[], Awaitable[tuple[ReferenceSet, Usage]]]
@@ -74,7 +71,7 @@ class ReferenceStore(SharedFile):
         them kept counts for both."""
         if (known := self.get(key)) is not None:
             return known, Usage()
-        async with self._locks.setdefault(key, asyncio.Lock()):
+        async with self._locks().setdefault(key, asyncio.Lock()):
             if (known := self.get(key)) is not None:
                 return known, Usage()
             made, usage = await write()

@@ -26,14 +26,14 @@ logger = logging.getLogger(__name__)
 
 
 class SharedFile:
-    """Base of what is kept on disk. A subclass names its tables and says what it is and how a user does without.
+    """Bytes by their keys, kept on disk. A subclass names its table and says what it is and how a user does without.
 
     path: the file; its folder is made. It holds texts and answers: only its owner may read it, whatever the umask
-    allows, or an earlier version did. Raises OptionError where it cannot be opened. A file that fails during a run
-    (full disk, damage) costs what is in it, with one warning, but not the run."""
+    allows. Raises OptionError where it cannot be opened. A file that fails during a run (full disk, damage) costs what
+    is in it, with one warning, but not the run."""
 
     what: ClassVar[str]
-    tables: ClassVar[tuple[str, ...]]
+    table: ClassVar[str]
     advice: ClassVar[str]
     without: ClassVar[str]
 
@@ -56,47 +56,38 @@ class SharedFile:
     )
     def _open(self) -> None:
         self._process = os.getpid()
-        _keep_private(self.path)
+        with contextlib.suppress(FileExistsError):  # SQLite gives the files that it makes beside it the same rights
+            # Never an existing file: closing it would end the locks of this process's other connections to it.
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         self._db = sqlite3.connect(self.path, timeout=30, check_same_thread=False, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        for table in self.tables:
-            self._db.execute(f"CREATE TABLE IF NOT EXISTS {table} WITHOUT ROWID")
+        self._db.execute(f"CREATE TABLE IF NOT EXISTS {self.table} (key BLOB PRIMARY KEY, value BLOB) WITHOUT ROWID")
 
-    def _forked(self) -> None:
-        """Called in a new process before its first statement."""
-
-    def _run(self, statement: str, values: tuple[Any, ...] = ()) -> tuple[list[Any], int] | None:
-        """A statement's rows and the number of changed rows; None where the file fails."""
+    def _run(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """A statement's rows; none where the file fails."""
         with self._lock:
             try:
                 if self._process != os.getpid():  # SQLite's connections do not survive a fork
-                    self._forked()
                     self._open()
-                cursor = self._db.execute(statement, values)
-                return cursor.fetchall(), cursor.rowcount
+                return self._db.execute(statement, values).fetchall()
             except sqlite3.Error as error:
                 if not self._told:
                     self._told = True
                     logger.warning("%s %s fails (%s); %s", self.what, self.path, error, self.without)
-                return None
+                return []
+
+    def get(self, key: bytes) -> Any:
+        """What is kept, of whatever type a damaged file has; None where there is none."""
+        rows = self._run(f"SELECT value FROM {self.table} WHERE key = ?", (key,))  # noqa: S608
+        return rows[0][0] if rows else None
+
+    def put(self, key: bytes, value: Any) -> None:
+        self._run(f"INSERT OR REPLACE INTO {self.table} VALUES (?, ?)", (key, value))  # noqa: S608
 
     def close(self) -> None:
         with self._lock:
             self._db.close()
-
-
-def _keep_private(path: Path) -> None:
-    """Create the file, where there is none, for its owner alone, and take other people's rights to one that is there.
-    SQLite gives the files that it makes beside it the same rights."""
-    with contextlib.suppress(FileExistsError):
-        # Never an existing file: closing it would end the locks of this process's other connections to it.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
-        # Not there, or somebody else's who shares it with us.
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            if name.stat().st_mode & 0o077:
-                name.chmod(0o600)
 
 
 def default_cache_path() -> Path:
@@ -109,7 +100,7 @@ class CallCache(SharedFile):
     """A content-addressed store: key → JSON value."""
 
     what = "the call cache"
-    tables = ("calls (key BLOB PRIMARY KEY, value BLOB)",)
+    table = "calls"
     advice = "set JUDGESMITH_CACHE to another file, delete it, or pass --no-cache"
     without = "calls go on without it"
 
@@ -121,13 +112,10 @@ class CallCache(SharedFile):
         return sha256(orjson.dumps(request, option=orjson.OPT_SORT_KEYS)).digest()
 
     def get(self, key: bytes) -> Any | None:
-        found = self._run("SELECT value FROM calls WHERE key = ?", (key,))
-        if not found or not found[0]:
-            return None
         try:
-            return orjson.loads(zlib.decompress(found[0][0][0]))
+            return orjson.loads(zlib.decompress(super().get(key)))
         except (zlib.error, orjson.JSONDecodeError, TypeError):
-            return None  # a damaged entry is asked for again
+            return None  # there is none; or a damaged entry is asked for again
 
     def put(self, key: bytes, value: Any) -> None:
-        self._run("INSERT OR REPLACE INTO calls VALUES (?, ?)", (key, zlib.compress(orjson.dumps(value), 1)))
+        super().put(key, zlib.compress(orjson.dumps(value), 1))

@@ -92,27 +92,16 @@ class Transport(Protocol):
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none.
-
-    A date counts from the answer's own `Date`, where it has one: the two machines' clocks need not agree.
-    """
-    value, answered = (headers.get(name) or headers.get(name.lower()) or "" for name in ("Retry-After", "Date"))
+    """Seconds that a `Retry-After` header asks for, given as a number or as a date; None where there is none."""
+    value = headers.get("Retry-After") or headers.get("retry-after") or ""
     try:
         seconds = float(value)
     except ValueError:
-        if (then := _moment(value)) is None:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
             return None
-        now = _moment(answered)
-        seconds = then - (time.time() if now is None else now)
     return None if math.isnan(seconds) else max(0.0, seconds)
-
-
-def _moment(date: str) -> float | None:
-    """A header's date in seconds since 1970; None where it is not a date."""
-    try:
-        return email.utils.parsedate_to_datetime(date).timestamp()
-    except (TypeError, ValueError, OverflowError, OSError):  # the last two: dates that the system cannot count
-        return None
 
 
 def read_reply(data: Any) -> Reply:
@@ -212,8 +201,6 @@ class OpenAIStyle:
         try:
             data = orjson.loads(payload)
         except orjson.JSONDecodeError:
-            if (coding := headers.get("Content-Encoding", "identity")) != "identity":
-                raise Unanswered(f"the answer is compressed ({coding[:40]}), unasked", again=False) from None
             raise Unanswered(f"the answer is no JSON: {_excerpt(payload)}", again=True) from None
         return read_reply(data)
 

@@ -85,16 +85,9 @@ _VECTORS = ("logp", "entropy", "top", "ends")
 
 class _Store(SharedFile):
     what = "the store of readings"
-    tables = ("readings (key BLOB PRIMARY KEY, value BLOB NOT NULL)",)
+    table = "readings"
     advice = "delete it, or pass --no-cache"
     without = "rows are read without it"
-
-    def get(self, key: bytes) -> bytes | None:
-        found = self._run("SELECT value FROM readings WHERE key = ?", (key,))
-        return found[0][0][0] if found and found[0] else None
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._run("INSERT OR REPLACE INTO readings VALUES (?, ?)", (key, value))
 
 
 def default_store_path() -> Path:

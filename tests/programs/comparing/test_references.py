@@ -127,10 +127,10 @@ def test_damage_costs_the_entry_and_failure_the_store_not_the_run(
     store.put(KEY, SET)
     for value in DAMAGED:
         with sqlite3.connect(store.path) as db:
-            db.execute("UPDATE sets SET value = ?", (value,))
+            db.execute("UPDATE texts SET value = ?", (value,))
         assert store.get(KEY) is None
     with sqlite3.connect(store.path) as db:
-        db.execute("DROP TABLE sets")
+        db.execute("DROP TABLE texts")
     write = Writer()
     with caplog.at_level(logging.WARNING):
         assert engine.run(store.get_or_write(KEY, write))[0] == SET

@@ -145,8 +145,6 @@ def test_retry_after_values(value: str, seconds: float | None) -> None:
 def test_retry_after_as_a_date_to_come() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
     assert 20 < (retry_after({"retry-after": soon}) or 0) <= 30
-    wrong = {"Date": "Wed, 21 Oct 2015 07:28:00 GMT", "Retry-After": "Wed, 21 Oct 2015 07:28:07 GMT"}
-    assert retry_after(wrong) == 7  # by the server's own clock
 
 
 @pytest.mark.parametrize(
@@ -288,8 +286,7 @@ def test_compressed_answers_are_not_asked_for_and_not_unpacked(serve: MakeServer
     bomb = gzip.compress(b" " * 50_000_000)
     server = serve(Say(body=bomb, headers={"Content-Encoding": "gzip"}))
     error = failure(server.base)
-    assert not error.again
-    assert "compressed" in str(error)
+    assert "no JSON" in str(error)
     assert "Accept-Encoding: identity\r\n" in server.headers[0]
 
 
