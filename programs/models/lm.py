@@ -15,7 +15,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache
 from pathlib import Path
@@ -222,11 +222,6 @@ class LanguageModel(dspy.BaseLM):  # type: ignore[misc]
         made = copy.copy(self)
         made.meter = Meter()
         return made
-
-    def around_calls(self, wrap: Callable[[Callable[[Request], Awaitable[Reply]]], Any]) -> None:
-        """Have each call that is sent go through `wrap(send)`, to trace them. For all who share the
-        connection."""
-        self._transport.send = wrap(self._transport.send)  # type: ignore[method-assign]
 
     # -- as DSPy's modules call it
 

@@ -8,13 +8,19 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
 pytest.importorskip("prometheus_client")
 
-LINES = {"Content-Type": "application/x-ndjson"}
+from judgesmith.programs.models import engine
+from judgesmith.programs.models.lm import Connection
+from judgesmith.running.opening import open_judge
+from judgesmith.serving.app import application
+from judgesmith.serving.jobs import Jobs
+from judgesmith.serving.service import Bounds, Service
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -50,9 +56,9 @@ def held_from(server: Any, fake: Any, number: int) -> threading.Event:
 
 
 def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(running: Any, until: Any) -> None:
-    at = running("--max-body", 2000, "--max-job-rows", 60, "--max-jobs", 2, "--max-job-body", 5000)
-    given = [{"output": "r005", "id": 7}, {"output": " "}, {"output": "r003", "id": "c"}]
-    begun = at.http.post("/v1/jobs", json={"rows": given})
+    at = running()
+    given = b'{"output": "r005", "id": 7}\n\n{"output": " "}\n{"output": "r003", "id": "c"}'
+    begun = at.http.post("/v1/jobs", content=given)
     assert begun.status_code == 202
     told = begun.json()
     assert (told["rows"], begun.headers["Location"]) == (3, told["status"])
@@ -66,28 +72,32 @@ def test_a_job_has_a_handle_progress_and_results_in_the_order_of_its_rows(runnin
     assert results(at, told["id"], start=2) == [third]
     metrics = at.http.get("/metrics").text
     assert 'judgesmith_rows_total{judge="judge",outcome="scored"} 2.0' in metrics
-
-    long = at.http.post("/v1/jobs", content=lines(60), headers=LINES)  # longer than other requests may be
-    assert (long.status_code, long.json()["rows"]) == (202, 60)
-    assert at.http.post("/v1/jobs", content=lines(1), headers=LINES).json()["error"]["code"] == "jobs"
-    until(lambda: state(at, long.json()["id"])["state"] == "done")
-    assert [r["score"] for r in results(at, long.json()["id"])] == list(range(60))
     assert at.http.delete(told["status"]).status_code == 204
     for path in (told["status"], told["results"], "/v1/jobs/..%2f..", "/v1/jobs/" + "0" * 32):
         assert at.http.get(path).status_code == 404
+
+
+def test_a_job_has_bounds_and_what_is_refused_takes_no_place(server: Any, judge_file: Path, tmp_path: Path) -> None:
+    judge = open_judge(judge_file, None, Connection(server.base, cache=False))
+    service = Service({"judge": judge}, Bounds(body=2000, job_rows=60, job_body=5000, jobs=1))
+    app = application(service, Jobs(service, tmp_path), log=False)
     refused = (
-        (422, {"content": b'{"output": "r001"}\n{"source": "s"}\n', "headers": LINES}),
-        (422, {"content": b"", "headers": LINES}),
-        (404, {"json": {"rows": given, "judge": "other"}}),
-        (413, {"content": lines(61), "headers": LINES}),
-        (413, {"content": lines(200), "headers": LINES}),
-        (413, {"content": b'{"output": "' + b"x" * 2500, "headers": LINES}),
-        (413, {"json": {"rows": [{"output": "r001 " * 500}]}}),
+        (422, "/v1/jobs", b'{"output": "r001"}\n{"source": "s"}\n'),
+        (422, "/v1/jobs", b""),
+        (404, "/v1/jobs?judge=other", lines(1)),
+        (413, "/v1/jobs", lines(61)),
+        (413, "/v1/jobs", lines(200)),
+        (413, "/v1/jobs", b'{"output": "' + b"x" * 2500),
     )
-    for status, request in refused:
-        answer = at.http.post("/v1/jobs", **request)
-        assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
-    assert at.http.post("/v1/jobs", content=lines(1), headers=LINES).status_code == 202  # none of them took a place
+
+    async def ask() -> list[int]:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://judges") as http:
+            for status, path, body in refused:
+                answer = await http.post(path, content=body)
+                assert (answer.status_code, bool(answer.json()["error"]["message"])) == (status, True)
+            return [(await http.post("/v1/jobs", content=lines(60))).status_code for _ in range(2)]
+
+    assert engine.run(ask()) == [202, 429]
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
@@ -97,7 +107,7 @@ def test_jobs_go_on_after_a_kill_and_after_a_stop_and_no_row_is_lost_or_doubled(
     server_args = ("--jobs", tmp_path / "jobs", "--concurrency", 4, "--no-cache")
     go = held_from(server, fake, 20)
     at = running(*server_args)
-    first, second = (at.http.post("/v1/jobs", content=lines(n), headers=LINES).json()["id"] for n in (40, 5))
+    first, second = (at.http.post("/v1/jobs", content=lines(n)).json()["id"] for n in (40, 5))
     until(lambda: len(results(at, first)) == 20)
     assert [r["score"] for r in results(at, first)] == list(range(20))  # what is there of it
     at.process.send_signal(end)
@@ -120,7 +130,7 @@ def test_jobs_go_on_after_a_kill_and_after_a_stop_and_no_row_is_lost_or_doubled(
 def test_a_job_that_runs_is_cancelled(running: Any, server: Any, fake: Any, until: Any, tmp_path: Path) -> None:
     go = held_from(server, fake, 10)
     at = running("--jobs", tmp_path / "jobs", "--concurrency", 2)
-    job = at.http.post("/v1/jobs", content=lines(200), headers=LINES).json()["id"]
+    job = at.http.post("/v1/jobs", content=lines(200)).json()["id"]
     until(lambda: len(results(at, job)) == 10)
     assert at.http.delete(f"/v1/jobs/{job}").status_code == 204
     assert at.http.get(f"/v1/jobs/{job}").status_code == 404
@@ -135,11 +145,11 @@ def test_a_job_waits_for_its_judge_and_for_its_model(
 ) -> None:
     monkeypatch.setenv("JUDGESMITH_API_KEY", "a-key-of-sixteen-characters")
     at = running("--jobs", tmp_path / "jobs")
-    assert at.http.post("/v1/jobs", content=lines(3), headers=LINES).status_code == 401
+    assert at.http.post("/v1/jobs", content=lines(3)).status_code == 401
     at.http.headers["Authorization"] = "Bearer a-key-of-sixteen-characters"
     asked = fake.Fault(401, "no")
     answer, server.answer = server.answer, lambda ask: asked
-    job = at.http.post("/v1/jobs", content=lines(3), headers=LINES).json()["id"]
+    job = at.http.post("/v1/jobs", content=lines(3)).json()["id"]
     until(lambda: state(at, job)["state"] == "waiting")
     assert "the key was refused" in state(at, job)["problem"]
     server.answer = answer

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from .. import __version__
 from ..pages import stylesheet
 from ..signatures.values import Verdict
-from .forms import NDJSON, JudgeOut, RowIn, ScoreIn, many_body, read_many, unreadable
+from .forms import ManyIn, RowIn, ScoreIn, unreadable
 from .jobs import Jobs
 from .service import Refused, Served, Service
 
@@ -35,6 +35,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 OPEN = ("/healthz", "/readyz", "/")
 SCORE = "/v1/score"
 JOBS = "/v1/jobs"
+NDJSON = "application/x-ndjson"
 _IDENTITY = re.compile(r"[\w.:-]{1,80}")
 
 
@@ -114,9 +115,9 @@ def _routes_of_state(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/v1/judges")
-    async def judges() -> list[JudgeOut]:
+    async def judges() -> list[dict[str, Any]]:
         """The judges of this server."""
-        return [JudgeOut(**served.about()) for served in service.judges.values()]
+        return [served.about() for served in service.judges.values()]
 
 
 def _routes_of_scores(app: FastAPI, service: Service) -> None:
@@ -126,12 +127,10 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
         it is no low score."""
         return await score_one(service, row, request.scope)
 
-    @app.post("/v1/score/many", responses={200: {"content": {NDJSON: {}}}}, openapi_extra=many_body())
-    async def score_many(request: Request, judge: str | None = None) -> Response:
-        """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there. The body is
-        `{"rows": [...], "judge": ...}`, or a row a line (application/x-ndjson) with the judge in the query. A row that
-        could not be judged has `error` in its line; send it again after `retry_after` seconds."""
-        many = read_many(await request.body(), request.headers.get("content-type", ""), judge)
+    @app.post("/v1/score/many", responses={200: {"content": {NDJSON: {}}}})
+    async def score_many(many: ManyIn, request: Request) -> Response:
+        """Verdicts on many outputs, a line of JSON each, in their order, as soon as they are there. A row that could
+        not be judged has `error` in its line; send it again after `retry_after` seconds."""
         served = service.find(many.judge)
         service.accept(served, len(many.rows))
         request.scope["judgesmith"] |= {"judge": served.name, "rows": len(many.rows)}
@@ -152,11 +151,13 @@ def _routes_of_scores(app: FastAPI, service: Service) -> None:
 
 
 def _routes_of_jobs(app: FastAPI, jobs: Jobs) -> None:
-    @app.post(JOBS, status_code=202, openapi_extra=many_body())
+    rows = {"requestBody": {"required": True, "content": {NDJSON: {"schema": {"type": "string"}}}}}
+
+    @app.post(JOBS, status_code=202, openapi_extra=rows)
     async def begin(request: Request, judge: str | None = None) -> Response:
-        """Rows to be judged in the background, in the form of /v1/score/many: JSON, or more of them a row a line
-        (application/x-ndjson). Answers with the job's id and where its status and results are."""
-        about = await jobs.accept(request.stream(), request.headers.get("content-type", ""), judge)
+        """Rows to be judged in the background, a line of JSON each. Answers with the job's id and where its status and
+        results are."""
+        about = await jobs.accept(request.stream(), judge)
         request.scope["judgesmith"] |= {"judge": about["judge"], "rows": about["rows"]}
         return JSONResponse(about, 202, {"Location": about["status"]})
 
@@ -203,15 +204,7 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers, spans = dict(scope["headers"]), self.service.spans
-        if spans is None:
-            await self._answer(scope, headers, receive, send)
-            return
-        with spans.request(scope["method"], headers) as span:
-            await self._answer(scope, headers, receive, send)
-            spans.answered(span, scope["method"], _route(scope), scope["judgesmith"])
-
-    async def _answer(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"").decode("latin-1")
         identity = given if _IDENTITY.fullmatch(given) else uuid.uuid4().hex[:16]
         data: dict[str, Any] = {"status": 500}
@@ -225,9 +218,8 @@ class Gate:
             await send(message)
 
         try:
-            # Of a job with a row a line nothing is held in memory.
-            long = scope["path"] == JOBS and headers.get(b"content-type", b"").startswith(NDJSON.encode())
-            most = self.service.bounds.job_body if long else self.service.bounds.body
+            # Of a job, a row a line, nothing is held in memory.
+            most = self.service.bounds.job_body if scope["path"] == JOBS else self.service.bounds.body
             refused = self._refused(scope["path"], headers, most)
             if refused is None:
                 # Past the framework's routing, which costs a fifth of a request; its route documents this one.
@@ -260,8 +252,7 @@ class Gate:
     def _refused(self, path: str, headers: dict[bytes, bytes], most: int) -> Refused | None:
         if self.keys and path not in OPEN:
             bearer = headers.get(b"authorization", b"")
-            given = bearer[7:] if bearer[:7].lower() == b"bearer " else headers.get(b"x-api-key", b"")
-            digest = sha256(given.strip()).digest()
+            digest = sha256(bearer[7:].strip() if bearer[:7].lower() == b"bearer " else b"").digest()
             # All are compared: how long it takes tells nothing of which one is right.
             if not sum(hmac.compare_digest(digest, key) for key in self.keys):
                 return Refused(401, "key", "send the key as `Authorization: Bearer KEY`")

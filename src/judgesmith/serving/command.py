@@ -26,17 +26,15 @@ class Serve(Command, Reach):
     workers: int = flag(1, "Processes, about one a core; they share --queue, --concurrency and --rpm.", ge=1)
     queue: int = flag(4096, "Rows accepted and not answered yet, at most; then 429.", ge=1)
     row_timeout: float = flag(120.0, "Seconds from a row's acceptance to its verdict; then 504.", gt=0)
-    max_body: int = flag(8_388_608, "Bytes of a request.", ge=1)
-    max_rows: int = flag(4096, "Rows of a request.", ge=1)
     grace: float = flag(30.0, "Seconds that a stop gives to what was accepted.", ge=0)
     jobs: Path | None = flag(
         None, "Folder of batch jobs, which resume after a restart; without it they end with the server."
     )
-    max_jobs: int = flag(100, "Jobs kept at once, done ones too; then 429.", ge=1)
-    max_job_rows: int = flag(1_000_000, "Rows of a job.", ge=1)
-    max_job_body: int = flag(268_435_456, "Bytes of a job, a row a line.", ge=1)
     quiet_log: bool = flag(False, "No line of JSON on stderr for each request.", "--no-log")
-    otel: bool = flag(False, "Send OpenTelemetry spans by OTLP over HTTP, to the address in the OTEL_… variables.")
+    otel: bool = flag(
+        False,
+        "Send OpenTelemetry spans of requests and calls by OTLP over HTTP, to the address in the OTEL_… variables.",
+    )
 
     def run(self) -> None:
         from ..running.console import err
@@ -49,10 +47,7 @@ class Serve(Command, Reach):
             raise MissingExtraError(
                 f"serving needs {error.name}, which is not installed: pip install 'judgesmith[serve]'"
             ) from None
-        bounds = Bounds(
-            self.queue, self.row_timeout, self.max_body, self.max_rows, self.grace, self.max_jobs, self.max_job_rows,
-            self.max_job_body,
-        )  # fmt: skip
+        bounds = Bounds(self.queue, self.row_timeout, self.grace)
         protected = bool(keys())
         files, where = named(self.judges), self.connection()
         listening = bound(self.host, self.port)

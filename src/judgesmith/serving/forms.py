@@ -13,8 +13,6 @@ from ..rows import roles_of, texts
 from ..signatures.values import Item
 from .service import Refused
 
-NDJSON = "application/x-ndjson"
-
 
 class RowIn(BaseModel):
     """An output to be judged, with what belongs to it. `judgesmith.rows` knows other names of these fields, such as
@@ -65,43 +63,7 @@ class ManyIn(BaseModel):
     judge: str | None = None
 
 
-class JudgeOut(BaseModel):
-    """A judge of this server."""
-
-    name: str
-    kind: str
-    fingerprint: str
-    model: str
-    scale: tuple[float, float]
-    ready: bool
-    aspects: list[str] = Field([], description="The judged aspects, where known; with several, a verdict has each.")
-
-
 def unreadable(problem: RequestValidationError | ValidationError) -> Refused:
     first = problem.errors()[0]
     where = ".".join(str(part) for part in first["loc"] if part != "body")[:200] or "the body"
     return Refused(422, "invalid", f"{where}: {first['msg']}"[:400])
-
-
-def many_body() -> dict[str, Any]:
-    schema = ManyIn.model_json_schema(ref_template="#/components/schemas/{model}")
-    rows = schema.pop("$defs")["RowIn"]
-    schema["properties"]["rows"]["items"] = rows
-    content = {"application/json": {"schema": schema}, NDJSON: {"schema": {"type": "string"}}}
-    return {"requestBody": {"required": True, "content": content}}
-
-
-def is_lines(kind: str) -> bool:
-    """Whether a content type is that of a row a line."""
-    return kind.partition(";")[0].strip().lower() == NDJSON
-
-
-def read_many(body: bytes, kind: str, judge: str | None) -> ManyIn:
-    try:
-        if not is_lines(kind):
-            many = ManyIn.model_validate_json(body)
-            return many if many.judge else many.model_copy(update={"judge": judge})
-        rows = [RowIn.model_validate_json(line) for line in body.splitlines() if line.strip()]
-    except ValidationError as problem:
-        raise unreadable(problem) from None
-    return ManyIn.model_construct(rows=rows, judge=judge)

@@ -14,7 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from ..programs.atomic import write_whole
 from ..running.journal import TakenError, alone
 from ..scoring.scoring import Run, score_rows
 from ..signatures.values import Verdict
-from .forms import RowIn, is_lines, read_many, unreadable
+from .forms import RowIn, unreadable
 from .service import LOOK_AGAIN, Refused, Served, Service
 
 ABOUT, STATE, ROWS, RESULTS, CANCELLED = "job.json", "state.json", "rows.jsonl", "results.jsonl", "cancelled"
@@ -40,8 +40,6 @@ NOTED = 1.0
 PATIENCE = 10.0
 #: Failures that a job's status names.
 NAMED = 20
-#: Seconds after which a job whose rows never came whole is taken away.
-ABANDONED = 3600.0
 
 
 class _Halted(Exception):
@@ -91,10 +89,6 @@ class Jobs:
     # -- beginning and end
 
     def start(self) -> None:
-        for left in self.folder.glob(".new-*"):
-            with suppress(OSError):
-                if time.time() - left.stat().st_mtime > ABANDONED:
-                    shutil.rmtree(left)
         self._thread.start()
 
     def halt(self) -> None:
@@ -108,27 +102,19 @@ class Jobs:
 
     # -- what clients ask for
 
-    async def accept(self, body: AsyncIterator[bytes], kind: str, judge: str | None) -> dict[str, Any]:
-        """A new job, as its client sees it. Raises Refused."""
+    async def accept(self, body: AsyncIterator[bytes], judge: str | None) -> dict[str, Any]:
+        """A new job of rows that come a line each, as its client sees it. Raises Refused."""
         if self.service.stopping:
             raise Refused(503, "stopping", "this server is stopping; send it to another one", 1)
         most = self.service.bounds.jobs
         if sum(1 for _ in self.folder.glob("*/" + ABOUT)) >= most:
             raise Refused(429, "jobs", f"{most} jobs are kept, which is the most; DELETE those that are done", 60)
-        name = uuid.uuid4().hex
+        served, name = self.service.find(judge), uuid.uuid4().hex
         growing = self.folder / f".new-{name}"
         growing.mkdir()
         try:
-            if is_lines(kind):
-                served, rows = self.service.find(judge), await self._lines(body, growing / ROWS)
-            else:
-                many = read_many(b"".join([piece async for piece in body]), kind, judge)
-                served, rows = self.service.find(many.judge), len(many.rows)
-                self._enough(rows)
-                (growing / ROWS).write_bytes(b"".join(map(_line, many.rows)))
-            if not rows:
-                raise Refused(422, "invalid", "a job has at least one row")
-            about = {"judge": served.name, "fingerprint": served.mark, "rows": rows, "created": time.time()}
+            about = {"judge": served.name, "fingerprint": served.mark, "created": time.time()}
+            about["rows"] = await self._lines(body, growing / ROWS)
             await asyncio.to_thread(self._keep, growing, name, about)
         except BaseException:
             shutil.rmtree(growing, ignore_errors=True)
@@ -136,36 +122,36 @@ class Jobs:
         self._news.set()
         return {"id": name, "status": f"/v1/jobs/{name}", "results": f"/v1/jobs/{name}/results"} | about
 
-    def _enough(self, rows: int) -> None:
-        if rows > self.service.bounds.job_rows:
-            raise Refused(413, "too_many_rows", f"a job has at most {self.service.bounds.job_rows} rows")
-
     async def _lines(self, body: AsyncIterator[bytes], path: Path) -> int:
-        """Check and keep rows that come a line each; how many there were."""
-        rows, rest, most = 0, b"", self.service.bounds.body
+        """Check and keep rows; how many there were."""
+        rows, rest, bounds = 0, b"", self.service.bounds
         with path.open("wb") as file:
 
-            def keep(line: bytes) -> int:
+            def keep(line: bytes) -> None:
+                nonlocal rows
                 if not line.strip():
-                    return 0
-                if len(line) > most:
-                    raise Refused(413, "too_long", f"row {rows}: a row has at most {most} bytes")
+                    return
+                if len(line) > bounds.body:
+                    raise Refused(413, "too_long", f"row {rows}: a row has at most {bounds.body} bytes")
+                if rows == bounds.job_rows:
+                    raise Refused(413, "too_many_rows", f"a job has at most {bounds.job_rows} rows")
                 try:
-                    file.write(_line(RowIn.model_validate_json(line)))
+                    row = RowIn.model_validate_json(line)
                 except ValidationError as problem:
-                    told = unreadable(problem)
-                    raise Refused(told.status, told.code, f"row {rows}: {told}") from None
-                return 1
+                    refused = unreadable(problem)
+                    raise Refused(refused.status, refused.code, f"row {rows}: {refused}") from None
+                file.write(orjson.dumps(row.model_dump(exclude_none=True)) + b"\n")
+                rows += 1
 
             async for piece in body:
                 *lines, rest = (rest + piece).split(b"\n")
                 for line in lines:
-                    rows += keep(line)
-                self._enough(rows)
-                if len(rest) > most:
+                    keep(line)
+                if len(rest) > bounds.body:
                     keep(rest)
-            rows += keep(rest)
-            self._enough(rows)
+            keep(rest)
+        if not rows:
+            raise Refused(422, "invalid", "a job has at least one row")
         return rows
 
     def _keep(self, growing: Path, name: str, about: dict[str, Any]) -> None:
@@ -177,14 +163,7 @@ class Jobs:
     def status(self, job: str) -> dict[str, Any]:
         """How far a job is. Raises Refused."""
         folder = self._found(job)
-        fresh: dict[str, Any] = {
-            "state": "queued",
-            "problem": None,
-            "done": 0,
-            "scored": 0,
-            "failed": 0,
-            "failures": [],
-        }
+        fresh = {"state": "queued", "problem": None, "done": 0, "scored": 0, "failed": 0, "failures": []}
         return {"id": job} | _read(folder / ABOUT) | fresh | _read(folder / STATE)
 
     def results(self, job: str, start: int) -> Iterator[bytes]:
@@ -266,22 +245,15 @@ class Jobs:
         # A meter of its own: other rows count on the judge's.
         judge = served.judge.copy_for(_language_model=served.lm.metered())
         run = _JobRun(judge, folder / RESULTS, jobs=self, served=served)
-        spans = self.service.spans
         try:
-            with nullcontext() if spans is None else spans.job(served.name, served.mark, about["rows"]):
-                score_rows(run, _rows(folder / ROWS))
+            score_rows(run, _rows(folder / ROWS))
         except _Halted:
             run.note("queued")
-        except JudgesmithError as problem:
-            run.note("waiting", str(problem))
         except Exception as problem:
-            run.note("waiting", f"{type(problem).__name__}: {problem}"[:400])
+            kind = "" if isinstance(problem, JudgesmithError) else f"{type(problem).__name__}: "
+            run.note("waiting", f"{kind}{problem}"[:400])
         else:
             run.note("done")
-
-
-def _line(row: RowIn) -> bytes:
-    return orjson.dumps(row.model_dump(exclude_none=True)) + b"\n"
 
 
 def _rows(path: Path) -> Iterator[tuple[Row, dict[str, Any]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -13,21 +12,9 @@ from ..programs.models.lm import price
 from ..programs.models.transport import Reply
 from ..signatures.values import Verdict
 
-#: Kinds of reasons why a row has no score: few, whatever a model or a server says.
-REASONS = (
-    ("empty", re.compile("output is empty")),
-    ("unreachable", re.compile("connection failed|no answer within|got no answer")),
-    ("http", re.compile(r"HTTP \d{3}")),
-    ("unreadable", re.compile("no score|could not be read|outside|no chat completion|no JSON")),
-)
 #: Names the folder in which the processes of one server keep their numbers.
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
 LATENCIES = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)
-
-
-def reason(failure: str) -> str:
-    """The kind of a verdict's `failure`."""
-    return next((name for name, pattern in REASONS if pattern.search(failure)), "other")
 
 
 class Metrics:
@@ -40,7 +27,6 @@ class Metrics:
             return Counter(f"judgesmith_{name}", about, labels, registry=self.registry)
 
         self.rows = counter("rows", "Rows that were judged.", "judge", "outcome")
-        self.failures = counter("failures", "Rows without a score, by the kind of reason.", "judge", "reason")
         self.tokens = counter("tokens", "Tokens of calls that were sent.", "judge", "kind")
         self.cost = counter("cost_dollars", "Dollars for calls that were sent, where the price is known.", "judge")
         self.calls = counter("calls", "Calls that were sent to the model.", "judge")
@@ -71,8 +57,6 @@ class Metrics:
         """Count a verdict."""
         self.of(self.latency, name).observe(seconds)
         self.of(self.rows, name, "failed" if verdict.failure else "scored").inc()
-        if verdict.failure:
-            self.of(self.failures, name, reason(verdict.failure)).inc()
         usage = verdict.usage
         if usage.cached:
             self.of(self.hits, name).inc(usage.cached)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dspy
 import uvicorn
@@ -23,9 +23,6 @@ from ..programs.models.transport import Reply
 from .app import application
 from .jobs import Jobs
 from .service import Bounds, Service
-
-if TYPE_CHECKING:
-    from .spans import Spans
 
 #: The variable that holds the keys, separated by commas: with several, keys can be rotated.
 KEYS = "JUDGESMITH_API_KEY"
@@ -69,16 +66,25 @@ def many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def spans() -> Spans:
-    """Spans that are sent where the environment says. Raises MissingExtraError."""
+def traced(app: Any) -> Any:
+    """The application in OpenTelemetry's own middleware, and spans of the calls that it makes; both hold no text of a
+    row. They go by OTLP over HTTP to where the OTEL_EXPORTER_OTLP_… variables say, by default port 4318 of this
+    machine. Raises MissingExtraError."""
     try:
-        from .spans import Spans, exporting
-
-        return Spans(exporting())
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.instrumentation.aiohttp_client import AioHttpClientInstrumentor
+        from opentelemetry.instrumentation.asgi import OpenTelemetryMiddleware
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ModuleNotFoundError as error:
         raise MissingExtraError(
             f"--otel needs {error.name}, which is not installed: pip install 'judgesmith[otel]'"
         ) from None
+    os.environ.setdefault("OTEL_SERVICE_NAME", "judgesmith")
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    AioHttpClientInstrumentor().instrument(tracer_provider=provider)
+    return OpenTelemetryMiddleware(app, tracer_provider=provider, exclude_spans=["receive", "send"])
 
 
 def serve(
@@ -88,19 +94,20 @@ def serve(
     *,
     bounds: Bounds | None = None,
     log: bool = True,
-    started: Callable[[Service], None] = lambda _: None,
+    started: Callable[[], None] = lambda: None,
     signals: tuple[signal.Signals, ...] = (signal.SIGTERM, signal.SIGINT),
-    traced: bool = False,
+    otel: bool = False,
 ) -> None:
     """Answer until one of the signals, then finish what was accepted; a second one hands it back at once. jobs: the
-    folder that keeps them. traced: with OpenTelemetry's spans. Raises MissingExtraError where that is not installed."""
+    folder that keeps them. otel: send spans."""
     many_files()
-    service = Service(judges, bounds, spans() if traced else None)
+    service = Service(judges, bounds)
     kept = Jobs(service, jobs)
     for served in service.judges.values():
         price(served.lm.name, Reply(""))  # the table of prices is read before requests wait for it
+    app = application(service, kept, keys=keys(), log=log)
     config = uvicorn.Config(
-        application(service, kept, keys=keys(), log=log), log_config=None, access_log=False, lifespan="on",
+        traced(app) if otel else app, log_config=None, access_log=False, lifespan="on",
         backlog=BACKLOG, server_header=False, proxy_headers=False, timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=int(service.bounds.grace) + 5,
     )  # fmt: skip
@@ -121,10 +128,8 @@ def serve(
     # and texts of clients in memory. Requests inherit the setting from the task that listens.
     with dspy.context(disable_history=True):
         running = engine.submit(server.serve(sockets=[listening]))
-    started(service)
+    started()
     while True:
         with suppress(NotYet):
             running.result(timeout=0.2)
             break
-    if service.spans is not None:
-        service.spans.close()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import JudgesmithError, ModelError, OptionError
 from ..programs.artifact import fingerprint
@@ -18,9 +17,6 @@ from ..programs.models.lm import LanguageModel
 from ..signatures.values import Item, Verdict
 from .metrics import Metrics
 
-if TYPE_CHECKING:
-    from .spans import Spans
-
 #: Seconds between two looks at a model that does not answer.
 LOOK_AGAIN = 5.0
 
@@ -28,14 +24,14 @@ LOOK_AGAIN = 5.0
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """queue: rows accepted and not answered yet, at most; timeout: seconds from a row's acceptance to its verdict;
-    body: bytes of a request; rows: of a request; grace: seconds that a stopping server gives to what it accepted; jobs:
+    grace: seconds that a stopping server gives to what it accepted; body: bytes of a request; rows: of a request; jobs:
     that are kept at once, finished ones with them; job_rows, job_body: rows and bytes of one."""
 
     queue: int = 4096
     timeout: float = 120.0
+    grace: float = 30.0
     body: int = 8 * 1024 * 1024
     rows: int = 4096
-    grace: float = 30.0
     jobs: int = 100
     job_rows: int = 1_000_000
     job_body: int = 256 * 1024 * 1024
@@ -75,7 +71,7 @@ class Served:
 class Service:
     """Judges by name. All coroutines run on the engine's loop."""
 
-    def __init__(self, judges: Mapping[str, Judge], bounds: Bounds | None = None, spans: Spans | None = None) -> None:
+    def __init__(self, judges: Mapping[str, Judge], bounds: Bounds | None = None) -> None:
         for name, judge in judges.items():
             if judge.whole_documents:
                 raise OptionError(
@@ -84,14 +80,9 @@ class Service:
         self.bounds = bounds or Bounds()
         self.metrics = Metrics()
         self.judges = {name: Served(name, judge, judge.lm) for name, judge in judges.items()}
-        self.spans = spans
-        if spans is not None:
-            for lm in {id(served.lm): served.lm for served in self.judges.values()}.values():
-                spans.trace_calls(lm)
         self.waiting = 0
         self.stopping = False
         self._handing_back = False
-        self._latency = 1.0
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # -- beginning and end
@@ -160,11 +151,7 @@ class Service:
         if rows > self.bounds.rows:
             raise Refused(413, "too_many_rows", f"{rows} rows; a request has at most {self.bounds.rows}")
         if self.waiting + rows > self.bounds.queue:
-            # By Little's law, what waits now is done after about one latency.
-            after = min(60, max(1, math.ceil(self._latency)))
-            raise Refused(
-                429, "busy", f"{self.waiting} rows wait, of at most {self.bounds.queue}; try again later", after
-            )
+            raise Refused(429, "busy", f"{self.waiting} rows wait, of at most {self.bounds.queue}; try again later", 1)
         self.waiting += rows
         self.metrics.queue.set(self.waiting)
 
@@ -174,14 +161,6 @@ class Service:
 
     async def score(self, served: Served, item: Item) -> Verdict:
         """The verdict on an accepted row. Raises Refused."""
-        if self.spans is None:
-            return await self._score(served, item)
-        with self.spans.row(served.name, served.mark) as judged:
-            verdict = await self._score(served, item)
-            judged(verdict)
-            return verdict
-
-    async def _score(self, served: Served, item: Item) -> Verdict:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
@@ -202,9 +181,7 @@ class Service:
             raise Refused(503, "model", str(error), int(LOOK_AGAIN)) from None
         finally:
             self._tasks.discard(task)
-        seconds = time.perf_counter() - started
-        self._latency += 0.05 * (seconds - self._latency)
-        self.metrics.judged(served.name, served.lm.name, verdict, seconds)
+        self.metrics.judged(served.name, served.lm.name, verdict, time.perf_counter() - started)
         return verdict
 
     async def score_many(self, served: Served, items: Sequence[Item]) -> AsyncIterator[Verdict | Refused]:

@@ -44,7 +44,7 @@ class Order:
     bounds: Bounds
     jobs: Path
     log: bool = True
-    traced: bool = False
+    otel: bool = False
 
     def share(self, workers: int) -> Order:
         """Of one process among several: together they keep to the bounds. Raises OptionError where they cannot."""
@@ -67,8 +67,9 @@ class Order:
         with quiet():
             judges = {name: open_judge(path, self.lm, self.where) for name, path in self.judges.items()}
             serve(
-                judges, listening, self.jobs, bounds=self.bounds, log=self.log, traced=self.traced,
-                started=lambda _: started(), **more,
+                judges, listening, self.jobs, bounds=self.bounds, log=self.log,
+                otel=self.otel,
+                started=started, **more,
             )  # fmt: skip
 
 
