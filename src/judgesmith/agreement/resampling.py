@@ -233,7 +233,7 @@ class Agreement:
                 _statistic(filled, y[usable], doc, len(kept), None if sys is None else sys[usable], level, names, total)
             )
         parts = [statistic(np.ones((1, len(kept)))) for statistic in statistics]
-        values = [float(_collapse(part, total)[0]) for part in parts]
+        values = [float(np.nansum(part) if total else part[0, 0]) for part in parts]
         reason = None
         if len(kept) < 2:
             reason = "one document cannot be resampled"
@@ -282,13 +282,13 @@ class Agreement:
 
         parts = drawn_again(every, self.documents, rounds, seed, cells=self.rows)
         undefined = int(np.isnan(parts).any(axis=(1, 2)).sum())
-        if self.bounds is not None and self.total:  # undefined, it is that of chance
-            parts = np.where(np.isnan(parts), self.bounds[0], parts)
-        return [_collapse(parts[:, judge], self.total) for judge in range(len(self.statistics))], undefined
+        return [self.collapsed(parts[:, judge]) for judge in range(len(self.statistics))], undefined
 
-
-def _collapse(parts: Vector, total: bool) -> Vector:
-    return np.asarray(np.nansum(parts, axis=1) if total else parts[:, 0])
+    def collapsed(self, parts: Vector) -> Vector:
+        """One value a round from what a statistic gave; where a total is undefined, it is that of chance."""
+        if not self.total:
+            return parts[:, 0]
+        return np.asarray(np.where(np.isnan(parts), self.bounds[0] if self.bounds else 0.0, parts).sum(axis=1))
 
 
 def limits(drawn: Vector, agreement: Agreement, confidence: float) -> tuple[float, float]:

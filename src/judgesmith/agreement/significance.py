@@ -170,7 +170,7 @@ def permutation_test(
             return _agreements(np.where(flags[:, unit], second, first), y, of_system, names)
 
     def lead(flags: Flags) -> Vector:
-        one, other = agreement(*tables, flags), agreement(*tables[::-1], flags)
+        one, other = agreement(tables[0], tables[1], flags), agreement(tables[1], tables[0], flags)
         return np.asarray(np.nansum(one, axis=1) - np.nansum(other, axis=1) if total else one[:, 0] - other[:, 0])
 
     value = float(lead(np.zeros((1, n), dtype=np.bool_))[0])

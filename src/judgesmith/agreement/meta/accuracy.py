@@ -27,7 +27,7 @@ def accuracy(aspect: Aspect, judge: str, level: Level, how: How, *, cross: bool 
     x, y = aspect.x[judge], aspect.y
     usable = ~np.isnan(x)
     units = aspect.only(usable)
-    every = {"pooled": len(y), "sample": len(np.unique(aspect.units)), "system": len(np.unique(aspect.sys))}[level]
+    every = {"pooled": len(y), "sample": len(np.unique(aspect.units)), "system": aspect.systems}[level]
     cell = Cell(math.nan, 0, every, int((~usable).sum()), len(y), None)
     x, y = x[usable], y[usable]
     if level == "system":

@@ -31,7 +31,6 @@ from .inputs import (
     aspects_of,
     levels_of,
     scale_of,
-    several,
     with_kinds,
 )
 from .others import (
@@ -205,7 +204,7 @@ def meta_evaluate(
     limits = {a.name: scale_of(scale, a.name) for a in aspects}
     on_the_scale = scales(judges, before, aspects, limits, on_scale, how)
     notes += assumed_on_scale(on_the_scale, on_scale)
-    if several(aspects) and how.rounds:
+    if how.rounds and any(aspect.systems > 2 for aspect in aspects):
         notes.append(SYSTEM_NOTE)
     tested = how.compare and how.rounds > 0
     frames = {

@@ -52,6 +52,10 @@ class Aspect:
     def units(self) -> Codes:
         return np.arange(len(self.y)) if self.doc is None else self.doc
 
+    @property
+    def systems(self) -> int:
+        return 0 if self.sys is None else len(np.unique(self.sys))
+
     def repeated(self) -> bool:
         """Do rows share a document?"""
         return self.doc is not None and len(np.unique(self.doc)) < len(self.doc)
@@ -189,7 +193,7 @@ def _scorable(name: str, y: Vector, rows: int) -> None:
 def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: list[str]) -> tuple[Level, ...]:
     first = aspects[0]
     repeated = first.repeated()
-    systems = 0 if first.sys is None else len(np.unique(first.sys))
+    systems = first.systems
     if asked:
         if "sample" in asked and not repeated:
             raise OptionError(
@@ -213,10 +217,6 @@ def levels_of(asked: Sequence[Level] | None, aspects: Sequence[Aspect], notes: l
     if systems >= 3:
         result.append("system")
     return tuple(result)
-
-
-def several(aspects: Sequence[Aspect]) -> bool:
-    return any(aspect.sys is not None and len(np.unique(aspect.sys)) > 2 for aspect in aspects)
 
 
 @dataclass(frozen=True)
