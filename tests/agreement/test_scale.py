@@ -1,4 +1,4 @@
-"""Agreement on the scale, on decisions, of systems and with the length: golden values by hand, then properties."""
+"""Agreement on the scale, of systems and with the length: golden values by hand, then properties."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from scipy import stats
 
 from judgesmith.agreement.scale import (
     calibration_curve,
-    decisions,
     length_bias,
     rank_systems,
     scale_agreement,
@@ -64,41 +63,6 @@ def test_a_shift_is_all_bias(pairs: list[tuple[int, int]], shift: float) -> None
     before, after = scale_agreement(predicted, human), scale_agreement(predicted + shift, human)
     assert after.bias.value == pytest.approx(before.bias.value + shift, abs=1e-9)
     assert abs(after.bias.value) <= after.mae.value + 1e-9 <= after.rmse.value + 2e-9
-
-
-def test_decisions_by_hand() -> None:
-    # threshold 3: judge accepts rows 0, 1, 2; people 0, 1, 3; both 0, 1; neither 4
-    found = decisions([5, 4, 3, 1, 1], [4, 3, 1, 5, 2], threshold=3)
-    assert found.precision.value == pytest.approx(2 / 3)
-    assert found.recall.value == pytest.approx(2 / 3)
-    assert found.accuracy.value == pytest.approx(3 / 5)
-    # by chance: 3/5 * 3/5 + 2/5 * 2/5 = 13/25; (15/25 - 13/25) / (12/25) = 1/6
-    assert found.kappa.value == pytest.approx(1 / 6)
-    assert found.accepted == 3
-
-
-def test_what_was_never_decided_is_undefined() -> None:
-    found = decisions([1, 1, 1], [2, 5, 1], threshold=3)
-    assert math.isnan(found.precision.value) and found.recall.value == 0
-    one_way = decisions([1, 1, 1], [1, 2, 1], threshold=3)
-    assert one_way.accuracy.value == 1 and math.isnan(one_way.kappa.value)
-
-
-def test_a_threshold_is_a_number() -> None:
-    with pytest.raises(OptionError, match="threshold is nan"):
-        decisions([1, 2], [1, 2], threshold=math.nan)
-
-
-@given(SCORES)
-def test_kappa_is_that_of_the_definition(pairs: list[tuple[int, int]]) -> None:
-    predicted, human = (np.array(side) for side in zip(*pairs, strict=True))
-    a, b = predicted >= 3, human >= 3
-    chance = a.mean() * b.mean() + (1 - a.mean()) * (1 - b.mean())
-    kappa = decisions(predicted, human, threshold=3).kappa.value
-    if chance < 1 - 1e-12:
-        assert kappa == pytest.approx(((a == b).mean() - chance) / (1 - chance), abs=1e-9)
-    else:
-        assert math.isnan(kappa)
 
 
 @given(SCORES, st.integers(1, 12))

@@ -87,7 +87,7 @@ def written(folder: Path, records: list[dict[str, Any]], *options: str) -> str:
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory: pytest.TempPathFactory) -> str:
-    options = ["--judge", "mine=verdict.score", "--judge", "far", "--threshold", "3"]
+    options = ["--judge", "mine=verdict.score", "--judge", "far"]
     return written(tmp_path_factory.mktemp("report"), rows(), *options)
 
 
@@ -124,12 +124,11 @@ def test_numbers_stand_below_their_header(page: Page) -> None:
 
 
 def test_a_judge_off_the_scale_has_a_reason_in_place_of_numbers(page: Page) -> None:
-    for column in ("mean error", "kappa"):
-        table = named(page, column)
-        mine, far = table[1:]
-        assert len(mine) == len(table[0]) and not any("colspan" in given for _, given, _ in mine)
-        assert far[0][2] == "far" and "not known to score on the human ratings' scale" in far[-1][2]
-        assert len(far) == len(table[0]) and {cell[2] for cell in far[3:-1]} == {"–"}
+    table = named(page, "mean error")
+    mine, far = table[1:]
+    assert len(mine) == len(table[0]) and not any("colspan" in given for _, given, _ in mine)
+    assert far[0][2] == "far" and "not known to score on the human ratings' scale" in far[-1][2]
+    assert len(far) == len(table[0]) and {cell[2] for cell in far[3:-1]} == {"–"}
 
 
 def test_figures_take_their_colours_from_the_page(text: str) -> None:
@@ -204,7 +203,7 @@ def test_every_text_is_escaped(tmp_path: Path) -> None:
     for record in records:
         del record["score"]
     judge = f"{HOSTILE[:8]}=verdict.score"
-    page = Page(written(tmp_path, records, "--human", HOSTILE, "--judge", judge, "--threshold", "3"))
+    page = Page(written(tmp_path, records, "--human", HOSTILE, "--judge", judge))
     tags, attributes = [tag for tag, _ in page.tags], [pair for _, given in page.tags for pair in given.items()]
     assert "script" not in tags and "img" not in tags
     assert not [name for name, _ in attributes if name.startswith("on")]
@@ -229,4 +228,4 @@ def test_the_worst_disagreement_stands_first_with_its_explanation(tmp_path: Path
 
 
 def test_the_same_input_gives_the_same_page(text: str, tmp_path: Path) -> None:
-    assert written(tmp_path, rows(), "--judge", "mine=verdict.score", "--judge", "far", "--threshold", "3") == text
+    assert written(tmp_path, rows(), "--judge", "mine=verdict.score", "--judge", "far") == text

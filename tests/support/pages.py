@@ -128,7 +128,7 @@ def evaluation_page(_: Path, __: Path) -> str:
     data.scales |= dict.fromkeys(ASPECTS, (1.0, 5.0))
     result = meta_evaluate(
         judges, human, documents=data.documents, systems=data.systems, scale=data.scales, ratings=ratings, rounds=30,
-        threshold=3, lengths=data.lengths,
+        lengths=data.lengths,
     )  # fmt: skip
     return evaluation.render(
         data, result, [f"{LONG}: {HOSTILE}", "Rows were left out."], next(iter(PAPER_NAMES.values()))

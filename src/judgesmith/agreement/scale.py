@@ -1,5 +1,5 @@
-"""Agreement that a correlation cannot see: on the scale itself, on decisions at a threshold, in the order of systems,
-and how much of a judge's score is only the length of the text.
+"""Agreement that a correlation cannot see: on the scale itself, in the order of systems, and how much of a judge's
+score is only the length of the text.
 
 `predicted` and `human` as in `correlation`: one score per row, NaN in `predicted` where the judge failed. Intervals are
 percentile bootstraps over documents.
@@ -42,25 +42,6 @@ class CalibrationBin:
     n: int
     predicted: float
     human: float
-
-
-@dataclass(frozen=True)
-class Decisions:
-    """Accept or reject at a threshold: a row is accepted if its score is at least `threshold`.
-
-    precision, recall: of the judge's acceptances against people's, in [0, 1]; NaN where nothing was accepted.
-    accuracy: share decided alike. kappa: Cohen's, 0 = as by chance; NaN where both sides decide all rows one way.
-    accepted: by people. n: rows with a prediction.
-    """
-
-    threshold: float
-    precision: Estimate
-    recall: Estimate
-    accuracy: Estimate
-    kappa: Estimate
-    accepted: int
-    n: int
-    failed: int
 
 
 @dataclass(frozen=True)
@@ -142,56 +123,6 @@ def calibration_curve(predicted: npt.ArrayLike, human: npt.ArrayLike, *, bins: i
             )
         )
     return tuple(curve)
-
-
-# Decisions -----------------------------------------------------------------------------------------------------------
-
-
-def decisions(
-    predicted: npt.ArrayLike,
-    human: npt.ArrayLike,
-    *,
-    threshold: float,
-    documents: Iterable[Hashable] | None = None,
-    rounds: int = 0,
-    confidence: float = 0.95,
-    seed: int = 0,
-) -> Decisions:
-    """Precision, recall, accuracy and Cohen's kappa of accepting what scores at least `threshold`.
-
-    Raises OptionError for a threshold that is not a number. Source of kappa: Cohen 1960.
-    """
-    if not np.isfinite(threshold):
-        raise OptionError(f"threshold is {threshold}; it is a score")
-    x, y, doc, failed = _usable(predicted, human, documents)
-    judge, people = x >= threshold, y >= threshold
-    if not len(x):
-        none = Estimate(np.nan)
-        return Decisions(threshold, none, none, none, none, 0, 0, failed)
-
-    cells = (judge & people, judge & ~people, ~judge & people, ~judge & ~people)
-    sums = sums_by(doc, *(cell.astype(np.float64) for cell in cells))
-
-    def measures(counts: Vector) -> Vector:
-        both, only_judge, only_people, neither = totals = (counts @ sums).T
-        n = totals.sum(axis=0)
-        with np.errstate(invalid="ignore", divide="ignore"):  # 0 / 0 is an undefined measure, NaN as documented
-            alike = (both + neither) / n
-            chance = ((both + only_judge) * (both + only_people) + (neither + only_judge) * (neither + only_people)) / (
-                n * n
-            )
-            return np.stack(
-                [
-                    both / (both + only_judge),
-                    both / (both + only_people),
-                    alike,
-                    np.where(chance < 1, (alike - chance) / (1 - chance), np.nan),
-                ],
-                axis=1,
-            )
-
-    precision, recall, accuracy, kappa = estimates_of(measures, len(sums), rounds, confidence, seed)
-    return Decisions(threshold, precision, recall, accuracy, kappa, int(people.sum()), len(x), failed)
 
 
 # Length and systems --------------------------------------------------------------------------------------------------

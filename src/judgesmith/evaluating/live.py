@@ -145,7 +145,7 @@ def _compare_scales(
         scales = dict.fromkeys(str(Scale(*joined.scales[a])) for a in other)
         joined.notes.append(
             f"{name} scores on {judge.scale}, human {some(other)} on {some(scales)}: correlations do not depend on "
-            "that, errors on the scale and --threshold do; --scale LOW HIGH corrects a scale that was inferred wrongly"
+            "that, errors on the scale do; --scale LOW HIGH corrects a scale that was inferred wrongly"
         )
     if not other:
         joined.on_scale.add(name)

@@ -121,7 +121,7 @@ def _judge_live(
     # People as their own judge: what cannot be evaluated is refused before a call is paid for.
     meta_evaluate(
         {"people": data.human}, data.human, documents=data.documents, systems=data.systems,
-        options=how.model_copy(update={"rounds": 0, "threshold": None}),
+        options=how.model_copy(update={"rounds": 0}),
     )  # fmt: skip
     say = (lambda line: None) if quietly else (lambda line: err.print(clean(line), style="dim", markup=False))
     return judge_live(data, lm, where, say=say, limits=limits)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.markup import escape as _escape
@@ -86,13 +86,7 @@ def tables_beside(result: MetaEvaluation, levels: Levels) -> list[tuple[str, Tab
         ("Differences of the first judge less the second, and p-values corrected by Holm over the pairs of judges.",
          _differences(rows_of(result.comparisons), levels)),
         ("In points of the human ratings' scale: mean absolute error, bias (above 0: lenient), root mean squared "
-         "error.", _estimates(
-             "On the scale itself", rows_of(result.scale), {"mae": "mean error", "bias": "bias", "rmse": "root mean "
-             "square"}, "rows", lambda row: (f"{row['judge']} {row['stage']}".strip(), row["aspect"], str(row["n"])))),
-        ("Accepting what scores at least the threshold; kappa is 0 where the judge agrees as by chance.", _estimates(
-            "Decisions at a threshold", rows_of(result.decisions),
-            {name: name for name in ("precision", "recall", "accuracy", "kappa")}, "threshold",
-            lambda row: (row["judge"], row["aspect"], f"{row['threshold']:g}"))),
+         "error.", _errors(rows_of(result.scale))),
         ("Spearman correlations with the number of words. Bias: of the judge with the length, given the human rating.",
          _length(result)),
     )  # fmt: skip
@@ -121,18 +115,17 @@ def _differences(rows: Sequence[Mapping[str, Any]], levels: Levels, lead: str = 
     return made
 
 
-def _estimates(
-    title: str, rows: Sequence[Mapping[str, Any]], names: Mapping[str, str], about: str,
-    first: Callable[[Mapping[str, Any]], Sequence[str]],
-) -> Table:  # fmt: skip
-    """Estimates with their intervals, or the reason why there are none."""
+def _errors(rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Errors with their intervals, or the reason why there are none."""
+    names = {"mae": "mean error", "bias": "bias", "rmse": "root mean square"}
     reasons = ["undefined"] if any(text(row["reason"]) for row in rows) else []
     columns = (Column(name, ".3f") for name in names.values())
-    made = Table(["judge", "aspect", Column(about, "s"), *columns, *reasons], title)
+    made = Table(["judge", "aspect", Column("rows", "s"), *columns, *reasons], "On the scale itself")
     for row in rows:
         reason = text(row["reason"])
         cells = [Cell(None if reason else row[n], row[f"{n}_low"], row[f"{n}_high"]) for n in names]
-        made.add(*first(row), *cells, *([reason] if reasons else []))
+        judge = f"{row['judge']} {row['stage']}".strip()
+        made.add(judge, row["aspect"], str(row["n"]), *cells, *([reason] if reasons else []))
     return made
 
 

@@ -308,18 +308,17 @@ def test_a_metric_off_the_scale_has_no_error_on_it() -> None:
     data = table()
     human = np.clip(data["human"] + 3, 1, 5)
     judges = {"on": np.clip(data["predicted"] + 3, 1, 5), "off": data["predicted"] * 100}
-    frame = meta_evaluate(judges, human, scale=(1, 5), threshold=3, rounds=50)
+    frame = meta_evaluate(judges, human, scale=(1, 5), rounds=50)
     errors = frame.scale.set_index("judge")
     assert errors.loc["on", "mae"] > 0 and math.isnan(errors.loc["off", "mae"])
     assert "not on the human ratings' scale 1..5" in errors.loc["off", "reason"]
-    assert math.isnan(frame.decisions.set_index("judge").loc["off", "kappa"])
 
 
 def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
     data = table()
     human = np.clip(data["human"] + 3, 1, 5)
     judges = {"judge": np.clip(data["predicted"] + 3, 1, 5), "metric": np.clip(data["predicted"] / 9 + 3, 1, 5)}
-    shared: dict[str, Any] = {"scale": (1, 5), "threshold": 3, "rounds": 20}
+    shared: dict[str, Any] = {"scale": (1, 5), "rounds": 20}
     known = meta_evaluate(judges, human, on_scale=["judge"], **shared)
     errors = known.scale.set_index("judge")
     assert (
@@ -327,7 +326,6 @@ def test_only_judges_known_to_be_on_the_scale_have_an_error_on_it() -> None:
         and errors.loc["metric", "reason"] == "not known to score on the human ratings' scale"
     )
     assert set(known.calibration["judge"]) == {"judge"}
-    assert math.isnan(known.decisions.set_index("judge").loc["metric", "kappa"])
     assert not any("the human ratings' scale" in note for note in known.notes)
     assumed = meta_evaluate(judges, human, **shared)
     assert assumed.scale["reason"].isna().all()
@@ -357,7 +355,7 @@ def test_too_few_rounds_for_many_judges_are_said() -> None:
 def test_json_is_plain_and_has_no_nan() -> None:
     data = table()
     data["predicted"][:] = 3.0
-    plain = evaluate(data, lengths=np.ones(180), threshold=0, scale=(-9, 9)).to_dict()
+    plain = evaluate(data, lengths=np.ones(180), scale=(-9, 9)).to_dict()
     cell = json.loads(json.dumps(plain, allow_nan=False))["judges"]["judge"]["overall"]["pooled"]["spearman"]
     assert cell["value"] is None and cell["reason"] == "the predictions are constant"
 
@@ -434,7 +432,7 @@ def test_any_small_table_gives_numbers_or_reasons_and_no_warning(rows: list[tupl
         try:
             result = meta_evaluate(
                 {"j": predicted}, human, documents=doc, systems=sys, rounds=20, lengths=human, scale=(1, 4),
-                threshold=2, coefficients=("pearson", "kendall", "q", "accuracy"),
+                coefficients=("pearson", "kendall", "q", "accuracy"),
             )  # fmt: skip
         except LabelsError as error:
             assert "nothing to agree with" in str(error) and len(set(human)) == 1

@@ -39,7 +39,6 @@ from .others import (
     length_biases,
     scales,
     system_ranks,
-    threshold_decisions,
 )
 
 __all__ = [
@@ -55,8 +54,6 @@ FRAMES = {
     "ceiling": "aspect level coefficient value low high raters alpha reason",
     "scale": "judge aspect stage mae mae_low mae_high bias bias_low bias_high rmse rmse_low rmse_high n failed reason",
     "calibration": "judge aspect stage bin low high n predicted human",
-    "decisions": "judge aspect threshold precision precision_low precision_high recall recall_low recall_high accuracy "
-    "accuracy_low accuracy_high kappa kappa_low kappa_high accepted n failed reason",
     "length": "judge aspect judge_length human_length bias agreement n failed",
     "ranks": "aspect system rows human human_rank judge predicted predicted_rank",
 }
@@ -86,7 +83,6 @@ class MetaEvaluation:
     ceiling: pd.DataFrame
     scale: pd.DataFrame
     calibration: pd.DataFrame
-    decisions: pd.DataFrame
     length: pd.DataFrame
     ranks: pd.DataFrame
     notes: tuple[str, ...]
@@ -135,7 +131,7 @@ class MetaEvaluation:
             place = ceiling.setdefault(row.pop("aspect"), {"alpha": row["alpha"], "raters": row["raters"]})
             row.pop("alpha"), row.pop("raters")
             place.setdefault(row.pop("level"), {})[row.pop("coefficient")] = row
-        frames = ("comparisons", "scale", "calibration", "decisions", "length", "ranks")
+        frames = ("comparisons", "scale", "calibration", "length", "ranks")
         return (
             {"judges": judges, "ceiling": ceiling}
             | {name: _records(getattr(self, name)) for name in frames}
@@ -213,7 +209,6 @@ def meta_evaluate(
         "ceiling": ceilings(beside.ratings, aspects, levels, names, how),
         "scale": on_the_scale,
         "calibration": calibrations(judges, before, aspects, on_scale),
-        "decisions": threshold_decisions(judges, aspects, limits, on_scale, how),
         "length": length_biases(judges, aspects, beside.lengths),
         "ranks": system_ranks(judges, aspects, systems),
     }

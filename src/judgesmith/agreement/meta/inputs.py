@@ -95,10 +95,6 @@ class EvaluationOptions(Options):
         "rows, accuracy_cross with epsilon chosen on other documents. kappa, auc, balanced-accuracy and pairwise are "
         "added where people gave categories, pass or fail, or preferences.",
     )
-    threshold: float | None = option(
-        None,
-        "Also precision, recall and kappa of accepting outputs with at least this score, on the human ratings' scale.",
-    )
     rounds: int = option(1000, "Rounds of bootstrap and permutation; 0: values alone.", ge=0)
     confidence: float = option(0.95, "Of the intervals.", gt=0, lt=1)
     seed: int = option(0, "Decides the resamples.")

@@ -1,17 +1,16 @@
-"""Agreement that a correlation cannot see: on the scale, on decisions, about length, in systems' ranks."""
+"""Agreement that a correlation cannot see: on the scale, about length, in systems' ranks."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..correlation import Vector
-from ..scale import calibration_curve, decisions, length_bias, rank_systems, scale_agreement
+from ..scale import calibration_curve, length_bias, rank_systems, scale_agreement
 from .inputs import MANY, Aspect, How, Scores, scores_of
 
 
@@ -46,26 +45,6 @@ def _off_scale(
     return None
 
 
-def _estimates(
-    aspect: Aspect,
-    judge: str,
-    x: Vector,
-    limits: Mapping[str, tuple[float, float] | None],
-    on_scale: Collection[str] | None,
-    how: How,
-    measure: Callable[..., Any],
-) -> dict[str, Any]:
-    """What `measure` finds on people's scale, each estimate with its limits, or why there is nothing."""
-    if (reason := _off_scale(judge, x, limits[aspect.name], on_scale)) is not None:
-        return {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
-    drawing = {"rounds": _rounds(aspect, how), "confidence": how.confidence, "seed": how.seed}
-    row: dict[str, Any] = dataclasses.asdict(measure(x, aspect.y, documents=aspect.units, **drawing))
-    for name in [name for name, value in row.items() if isinstance(value, dict)]:
-        estimate = row[name]
-        row |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
-    return row
-
-
 def scales(
     judges: Mapping[str, Scores],
     before: Mapping[str, Scores],
@@ -74,16 +53,25 @@ def scales(
     on_scale: Collection[str] | None,
     how: How,
 ) -> list[dict[str, Any]]:
-    return [
-        {"judge": judge, "aspect": aspect.name, "stage": stage}
-        | _estimates(aspect, judge, x, limits, on_scale, how, scale_agreement)
-        for aspect in aspects
-        for judge, stage, x in _stages(judges, before, aspect)
-    ]
-
-
-def _rounds(aspect: Aspect, how: How) -> int:
-    return how.rounds if len(aspect.y) <= MANY else min(how.rounds, 200)
+    """Errors on people's scale, each with its limits, or why there are none."""
+    result = []
+    for aspect in aspects:
+        drawing = {"rounds": how.rounds if len(aspect.y) <= MANY else min(how.rounds, 200)}
+        for judge, stage, x in _stages(judges, before, aspect):
+            row: dict[str, Any] = {"judge": judge, "aspect": aspect.name, "stage": stage}
+            reason = _off_scale(judge, x, limits[aspect.name], on_scale)
+            if reason is not None:
+                row |= {"n": int((~np.isnan(x)).sum()), "failed": int(np.isnan(x).sum()), "reason": reason}
+            else:
+                found = scale_agreement(
+                    x, aspect.y, documents=aspect.units, confidence=how.confidence, seed=how.seed, **drawing
+                )
+                row |= dataclasses.asdict(found)
+                for name in ("mae", "bias", "rmse"):
+                    estimate = row[name]
+                    row |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
+            result.append(row)
+    return result
 
 
 def calibrations(
@@ -109,24 +97,6 @@ def assumed_on_scale(rows: Sequence[Mapping[str, Any]], on_scale: Collection[str
     return [
         f"taken to be on the human ratings' scale, since their scores lie inside it: {', '.join(names)}; the error "
         "on the scale is meaningless for a metric with a scale of its own"
-    ]
-
-
-def threshold_decisions(
-    judges: Mapping[str, Scores],
-    aspects: Sequence[Aspect],
-    limits: Mapping[str, tuple[float, float] | None],
-    on_scale: Collection[str] | None,
-    how: How,
-) -> list[dict[str, Any]]:
-    if how.threshold is None:
-        return []
-    decide = partial(decisions, threshold=how.threshold)
-    return [
-        {"judge": judge, "aspect": aspect.name, "threshold": how.threshold}
-        | _estimates(aspect, judge, x, limits, on_scale, how, decide)
-        for aspect in aspects
-        for judge, _, x in _stages(judges, {}, aspect)
     ]
 
 
