@@ -15,7 +15,7 @@ import scipy
 from ..errors import OptionError
 from .fields import Field, number, text_of
 
-Coefficient = Literal["pearson", "spearman", "kendall", "kendall_c", "sum"]
+Coefficient = Literal["pearson", "spearman", "kendall", "sum"]
 Level = Literal["pooled", "sample", "system"]
 Vector = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
@@ -122,7 +122,7 @@ def rowwise(x: Vector, y: Vector, name: str) -> Vector:
         elif name == "spearman":
             value = _cosine(_once(_centred_ranks, x), _once(_centred_ranks, y))
         else:
-            value = _kendall_rows(x, y, "b" if name == "kendall" else "c")
+            value = _kendall_rows(x, y)
         value = np.clip(value, -1.0, 1.0)  # rounding may leave 1 + 2e-16
     value[undefined] = np.nan
     return np.asarray(value, dtype=np.float64)
@@ -151,32 +151,24 @@ def _cosine(x: Vector, y: Vector) -> Vector:
     return np.asarray(np.einsum("ij,ij->i", x, y) / np.sqrt(squares))  # one root: 1.0 where the scores are equal
 
 
-def _kendall_rows(x: Vector, y: Vector, variant: Literal["b", "c"]) -> Vector:
+def _kendall_rows(x: Vector, y: Vector) -> Vector:
     k, n = x.shape
     if n > _CUBE:
-        return np.array([scipy.stats.kendalltau(a, b, variant=variant).statistic for a, b in zip(x, y, strict=True)])
+        return np.array([scipy.stats.kendalltau(a, b).statistic for a, b in zip(x, y, strict=True)])
     value = np.empty(k)
     step = max(1, _CELLS // (n * n))
     for start in range(0, k, step):
         a, b = x[start : start + step], y[start : start + step]
         sa, sb = _signs(a), _signs(b)
         surplus = np.einsum("kij,kij->k", sa, sb, dtype=np.float64)  # 2 (concordant - discordant)
-        if variant == "b":
-            untied = np.sqrt(np.count_nonzero(sa, axis=(1, 2)) * np.count_nonzero(sb, axis=(1, 2)))
-        else:
-            steps = np.minimum(_distinct(a), _distinct(b))
-            untied = n * n * (steps - 1) / steps
-        value[start : start + step] = surplus / untied
+        untied = np.count_nonzero(sa, axis=(1, 2)) * np.count_nonzero(sb, axis=(1, 2))
+        value[start : start + step] = surplus / np.sqrt(untied)
     return value
 
 
 def _signs(x: Vector) -> npt.NDArray[np.int8]:
     a, b = x[:, :, None], x[:, None, :]
     return (a > b).astype(np.int8) - (a < b).astype(np.int8)  # an eighth of the memory of sign(a - b)
-
-
-def _distinct(x: Vector) -> npt.NDArray[np.intp]:
-    return np.asarray(1 + np.count_nonzero(np.diff(np.sort(x, axis=1), axis=1), axis=1))
 
 
 # Levels --------------------------------------------------------------------------------------------------------------
@@ -213,8 +205,7 @@ def correlate(
     level "pooled": one correlation over all rows. "sample": mean over documents of the correlation within the document;
     documents where either side is constant or fewer than 2 rows are usable are skipped and counted. "system":
     correlation of the systems' mean scores. coefficient "kendall" is tau-b, corrected for ties (Kendall 1945),
-    "kendall_c" Stuart's tau-c, for scales of different numbers of steps (Stuart 1953), "sum" is r + rho + tau-b, in
-    [-3, 3]; others are in [-1, 1].
+    "sum" is r + rho + tau-b, in [-3, 3]; others are in [-1, 1].
     Rows without a prediction (NaN, None) are left out and counted.
     Raises OptionError on unequal lengths, infinite scores, missing human scores, or ids that the level needs.
 

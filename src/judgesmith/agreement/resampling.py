@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -408,7 +407,7 @@ class WeightedRows:
     def __init__(self, x: Vector, y: Vector, doc: Codes, names: Sequence[str]) -> None:
         self.x, self.y, self.doc, self.names = _Side(x), _Side(y), doc, names
         self.signs: npt.NDArray[np.float32] | None = None
-        if len(x) <= PAIRS_AT_ONCE and any(name.startswith("kendall") for name in names):
+        if len(x) <= PAIRS_AT_ONCE and "kendall" in names:
             a, b = self.x.code, self.y.code
             sign = np.sign(a[:, None] - a, dtype=np.float32, casting="unsafe")
             sign *= np.sign(b[:, None] - b)
@@ -427,7 +426,7 @@ class WeightedRows:
                 elif name == "spearman":
                     value[:, column] = self._spearman(w, total, gx, gy)
                 else:
-                    value[:, column] = self._kendall(w, total, gx, gy, name)
+                    value[:, column] = self._kendall(w, total, gx, gy)
         value[undefined] = np.nan
         return np.clip(value, -1.0, 1.0)
 
@@ -443,18 +442,11 @@ class WeightedRows:
         vx, vy = np.einsum("ij,ij,ij->i", gx, x, x), np.einsum("ij,ij,ij->i", gy, y, y)
         return np.asarray(covariance / np.sqrt(vx) / np.sqrt(vy))
 
-    def _kendall(self, w: Vector, total: Vector, gx: Vector, gy: Vector, name: str) -> Vector:
+    def _kendall(self, w: Vector, total: Vector, gx: Vector, gy: Vector) -> Vector:
         if self.signs is None:
-            variant: Literal["b", "c"] = "b" if name == "kendall" else "c"
-            x, y = self.x.code, self.y.code
-            times = w.astype(np.intp)
-            return np.array(
-                [scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t), variant=variant).statistic for t in times]
-            )
+            x, y, times = self.x.code, self.y.code, w.astype(np.intp)
+            return np.array([scipy.stats.kendalltau(np.repeat(x, t), np.repeat(y, t)).statistic for t in times])
         # Sums of whole numbers below 2**24 are exact in float32, at half the cost.
         surplus = np.einsum("ij,ij->i", w, (w.astype(np.float32) @ self.signs).astype(np.float64))
-        if name == "kendall_c":
-            steps = np.minimum(np.count_nonzero(gx, axis=1), np.count_nonzero(gy, axis=1))
-            return np.asarray(surplus * steps / (total**2 * (steps - 1)))
         x_untied, y_untied = total**2 - np.einsum("ij,ij->i", gx, gx), total**2 - np.einsum("ij,ij->i", gy, gy)
         return np.asarray(surplus / np.sqrt(x_untied * y_untied))

@@ -70,7 +70,7 @@ class Evaluate(Command, Config, Model, Rows, Json):
     level: list[str] = flag([], "pooled, sample or system. Repeatable; all that the rows allow where not given.")
     coefficient: list[str] = flag(
         [],
-        "pearson, spearman, kendall (these by default), kendall_c, q (their sum), accuracy, accuracy_cross; kappa, "
+        "pearson, spearman, kendall (these by default), q (their sum), accuracy, accuracy_cross; kappa, "
         "auc, balanced-accuracy, pairwise (by default where they fit). Repeatable.",
     )
     spans: str | None = flag(

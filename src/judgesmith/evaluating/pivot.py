@@ -12,7 +12,7 @@ from ..agreement.meta.evaluation import AVERAGE, MetaEvaluation, rows_of
 from ..tables import interval, number, with_interval
 
 TITLES = {
-    "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "kendall_c": "Kendall τ-c", "q": "Q",
+    "pearson": "Pearson r", "spearman": "Spearman ρ", "kendall": "Kendall τ-b", "q": "Q",
     "accuracy": "acc_eq", "accuracy_cross": "acc_eq cross-fitted", "kappa": "kappa", "auc": "AUC",
     "balanced-accuracy": "balanced acc.", "pairwise": "pairwise acc.",
 }  # fmt: skip

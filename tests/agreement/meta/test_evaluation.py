@@ -475,7 +475,7 @@ def test_the_gate_looks_at_the_first_judge_and_all_aspects() -> None:
 def test_without_an_interval_the_gate_fails() -> None:
     (reason,) = Gate.parse("spearman>=0.1").judge(evaluate(table(noise=0.1), rounds=0), 0.95)
     assert "has no interval" in reason
-    assert Gate.parse("kendall_c>=0").judge(evaluate(table()), 0.95) == ["kendall_c was not computed for judge"]
+    assert Gate.parse("accuracy>=0").judge(evaluate(table()), 0.95) == ["accuracy was not computed for judge"]
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,10 @@ from ..correlation import LARGEST, PARTS, Codes, Level, Vector, flat, id_codes
 
 LEVELS: tuple[Level, ...] = ("pooled", "sample", "system")
 Named = Literal[
-    "pearson", "spearman", "kendall", "kendall_c", "q", "accuracy", "accuracy_cross", "kappa", "auc",
+    "pearson", "spearman", "kendall", "q", "accuracy", "accuracy_cross", "kappa", "auc",
     "balanced-accuracy", "pairwise",
 ]  # fmt: skip
-ComparedBy = Literal["pearson", "spearman", "kendall", "kendall_c", "q", "sum"]
+ComparedBy = Literal["pearson", "spearman", "kendall", "q", "sum"]
 COEFFICIENTS: tuple[str, ...] = get_args(Named)
 #: Those of categories, of pass and fail, and of preferences; the level that each is of, and those that each kind of
 #: human ratings has unasked.
