@@ -35,11 +35,10 @@ from ..signatures.values import Scale
 from .budget import Budget, BudgetShare
 from .examples import agreement, examples_of, score_rows
 from .findings import Findings, Measured
-from .fitting.ensemble import form_ensemble, refuse_ensemble
 from .fitting.outcome import fit_decision, fit_preference
 from .fitting.weights import Training, refine
 from .report import CompileReport, Fitted, FormTrial, Parts, Plan
-from .search.base import DemonstrationSearch, SearchRecord, unfit
+from .search.base import DemonstrationSearch, unfit
 from .search.few_shot import NoSearch
 from .search.random import CorrelationRandomSearch
 
@@ -75,11 +74,6 @@ class CompileOptions(Options):
         None,
         "Instead of a held-out share: the number of folds of whole documents for cross-validation; the judge itself is "
         "compiled from all rows. none: 4 folds with fewer than 30 labels.",
-    )
-    ensemble_top: int | None = option(
-        None,
-        "The number of best candidates (2 to 8) whose mean is the judge, if that clearly beats a single one on "
-        "training rows that neither was chosen by. Scoring then takes as many times the calls.",
     )
     refine: bool = option(
         True,
@@ -190,7 +184,7 @@ class Compiler:
                 "each aspect is compiled separately; js.compile takes the judge and labels of all aspects"
             )
         if judge.kind in ensembles:
-            raise OptionError("an ensemble is what compiling makes; give one of its members, and ensemble_top=…")
+            raise OptionError("a judge that is made of other judges is not compiled; compile those")
         _refuse_unscored(labels)
         self.objective(labels)
         if self.options.max_cost is not None:
@@ -235,19 +229,12 @@ class Compiler:
             advice = f"take {groups} folds or fewer" if groups > 1 else "add rows of other documents"
             raise OptionError(f"cv is {folds}, but groups (documents) are kept whole and there are {groups}; {advice}")
 
-    @property
-    def _seats(self) -> int:
-        """How many candidates judge a row at most, once the judge is compiled."""
-        return min(self.options.ensemble_top or 1, self.search.evaluations())
-
     def _heldout_calls(self, judge: Judge, rows: int) -> int:
-        """Calls for this number of held-out rows, by the zero-shot judge and by every seat of the compiled one."""
-        return rows * (judge.calls_per_row() + self._seats * self.search.calls_per_row(judge))
+        """Calls for this number of held-out rows, by the zero-shot judge and by the compiled one."""
+        return rows * (judge.calls_per_row() + self.search.calls_per_row(judge))
 
     def plan(self, judge: Judge, labels: Labels, lm: LanguageModel | str | None, *, teacher: bool = False) -> Plan:
         """Calls, tokens and cost with a model or its name, and perhaps with a teacher. No model is called."""
-        if self.options.ensemble_top is not None:
-            refuse_ensemble(self.options.ensemble_top, judge, self.search)
         parts, passes = self.splits(labels), self.search.evaluations()
         sizes = [len(split.train) for split in parts.splits] + ([len(labels)] if parts.crossed else [])
         train, heldout = sum(sizes), sum(len(split.heldout) for split in parts.splits)
@@ -314,7 +301,11 @@ class Compiler:
         program = search.compile(student, teacher=self.teacher, trainset=examples)
         record = search.record
         assert record is not None
-        program, refined = self._refine(program, record, examples, search)
+        refined = list[Refinement]()
+        if program.fitted_always or (search.searches and self.options.refine):
+            scored, seed = record.scored, self.options.seed
+            training = Training(examples, scored.verdicts, scored.percents, search.objective, seed, self.progress)
+            refined = refine(program, training)
         zero_shot = student.copy_for(calibration=Calibration.fit(record.zero_shot.percents, train.scores, scale))
         fitted = Fitted(program, zero_shot, record, inference, forms, tuple(refined))
         program.calibration = Calibration.fit(fitted.percents, train.scores, scale)
@@ -367,21 +358,6 @@ class Compiler:
     def _search(self, by: Objective) -> DemonstrationSearch:
         """The optimizer of this run: its own objective, level and seed do not hold."""
         return self.search.for_run(objective=by, seed=self.options.seed, progress=self.progress)
-
-    def _refine(
-        self, program: Judge, record: SearchRecord, examples: Sequence[dspy.Example], search: DemonstrationSearch
-    ) -> tuple[Judge, list[Refinement]]:
-        """The judge that takes the place of what the search chose, and what was fitted to its answers."""
-        by, seed, refined = search.objective, self.options.seed, list[Refinement]()
-        if self.options.ensemble_top is not None:
-            ensemble, outcome = form_ensemble(
-                record, examples, self.options.ensemble_top, search.choose, objective=by, seed=seed
-            )
-            program, refined = ensemble or program, [outcome]
-        if program.fitted_always or (search.searches and self.options.refine):
-            scored = record.scored
-            refined += refine(program, Training(examples, scored.verdicts, scored.percents, by, seed, self.progress))
-        return program, refined
 
     def _measured(self, fitted: Fitted, split: Split) -> Measured:
         heldout = examples_of(split.heldout)

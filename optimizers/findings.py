@@ -240,7 +240,6 @@ class Findings:
         chosen = {"demos": record.selected.demos, "candidate": record.selected.name, "kind": record.selected.kind}
         reached, corrected = record.selected.agreement, record.corrected and json_number(record.corrected.value)
         if (instead := next((r for r in self.final.refined if r.changed and r.candidate), None)) is not None:
-            chosen |= {name: instead.details[name] for name in ("demos",) if name in instead.details}
             chosen |= {"candidate": instead.candidate, "kind": instead.name}
             train, corrected = examples_of(self.seen), None
             reached = agreement(self.final.percents, train, objective=by, seed=self.seed, rounds=0)

@@ -3,7 +3,7 @@
 Reading takes only known keys, checks every type and size, and refuses other format versions by name. What a file says
 is data: the program is picked from the registry of judge methods, its options and what was fitted are checked by the
 models that the method declares (`Judge.Options`, `Judge.Fitted`), and a judge that is made of others declares its file
-(`Ensemble.Saved`).
+(`AspectsJudge.Saved`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ judges: Registry[type[Any]] = Registry(
 #: Judges that are made of other judges, by `kind`: the key in a saved judge under which their members stand.
 ensembles: Registry[type[Any]] = Registry(
     "ensemble",
-    packages=("judgesmith.programs.ensemble", "judgesmith.programs.several_aspects"),
+    packages=("judgesmith.programs.several_aspects",),
     group="judgesmith.ensembles",
     key="kind",
 )

@@ -58,16 +58,10 @@ def weights(member: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def members(whole: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The judges that an identity holds: itself, the members of a committee, each with its norm, or those of the
-    aspects of a judge of several."""
+    """The judges that an identity holds: itself, or those of the aspects of a judge of several."""
     if aspects := whole.get("aspects"):
         return [member for part in aspects.values() for member in members(part)]
-    result = [(name, value) for name, value in whole.items() if isinstance(value, Mapping) and "others" in value]
-    if not result:
-        return [whole]
-    name, committee = result[0]
-    first = {key: value for key, value in whole.items() if key != name}
-    return [first | {"norm": committee["norm"]}, *committee["others"]]
+    return [whole]
 
 
 def _model(lm: Mapping[str, Any] | None) -> str:

@@ -158,15 +158,8 @@ def _spread(percents: Vector) -> float:
 def _standardised(percents: Vector) -> Vector:
     """Mean 0 and spread 1 over all rows, so that scores by the weights of different folds can be pooled. No human
     score goes into this."""
-    every = np.arange(len(percents))
-    return standardised_by(percents, every, every, 1e-9)
-
-
-def standardised_by(percents: Vector, rest: NDArray[np.intp], out: NDArray[np.intp], least: float) -> Vector:
-    """z-scores of the rows `out` by mean and standard deviation of the `rest`; NaN where these vary less than
-    `least`."""
-    sd = _spread(percents[rest])
-    made: Vector = np.full(len(out), math.nan) if sd < least else (percents[out] - np.nanmean(percents[rest])) / sd
+    sd = _spread(percents)
+    made: Vector = np.full(len(percents), math.nan) if sd < 1e-9 else (percents - np.nanmean(percents)) / sd
     return made
 
 

@@ -269,10 +269,6 @@ class DemonstrationSearch(Teleprompter, ABC):  # type: ignore[misc]
         """Calls beside the scoring of rows at most, where a model writes what is tried."""
         return 0
 
-    def no_ensemble(self) -> str | None:
-        """Why the mean of its best candidates cannot be a judge, None where it can."""
-        return None if self.evaluations() > 1 else "it tries nothing but the zero-shot prompt"
-
     # -- the search
 
     def compile(

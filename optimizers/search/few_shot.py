@@ -76,9 +76,6 @@ class KnnFewShot(DemonstrationSearch):
     def evaluations(self) -> int:
         return 1 + len(self._sizes())
 
-    def no_ensemble(self) -> str:
-        return "its candidates show more or fewer rows of the same pool, which every member would have to hold"
-
     def _sizes(self) -> list[int]:
         return sorted({k for k in (2, 4, self.max_demos) if k <= self.max_demos})
 

@@ -40,7 +40,6 @@ from .programs.aspects import aspects as aspects
 from .programs.baselines.pairs import PairS as PairS
 from .programs.comparing.pairwise import PairwiseDirectScorer as PairwiseDirectScorer
 from .programs.comparing.pairwise import pairwise_score as pairwise_score
-from .programs.ensemble import Ensemble as Ensemble
 from .programs.judge import Judge as Judge
 from .programs.models.lm import Connection as Connection
 from .programs.models.lm import LanguageModel as LanguageModel

@@ -20,7 +20,6 @@ from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.active_critic.scoring import Combination
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.openlgauge.judge import OpeNLGauge
 from judgesmith.programs.outcome import Calibration
@@ -68,8 +67,7 @@ def made() -> Iterator[Judge]:
     fine.calibration = Calibration((0.0, 50.0, 100.0), (1.0, 2.0, 5.0))
     fine.combine_by(Combination({"Fluency": 1.0}, 0.5))
     yield fine
-    gauges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"]) for _ in range(2)]
-    yield Ensemble(gauges, [Norm(50, 10)] * 2)
+    yield OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"])
     yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
 
 

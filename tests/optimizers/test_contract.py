@@ -1,7 +1,5 @@
 """The contract suite over every optimizer, and what they have in common beyond it."""
 
-import random
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,13 +7,12 @@ import pytest
 import judgesmith as js
 from judgesmith.datasets.records import Labels
 from judgesmith.errors import OptionError
-from judgesmith.optimizers.compiling import Compiler
 from judgesmith.optimizers.registry import build_optimizer, optimizers
 from judgesmith.optimizers.search.base import DemonstrationSearch
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.models.lm import Connection
 from judgesmith.testing import OptimizerContract
-from judgesmith.testing.server import FakeModel, judging
+from judgesmith.testing.server import FakeModel
 
 NAMES = sorted(optimizers.names())
 #: Settings that make a run short; those that race, too.
@@ -70,29 +67,6 @@ def test_any_rows_may_be_shown_where_they_are_not_spread(labels: Labels) -> None
     js.compile(judge, labels, lm=model.lm, optimizer=search, progress=False)
     shown = {len(ask.shown) for ask in model.judged}
     assert 0 < max(shown) <= 2 * 4
-
-
-@pytest.mark.parametrize("name", [n for n in NAMES if n not in ("knn", "none")])
-def test_the_best_candidates_of_every_search_can_judge_together(name: str, labels: Labels, tmp_path: Path) -> None:
-    human = {row.id: row.scores["overall"] for row in labels.rows}
-    model = FakeModel()
-
-    def noisy(ask: Any) -> float:  # the errors of different prompts are independent
-        others = ask.text.replace(ask.last, "")
-        return min(100, max(0, 20 + 0.6 * human[ask.mark] + random.Random(ask.mark + others).gauss(0, 25)))
-
-    model.answer = judging(noisy)
-    judge, search = ActiveCritic("vanilla", explain="before", reading="said"), build_optimizer(name)
-    plan = Compiler(search=search, ensemble_top=3).plan(judge, labels, "openai/fake")
-    made = js.compile(judge, labels, lm=model.lm, optimizer=search, ensemble_top=3, progress=False)
-    assert made.provenance["cost"]["calls"] <= plan.calls
-    outcome = made.provenance["committee"]
-    assert isinstance(made, js.Ensemble) == (outcome["reason"] is None)
-    assert set(outcome["members"]) <= {c["candidate"] for c in made.provenance["candidates"]}
-    made.save(tmp_path / "judge.json")
-    loaded = js.load(tmp_path / "judge.json", lm=model.lm)
-    some = [{"source": row.source, "output": row.output} for row in labels.rows[:3]]
-    assert [v.to_dict() for v in loaded.score_many(some)] == [v.to_dict() for v in made.score_many(some)]
 
 
 def test_an_optimizer_may_be_named_over_http_and_a_wrong_name_is_refused(server: Any, labels: Labels) -> None:

@@ -14,7 +14,6 @@ from judgesmith.errors import ArtifactError, LeakError, OptionError
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.baselines.pairs import PairS
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.lm import LanguageModel
 from judgesmith.programs.models.transport import Request
@@ -38,7 +37,6 @@ SPECIAL: dict[str, Make] = {
     "pairwise-direct": lambda **given: PairwiseDirectScorer("fluency", levels=2, samples=1, **given),
     "g-eval": lambda **given: GEval("fluency", samples=1, **given),
     "pairs": lambda **given: PairS("fluency", samples=1, **given),
-    "committee": lambda **given: Ensemble([DirectScorer("fluency")] * 2, [Norm(40, 10), Norm(60, 20)], **given),
     "aspects": lambda lm=None, **given: AspectsJudge(
         {"fluency": DirectScorer("fluency", **given), "clarity": ActiveCritic("coarse", criteria=[CLARITY], **given)},
         lm=lm,

@@ -14,7 +14,6 @@ from planted import PlantedReader
 from judgesmith.errors import ArtifactError, OptionError
 from judgesmith.programs import artifact
 from judgesmith.programs.baselines.pairs import PairS
-from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models.transport import Request, Unanswered
 from judgesmith.programs.outcome import Decision
@@ -203,15 +202,3 @@ def test_judges_that_cannot_stand_together_are_refused() -> None:
     ):
         with pytest.raises(OptionError, match=words):
             AspectsJudge(given)
-    with pytest.raises(OptionError, match="no ensembles themselves"):
-        Ensemble([AspectsJudge(pair)] * 2, [Norm(40, 10)] * 2)
-
-
-def test_an_aspect_may_be_judged_by_a_committee(scripted: MakeScripted, tmp_path: Path) -> None:
-    lm, _ = scripted(saying(clear=50, kind=100))
-    committee = Ensemble([direct("clear"), direct("clear")], [Norm(50, 10), Norm(50, 10)])
-    judge = AspectsJudge({"clear": committee, "kind": direct("kind")}, lm=lm)
-    verdict = judge.score("s", "o")
-    assert verdict.aspects["clear"].score == 50 and len(verdict.aspects["clear"].opinions) == 2
-    judge.save(tmp_path / "judge.json")
-    assert artifact.load(tmp_path / "judge.json", lm=lm).score("s", "o").to_dict() == verdict.to_dict()

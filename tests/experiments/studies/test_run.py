@@ -138,7 +138,7 @@ def test_peers_stand_in_the_tables_of_a_study(study: Any, folder: Path, monkeypa
 
 def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, server: Any, fake: Any) -> None:
     server.answer = fake.judging(lambda ask: len(ask.text) * 7 % 101)
-    arms = ("random-search", "random-search+ensemble_top=2")
+    arms = ("vanilla+random-search", "fine+random-search")
     done = study("optimizers", "--arm", arms[0], "--arm", arms[1], "--seeds", 1, "--json")
     assert done.code == 0, done.err
     records = lines(folder / "results.jsonl")
@@ -146,11 +146,11 @@ def test_what_was_tried_beside_the_search_is_told(study: Any, folder: Path, serv
         names = [candidate["candidate"] for candidate in record["candidates"]]
         assert (names[0], record["selected"] in names) == ("zero-shot", True)
         assert {c["candidate"]: c["q"] for c in record["candidates"]}[record["selected"]] == record["train_q"]
-    alone, together = (record["tried"] for record in records)
+    alone, weighed = (record["tried"] for record in records)
     assert alone == []
-    (outcome,) = together
-    assert outcome.startswith("committee: ")
-    (note,) = [note for note in done.json["notes"] if "committee" in note]
+    (outcome,) = weighed
+    assert outcome.startswith("combination: ")
+    (note,) = [note for note in done.json["notes"] if "combination" in note]
     assert note == f"{arms[1]}, all labels, seed 0: {outcome}"
 
 

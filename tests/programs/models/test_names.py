@@ -16,7 +16,6 @@ from judgesmith.errors import ArtifactError, JudgesmithError
 from judgesmith.programs import artifact
 from judgesmith.programs.active_critic.critic import ActiveCritic
 from judgesmith.programs.comparing.pairwise import PairwiseDirectScorer
-from judgesmith.programs.ensemble import Ensemble, Norm
 from judgesmith.programs.judge import Judge
 from judgesmith.programs.models import engine, lm, local
 from judgesmith.programs.models.lm import Connection, language_model
@@ -282,9 +281,7 @@ def made() -> Iterator[Judge]:
     fine.provenance = {"seen": ["a"], "candidates": [{"candidate": "zero-shot", "q": 1.0}], "labels": {"aspect": "x"}}
     fine.set_lm(parrot())
     yield fine
-    gauges = [OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"]) for _ in range(2)]
-    yield gauges[0]
-    yield Ensemble(gauges, [Norm(50, 10)] * 2)
+    yield OpeNLGauge("fluency", annotators=["openai/a", "openai/b@0.7"])
     yield PairwiseDirectScorer("summarization/coherence", writer="openai/writer")
 
 
@@ -332,19 +329,15 @@ def test_no_text_of_a_file_opens_a_model_that_it_may_not_choose(
     assert {"openai/a", "openai/writer"} <= set(opened) <= {"openai/a", "openai/b", "openai/writer", "openai/parrot"}
 
 
-@pytest.mark.parametrize("field", ["member", "writer", "seat"])
+@pytest.mark.parametrize("field", ["member", "writer"])
 def test_annotators_and_writers_that_a_file_may_not_choose_are_refused(field: str, tmp_path: Path) -> None:
     name = FORBIDDEN[0]
-    gauges = [OpeNLGauge("fluency", annotators=["openai/a"]) for _ in range(2)]
     if field == "writer":
         data = artifact.to_dict(PairwiseDirectScorer("summarization/coherence"))
         data["program"]["options"]["writer"] = name
-    elif field == "member":
-        data = artifact.to_dict(gauges[0])
-        data["ensemble"][0]["model"] = name
     else:
-        data = artifact.to_dict(Ensemble(gauges, [Norm(50, 10)] * 2))
-        data["committee"]["others"][0]["ensemble"][0]["model"] = name
+        data = artifact.to_dict(OpeNLGauge("fluency", annotators=["openai/a"]))
+        data["ensemble"][0]["model"] = name
     (tmp_path / "judge.json").write_text(json.dumps(data))
     with pytest.raises(ArtifactError, match=r"may not choose|cannot be saved or loaded|an address") as caught:
         artifact.load(tmp_path / "judge.json", lm=parrot())
