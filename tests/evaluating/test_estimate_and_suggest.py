@@ -54,7 +54,7 @@ def test_estimate_says_what_is_wrong(cli: Callable[..., Any], files: tuple[Path,
     for arguments, said in (
         ((files[0], "--human", "none.csv"), "none.csv: no such file"),
         ((files[0], "--human", other), "no id of other.jsonl is in scored.jsonl"),
-        ((files[0], "--human", files[1], "--judge", "nothing"), "no column or metric 'nothing'"),
+        ((files[0], "--human", files[1], "--judge", "nothing"), "no column 'nothing'"),
         ((files[1], "--human", files[1]), "no row has a verdict"),
     ):
         done = cli("estimate", *arguments)

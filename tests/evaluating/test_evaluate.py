@@ -130,25 +130,19 @@ def test_several_raters_give_a_ceiling(run: Run, tmp_path: Path) -> None:
     assert 0.5 < found["ceiling"]["overall"]["pooled"]["spearman"]["value"] < 1
 
 
-def test_annotators_and_metrics_beside_the_file(run: Run, tmp_path: Path) -> None:
+def test_annotators_beside_the_file_and_a_judge_for_each_aspect(run: Run, tmp_path: Path) -> None:
     made = [
         {k: v for k, v in row.items() if k not in ("verdict", "score")}
         | {"scores": {"fluency": row["score"], "relevance": 6 - row["score"]}}
-        for row in rows()
+        | {"m_fluency": row["score"] + 0.01 * i, "one": i}
+        for i, row in enumerate(rows())
     ]
     write(tmp_path / "set.jsonl", made)
-    write(
-        tmp_path / "set.metrics.jsonl",
-        [
-            {"id": r["id"], "metrics": {"m.fluency": r["scores"]["fluency"] + 0.01 * i, "one": i}}
-            for i, r in enumerate(made)
-        ],
-    )
     write(
         tmp_path / "set.annotators.jsonl",
         [{"id": r["id"], "annotations": [{"fluency": r["scores"]["fluency"]}] * 2} for r in made[:40]],
     )
-    found = as_json(run, str(tmp_path / "set.jsonl"), "--judge", "m=m.{aspect}", "--judge", "one")
+    found = as_json(run, str(tmp_path / "set.jsonl"), "--judge", "m=m_{aspect}", "--judge", "one")
     assert list(found["judges"]["m"]) == ["fluency"]  # m has no column for relevance
     assert list(found["judges"]["one"]) == ["fluency", "relevance", "average"]
     assert found["judges"]["m"]["fluency"]["pooled"]["spearman"]["value"] > 0.9
@@ -237,14 +231,13 @@ def test_files_that_cannot_be_joined(run: Run, scored: str, tmp_path: Path, chan
     [
         (["--human", "nope"], "no column or aspect 'nope'"),
         (["--human", "verdict.nope"], "'verdict.nope' is in no row"),
-        (["--judge", "nope"], "no column or metric 'nope'"),
+        (["--judge", "nope"], "no column 'nope'"),
         (["--judge", "=x"], "--judge '=x' is not of the form"),
         (["--judge", "verdict.score", "--judge", "verdict.score"], "is named twice"),
         (["--judge", "metric/nist"], "no metric metric/nist"),
         (["--without-system", "s9"], "--without-system 's9'"),
         (["-o", "report.pdf"], "name it .html"),
         (["--fail-under", "rho>=0.4"], "not of the form"),
-        (["--metrics", "nope.jsonl"], "nope.jsonl: cannot be read"),
     ],
 )
 def test_options_that_cannot_be_met(run: Run, scored: str, arguments: list[str], says: str) -> None:

@@ -16,7 +16,7 @@ from ..datasets.records import Row, merge_groups
 from ..errors import LabelsError, OptionError
 from ..likeness import folded
 from ..programs.readings.kinds import surface
-from .sources import File, Judged, inside, json_lines, places, read_file, read_number, read_people, some
+from .sources import File, Judged, inside, places, read_file, read_number, read_people, some
 
 __all__ = ["Known", "read_known", "read_suggestable"]
 
@@ -65,8 +65,8 @@ def read_known(
     """Read a file of rows, and join human ratings to it by id.
 
     human: files with human ratings (or bench/NAME), or columns of the file itself; none: found in the file by name.
-    judges: columns, paths or metrics of SET.metrics.jsonl; none: the verdicts of `judgesmith score`, where there are
-    any. Raises LabelsError for a file, a column or an id that is not there, OptionError for a wrong choice.
+    judges: columns or paths; none: the verdicts of `judgesmith score`, where there are any. Raises LabelsError for a
+    file, a column or an id that is not there, OptionError for a wrong choice.
     """
     file = read_file(scored, columns, None)
     place = places(file.origin, file.rows)
@@ -96,15 +96,7 @@ def _scores(file: File, name: str) -> Vector:
     cells = [inside(record, name) for record in file.records]
     if any(cell is not None for cell in cells):
         return np.array([read_number(file, row, name, cell) for row, cell in zip(file.rows, cells, strict=True)])
-    beside = file.path.with_name(file.path.name.split(".")[0] + ".metrics.jsonl")
-    names: dict[str, None] = dict.fromkeys(file.names())
-    if beside.exists() and beside != file.path:
-        table = {str(r.get("id")): r.get("metrics", r) for _, r in json_lines(beside)}
-        if any(name in values for values in table.values()):
-            values = [table.get(row.id, {}).get(name) for row in file.rows]
-            return np.array([read_number(file, row, name, v) for row, v in zip(file.rows, values, strict=True)])
-        names |= dict.fromkeys(key for values in table.values() for key in values)
-    raise LabelsError(f"{file.origin}: there is no column or metric {name!r}; there are {some(names)}")
+    raise LabelsError(f"{file.origin}: there is no column {name!r}; there are {some(file.names())}")
 
 
 def _people(file: File, aspect: str | None) -> tuple[str, Vector]:

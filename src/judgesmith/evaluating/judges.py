@@ -1,5 +1,5 @@
-"""The judges of `judgesmith evaluate`: columns, verdicts of scored files, metric files, reference metrics, and saved
-judges, which `live` lets judge the rows."""
+"""The judges of `judgesmith evaluate`: columns, verdicts of scored files, reference metrics, and saved judges, which
+`live` lets judge the rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,11 @@ from .sources import (
     LiveJudge,
     aspects_of,
     inside,
-    json_lines,
     matched,
     own_categories,
     part_of,
     places,
     plain_name,
-    read_cell,
     read_file,
     read_number,
     read_people,
@@ -43,7 +41,7 @@ ASPECT = "{aspect}"  # in a judge's column or file: one for each aspect
 
 @dataclass(frozen=True)
 class Spec:
-    """`NAME=COLUMN` or `COLUMN` of `--judge`; a column may also be a metric or a saved judge's file."""
+    """`NAME=COLUMN` or `COLUMN` of `--judge`; a column may also be a reference metric or a saved judge's file."""
 
     name: str
     column: str
@@ -63,14 +61,13 @@ class Wanted:
     """Which scores are compared, on which rows.
 
     human: aspects, columns or paths of human ratings; judges: as `--judge` names them; none: those that are found.
-    labels: a file that human ratings are taken from. metrics: files of further judges' values. limit: only the first
-    rows. unseen: leave out the rows that any judge is known to have been compiled from.
+    labels: a file that human ratings are taken from. limit: only the first rows. unseen: leave out the rows that any
+    judge is known to have been compiled from.
     """
 
     human: Sequence[str] = ()
     judges: Sequence[str] = ()
     labels: str | None = None
-    metrics: Sequence[Path] = ()
     columns: Mapping[str, str] | None = None
     without_systems: Sequence[str] = ()
     scale: tuple[float, float] | None = None
@@ -81,23 +78,17 @@ class Wanted:
 @dataclass(frozen=True)
 class _Reading:
     """What judges' scores are looked for in. base: the file of the rows, of which `rows` and `records` are left;
-    place: of each id among them. tables: metric files, their names and values by id."""
+    place: of each id among them."""
 
     joined: Judged
     base: File
     records: Sequence[Mapping[str, Any]]
     files: Sequence[File]
-    tables: Sequence[tuple[str, Mapping[str, Mapping[str, Any]]]]
     place: Mapping[str, int]
 
     @property
     def rows(self) -> Sequence[Row]:
         return self.joined.rows
-
-    @property
-    def metrics(self) -> list[str]:
-        """The names in metric files."""
-        return list(dict.fromkeys(name for _, table in self.tables for values in table.values() for name in values))
 
 
 def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
@@ -124,11 +115,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     joined.rows = rows
     read_people(joined, base, rows, records, wanted.human or _judged_aspects(rows, files, specs), wanted.scale)
     read_raters(joined, base, place)
-    tables = [_metric_file(path) for path in wanted.metrics]
-    beside = base.path.with_name(base.path.name.split(".")[0] + ".metrics.jsonl")
-    if not tables and beside.exists() and beside != base.path:
-        tables = [_metric_file(beside)]
-    reading = _Reading(joined, base, records, files, tables, place)
+    reading = _Reading(joined, base, records, files, place)
     for spec in specs:
         _judge(reading, spec)
     for file in files if labels is None or not specs else []:
@@ -138,7 +125,6 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
     if not joined.judges:
         raise OptionError(
             f"{base.origin}: there is no judge's score in it; name one with --judge COLUMN, --judge metric/rougeL"
-            + (f", or a metric: {some(reading.metrics)}" if tables else "")
         )
     _mark_seen(joined)
     if wanted.unseen:
@@ -182,20 +168,8 @@ def _leave_out(joined: Judged) -> None:
 # Judges' scores ------------------------------------------------------------------------------------------------------
 
 
-def _metric_file(path: Path) -> tuple[str, Mapping[str, Mapping[str, Any]]]:
-    """`{"id", "metrics": {name: value}}` a line, or the values beside the id."""
-    result: dict[str, Mapping[str, Any]] = {}
-    for number, record in json_lines(path):
-        values = record.get("metrics", {k: v for k, v in record.items() if k != "id"})
-        if "id" not in record or not isinstance(values, Mapping):
-            raise LabelsError(f'{path.name}, line {number}: expected {{"id": …, "metrics": {{name: value}}}}')
-        if result.setdefault(str(record["id"]), values) is not values:
-            raise LabelsError(f"{path.name}, line {number}: id {record['id']!r} appears twice in it")
-    return path.name, result
-
-
 def _judge(reading: _Reading, spec: Spec) -> None:
-    """Find the scores that `--judge` names: a reference metric, a column of a file, or a metric of a metric file."""
+    """Find the scores that `--judge` names: a saved judge, a reference metric, or a column of a file."""
     joined, base = reading.joined, reading.base
     artifacts = _artifacts(spec, list(joined.human), base.names())
     name = Path(spec.name).stem if artifacts and spec.name == spec.column else spec.name
@@ -224,8 +198,7 @@ def _judge(reading: _Reading, spec: Spec) -> None:
         if (scores_of := _column(reading, column)) is not None:
             result[aspect] = scores_of
     if not result:
-        names = [*base.names(), *reading.metrics]
-        raise LabelsError(f"there is no column or metric {spec.column!r}; there are {some(names)}")
+        raise LabelsError(f"there is no column {spec.column!r}; there are {some(base.names())}")
     joined.judges[spec.name] = result
     if spec.column in ("verdict.score", "judge_score"):
         joined.on_scale.add(spec.name)
@@ -254,13 +227,6 @@ def _column(reading: _Reading, column: str) -> Vector | None:
     if any(cell is not None for cell in cells):
         return np.array([read_number(base, row, column, cell) for row, cell in zip(rows, cells, strict=True)])
     values = np.full(len(rows), np.nan)
-    for name, table in reading.tables:
-        if any(column in of_row for of_row in table.values()):
-            for identity, i in reading.place.items():
-                found = read_cell(name, i + 1, column, table.get(identity, {}).get(column))
-                values[i] = found[0] if found else np.nan
-            _one_sided(reading, name, table)
-            return values
     for file in reading.files:
         if file is not base and any(inside(record, column) is not None for record in file.records):
             for i, j in _joined_rows(reading, file):

@@ -25,9 +25,6 @@ PAPER_NAMES: Mapping[str, Mapping[str, str]] = {
 class EvaluateOptions(LimitOptions, EvaluationOptions):
     """Options of `judgesmith evaluate`."""
 
-    metrics: tuple[Path, ...] = option(
-        (), 'More judges: lines {"id", "metrics": {name: value}}; SET.metrics.jsonl beside SET.jsonl is found.'
-    )
     without_system: tuple[str, ...] = option((), "Leave these systems' rows out (a human reference, say).")
     absolute: bool = option(False, "Report absolute correlations, for metrics of which lower is better.")
     alt_test: bool = option(

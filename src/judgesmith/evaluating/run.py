@@ -54,7 +54,7 @@ def run(asked: Evaluate) -> int:
             f"-o {asked.output}: the report is HTML; name it .html (numbers go to --csv, --json, --latex)"
         )
     wanted = Wanted(
-        human=asked.human, judges=asked.judge, labels=asked.labels, metrics=how.metrics, columns=asked.roles(),
+        human=asked.human, judges=asked.judge, labels=asked.labels, columns=asked.roles(),
         without_systems=how.without_system, scale=asked.scale, limit=asked.limit, unseen=asked.unseen,
     )  # fmt: skip
     data = read_judged(asked.sources, wanted)
