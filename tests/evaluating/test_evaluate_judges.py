@@ -181,27 +181,6 @@ def test_rows_that_nobody_rated_are_not_judged(
     assert (cell["value"], cell["n"], cell["failed"]) == (pytest.approx(1), 15, 0)
 
 
-def test_a_judge_for_each_aspect(
-    evaluate: Any, server: Any, fake: Any, saved: Any, rows_file: Rows, tmp_path: Path
-) -> None:
-    server.answer = fake.judging(lambda ask: int(ask.mark[1:]))
-    records = [
-        {k: v for k, v in row.items() if k != "score"} | {"scores": {"fluency": n, "relevance": -n, "other": n % 3}}
-        for n, row in enumerate(lines(rows_file(20)))
-    ]
-    rows = write(tmp_path / "aspects.jsonl", records)
-    saved("j_fluency.json", aspect="fluency"), saved("j_relevance.json", aspect="relevance", scale=(0, 1))
-    report = tmp_path / "r.html"
-    done = evaluate(rows, "--judge", f"j={tmp_path}/j_{{aspect}}.json", "--json", "-o", report)
-    found = done.json["judges"]["j"]
-    assert [a for a in found if a != "average"] == ["fluency", "relevance"]
-    assert found["fluency"]["pooled"]["spearman"]["value"] == pytest.approx(1)
-    assert found["relevance"]["pooled"]["spearman"]["value"] == pytest.approx(-1)
-    assert [run["artifact"] for run in done.json["live"]] == [str(tmp_path / f"j_{a}.json") for a in list(found)[:2]]
-    assert not any("was compiled for" in note for note in done.json["notes"])
-    assert "relevance: It says r0" in report.read_text(encoding="utf-8")
-
-
 # -- what is said -----------------------------------------------------------------------------------------------------
 
 

@@ -36,7 +36,7 @@ from .sources import (
     verdict_of,
 )
 
-ASPECT = "{aspect}"  # in a judge's column or file: one for each aspect
+ASPECT = "{aspect}"  # in a judge's column: one for each aspect
 
 
 @dataclass(frozen=True)
@@ -139,8 +139,7 @@ def read_judged(sources: Sequence[str], wanted: Wanted) -> Judged:
 
 def _mark_seen(joined: Judged) -> None:
     """Know the rows again that a saved judge was compiled from, and their near duplicates."""
-    paths = {path for judge in joined.live for path in judge.artifacts.values()}
-    seen = Seen(*(artifact.read(path).provenance for path in sorted(paths)))
+    seen = Seen(*(artifact.read(judge.path).provenance for judge in joined.live))
     joined.seen |= {i for i, row in enumerate(joined.rows) if seen.knows(row.source, row.output)}
 
 
@@ -171,12 +170,12 @@ def _leave_out(joined: Judged) -> None:
 def _judge(reading: _Reading, spec: Spec) -> None:
     """Find the scores that `--judge` names: a saved judge, a reference metric, or a column of a file."""
     joined, base = reading.joined, reading.base
-    artifacts = _artifacts(spec, list(joined.human), base.names())
-    name = Path(spec.name).stem if artifacts and spec.name == spec.column else spec.name
+    path = _artifact(spec, base.names())
+    name = path.stem if path is not None and spec.name == spec.column else spec.name
     if name in joined.judges:
         raise OptionError(f"--judge {name!r} is named twice; tell them apart with NAME=COLUMN")
-    if artifacts:
-        joined.live.append(LiveJudge(name, artifacts))
+    if path is not None:
+        joined.live.append(LiveJudge(name, path))
         joined.judges[name] = {}
         return
     if spec.column.startswith(PREFIX):
@@ -204,21 +203,19 @@ def _judge(reading: _Reading, spec: Spec) -> None:
         joined.on_scale.add(spec.name)
 
 
-def _artifacts(spec: Spec, aspects: Sequence[str], columns: Sequence[str]) -> dict[str, Path]:
-    """The saved judge's file for each aspect, none where `--judge` names a column. Raises ArtifactError for a .json
-    file that is not there or is not a judge."""
+def _artifact(spec: Spec, columns: Sequence[str]) -> Path | None:
+    """The saved judge's file, None where `--judge` names a column. Raises ArtifactError for a .json file that is not
+    there or is not a judge."""
     if not spec.column.lower().endswith(".json") or spec.column in columns:
-        return {}
-    result = {aspect: Path(spec.column.replace(ASPECT, aspect.removeprefix("zscores."))) for aspect in aspects}
-    files = {aspect: path for aspect, path in result.items() if path.is_file()}
-    if not files:
+        return None
+    path = Path(spec.column)
+    if not path.is_file():
         raise ArtifactError(
-            f"--judge {spec.column}: there is no such file, and no column of that name; `judgesmith compile LABELS -o "
-            f"{next(iter(result.values())).name}` makes a judge"
+            f"--judge {path}: there is no such file, and no column of that name; `judgesmith compile LABELS -o "
+            f"{path.name}` makes a judge"
         )
-    for path in dict.fromkeys(files.values()):
-        artifact.read(path)
-    return files
+    artifact.read(path)
+    return path
 
 
 def _column(reading: _Reading, column: str) -> Vector | None:

@@ -52,11 +52,10 @@ def plan_live(joined: Judged, lm: str | None, where: Connection) -> Estimate:
     """What judging with the saved judges that wait would take. Opens and calls no model."""
     total = Estimate(0, 0, 0, 0, 0.0, 0.0)
     for live in joined.live:
-        for path in dict.fromkeys(live.artifacts.values()):
-            read, rows = artifact.read(path), _rows_with_people(joined, live, path)
-            items = [guarded(item_of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
-            model = lm or (read.lm.model if read.lm else None)
-            total += estimate(artifact.build(read), model, len(rows), items, where)
+        read, rows = artifact.read(live.path), _rows_with_people(joined)
+        items = [guarded(item_of(joined.rows[i]))[0] for i in rows[:SAMPLED]]
+        model = lm or (read.lm.model if read.lm else None)
+        total += estimate(artifact.build(read), model, len(rows), items, where)
     return total
 
 
@@ -70,36 +69,29 @@ def judge_live(
     where no model is named, ModelError for one that cannot be used.
     """
     with quiet():
-        tasks = [(live, path) for live in joined.live for path in dict.fromkeys(live.artifacts.values())]
-        opened = [open_judge(path, lm, where) for _, path in tasks]  # all, before the first call is paid for
-        asked = [_rows_with_people(joined, live, path) for live, path in tasks]
-        calls = sum(len(rows) * judge.calls_per_row() for rows, judge in zip(asked, opened, strict=True))
+        opened = [open_judge(live.path, lm, where) for live in joined.live]  # all, before the first call is paid for
+        rows = _rows_with_people(joined)
+        calls = sum(len(rows) * judge.calls_per_row() for judge in opened)
         say(f"at most {calls:,} calls to {', '.join(dict.fromkeys(j.lm.name for j in opened))}; Ctrl-C loses nothing")
         runs = []
         limits = limits or Limits()
         models = [judge.lm for judge in opened]
-        with limits.spending(*models), Watch("judging", sum(map(len, asked))) as watch:
-            for (live, path), judge, rows in zip(tasks, opened, asked, strict=True):
-                watch.stage(f"judging with {path.name}", len(rows))
-                runs.append(_judge_rows(joined, (live, path), judge, rows, watch, limits))
+        with limits.spending(*models), Watch("judging", len(rows) * len(opened)) as watch:
+            for live, judge in zip(joined.live, opened, strict=True):
+                watch.stage(f"judging with {live.path.name}", len(rows))
+                runs.append(_judge_rows(joined, live, judge, rows, watch, limits))
     joined.live = []
     return runs
 
 
-def _aspects_of(live: LiveJudge, path: Path) -> list[str]:
-    return [aspect for aspect, file in live.artifacts.items() if file == path]
-
-
-def _rows_with_people(joined: Judged, live: LiveJudge, path: Path) -> list[int]:
-    """Places of the rows that people scored for what this file judges: of the others nothing could be learnt."""
-    scored = [~np.isnan(joined.human[aspect]) for aspect in _aspects_of(live, path)]
-    return [int(i) for i in np.flatnonzero(np.logical_or.reduce(scored))]
+def _rows_with_people(joined: Judged) -> list[int]:
+    """Places of the rows that people scored: of the others nothing could be learnt."""
+    return [int(i) for i in np.flatnonzero(~np.isnan(list(joined.human.values())).all(axis=0))]
 
 
 def _judge_rows(
-    joined: Judged, named: tuple[LiveJudge, Path], judge: Judge, rows: Sequence[int], watch: Watch, limits: Limits
+    joined: Judged, live: LiveJudge, judge: Judge, rows: Sequence[int], watch: Watch, limits: Limits
 ) -> LiveRun:
-    live, path = named
     summary, meter = ScoreSummary(), judge.lm.meter
     verdicts = [Verdict.failed("") for _ in joined.rows]
     asked = [joined.rows[i] for i in rows]
@@ -111,29 +103,15 @@ def _judge_rows(
             watch.step()
             limits.check(summary.failed, summary.rows, verdict.failure)
     usage = meter.usage - before
-    aspects = _aspects_of(live, path)
-    _explain(joined, live, aspects, verdicts)
-    by_human = _matched(joined, live.name, aspects, judge)
+    joined.explanations[live.name] = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
+    by_human = _matched(joined, live.name, judge)
     for judged in dict.fromkeys(by_human.values()):
         told = verdicts if judged is None else [verdict.aspects.get(judged, Verdict.failed("")) for verdict in verdicts]
         humans = [human for human, part in by_human.items() if part == judged]
         joined.judges[live.name] |= dict.fromkeys(humans, np.array([verdict.score for verdict in told]))
         own_categories(joined, live.name, [(verdict.category, verdict.passed) for verdict in told], humans)
         _compare_scales(joined, live.name, humans, judge.by_aspect.get(judged or "", judge), told)
-    return LiveRun(live.name, path, judge.lm.name, summary, usage)
-
-
-def _explain(joined: Judged, live: LiveJudge, aspects: Sequence[str], verdicts: Sequence[Verdict]) -> None:
-    """What the judge said of each row; with a file for each aspect, one after the other."""
-    texts = [verdict.explanation or verdict.failure or "" for verdict in verdicts]
-    if len(set(live.artifacts.values())) == 1:
-        joined.explanations[live.name] = texts
-        return
-    title = ", ".join(aspects)
-    before = joined.explanations.setdefault(live.name, [""] * len(texts))
-    joined.explanations[live.name] = [
-        "\n".join(filter(None, (old, new and f"{title}: {new}"))) for old, new in zip(before, texts, strict=True)
-    ]
+    return LiveRun(live.name, live.path, judge.lm.name, summary, usage)
 
 
 def _compare_scales(
@@ -157,11 +135,11 @@ def _compare_scales(
         joined.uncalibrated.setdefault(name, {}).update(dict.fromkeys(same, raw))
 
 
-def _matched(joined: Judged, name: str, aspects: Sequence[str], judge: Judge) -> dict[str, str | None]:
+def _matched(joined: Judged, name: str, judge: Judge) -> dict[str, str | None]:
     """For each aspect of human ratings, the judged aspect that it is compared with; None for the judge's one score.
     A note where the judge was compiled for an aspect with a name of its own, and people's is called otherwise."""
     several = {plain_name(aspect): aspect for aspect in judge.by_aspect}
-    result: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in aspects}
+    result: dict[str, str | None] = {aspect: several.get(plain_name(aspect)) for aspect in joined.human}
     compiled = judge.options().get("aspect") or judge.judges_aspect or ", ".join(judge.by_aspect)
     same = plain_name(compiled)
     other = [a for a, part in result.items() if part is None and plain_name(a) != same]

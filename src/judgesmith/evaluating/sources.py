@@ -77,10 +77,10 @@ class Judged:
 
 @dataclass(frozen=True)
 class LiveJudge:
-    """A judge of `--judge FILE.json`. artifacts: the file for each aspect, mostly the same one."""
+    """A judge of `--judge FILE.json`."""
 
     name: str
-    artifacts: Mapping[str, Path]
+    path: Path
 
 
 @dataclass(frozen=True)
