@@ -15,7 +15,7 @@ from ..errors import OptionError
 if TYPE_CHECKING:
     from ..datasets.perturbations.registry import Degree, Perturbation
     from ..running.settings import Catalogue
-    from .judging import Subject, Task
+    from .judging import Subject
     from .options import DiscernOptions
     from .pairs import Book, Texts
     from .run import JudgeResult
@@ -76,11 +76,11 @@ class Discern(Command, Preset, Model, Rows, Json):
         return Catalogue(owners, "discern", more="; see `judgesmith list options discern`")
 
     def run(self) -> int:
-        from ..datasets.perturbations.registry import PERTURBATIONS
-        from ..running.console import out, print_json
+        from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
+        from ..running.console import Watch, err, out, print_json
         from ..running.opening import connection_of, open_model, quiet
         from ..running.settings import ReachOptions
-        from .judging import estimated, missing, open_subject
+        from .judging import estimated, judge, missing, open_subject
         from .options import DiscernOptions
         from .pairs import read_texts
         from .rewriting import WRITTEN, written_perturbations
@@ -107,7 +107,7 @@ class Discern(Command, Preset, Model, Rows, Json):
         known = [*perturbations, *(kind.name for kind in WRITTEN)]
         weights = None if how.weights is None else read_weights(how.weights, known, how.metric_names)
         texts = read_texts(source, columns=self.roles(), n=self.n, seed=how.seed, how=how)
-        chosen = _chosen(self.perturb or ["all"], perturbations, texts.task)
+        chosen = find_perturbations(self.perturb or ["all"], perturbations, texts.task)
         with quiet():
             asked = where if how.repeat == 1 else replace(where, cache=False)
             subject = open_subject(self.judge, self.lm, asked, how, brief=self.brief)
@@ -122,8 +122,11 @@ class Discern(Command, Preset, Model, Rows, Json):
                 else:
                     out.print("\n".join([*_plan_in_words(plan), str(cost)]), markup=False, soft_wrap=True)
                 return 0
-            with limits.spending(*(one.lm for one in subject.judges)):
-                self._judge(subject, tasks, book, limits)
+            wanted = sum(len(asks) for _, _, asks in tasks)
+            if not self.as_json and wanted and subject.judges:
+                err.print(f"{wanted:,} texts to judge; Ctrl-C loses nothing", style="dim")
+            with limits.spending(*(one.lm for one in subject.judges)), Watch("judging", wanted) as watch:
+                judge(subject, tasks, book, watch.step, limits)
             result = analyse(subject, book, perturbations, how, weights, texts.task)
         self._tell(subject, texts, book, how, result)
         return 1 if result.failed else 0
@@ -142,7 +145,7 @@ class Discern(Command, Preset, Model, Rows, Json):
 
     def _write_form(self, how: DiscernOptions) -> None:
         """The form for experts' weights of the paper's perturbations for the task, or of those that are named."""
-        from ..datasets.perturbations.registry import PERTURBATIONS
+        from ..datasets.perturbations.registry import PERTURBATIONS, find_perturbations
         from ..running.console import out
         from ..running.plain import clean
         from .rewriting import written_perturbations
@@ -150,7 +153,8 @@ class Discern(Command, Preset, Model, Rows, Json):
 
         path = how.weights_form
         assert path is not None
-        named = _chosen(self.perturb or ["paper"], {**PERTURBATIONS, **written_perturbations(None)}, how.task())
+        there = {**PERTURBATIONS, **written_perturbations(None)}
+        named = find_perturbations(self.perturb or ["paper"], there, how.task())
         chosen = [made for made, _ in named if made.kind == "degradation"]
         write_form(path, how.metrics, chosen)
         out.print(
@@ -158,16 +162,6 @@ class Discern(Command, Preset, Model, Rows, Json):
                   "metric for each perturbation in a copy; put the copies into a folder and give it with --weights "
                   "FOLDER"), markup=False, soft_wrap=True,
         )  # fmt: skip
-
-    def _judge(self, subject: Subject, tasks: Sequence[Task], book: Book, limits: Any) -> None:
-        from ..running.console import Watch, err
-        from .judging import judge
-
-        wanted = sum(len(asks) for _, _, asks in tasks)
-        if not self.as_json and wanted and not subject.against_reference:
-            err.print(f"{wanted:,} texts to judge; Ctrl-C loses nothing", style="dim")
-        with Watch(f"judging with {subject.name}", wanted) as watch:
-            judge(subject, tasks, book, watch.step, limits)
 
     def _tell(self, subject: Subject, texts: Texts, book: Book, how: DiscernOptions, result: JudgeResult) -> None:
         """The report, and the result as JSON or as tables."""
@@ -196,12 +190,6 @@ class Discern(Command, Preset, Model, Rows, Json):
             out.print(f"note: {clean(note)}", style="yellow", markup=False, soft_wrap=True)
         for path in filter(None, (self.output, self.report)):
             out.print(f"Wrote {clean(str(path))}", markup=False)
-
-
-def _chosen(names: Sequence[str], there: Mapping[str, Perturbation], task: str) -> Chosen:
-    from ..datasets.perturbations.registry import find_perturbations
-
-    return find_perturbations(names, there, task)
 
 
 def _book(chosen: Chosen, texts: Texts, how: DiscernOptions, output: Path | None, *, overwrite: bool) -> Book:

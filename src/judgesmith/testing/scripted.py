@@ -10,6 +10,7 @@ from ..programs.models.transport import Message, Reply, Request, TokenChoice, Un
 #: What a step answers: a text, a whole reply, or the failure of the call.
 Answered = str | Reply | Unanswered
 Step = tuple[Callable[[Sequence[Message]], bool], Answered]
+Script = Sequence[Step] | Callable[[Request], Answered | None]
 PROBE = "2 + 2 ="
 
 
@@ -20,11 +21,11 @@ class ScriptedTransport:
 
     def __init__(
         self,
-        script: Sequence[Step] | Callable[[Request], Answered | None],
+        script: Script,
         *,
-        logprobs: bool,
-        json_schema: bool,
-        system_prompt: bool,
+        logprobs: bool = False,
+        json_schema: bool = False,
+        system_prompt: bool = True,
     ) -> None:
         self.steps = None if callable(script) else list(script)
         self.function = script if callable(script) else None
@@ -68,18 +69,11 @@ class MakeScripted:
         self.made: list[ScriptedTransport] = []
 
     def __call__(
-        self,
-        script: Sequence[Step] | Callable[[Request], Answered | None],
-        *,
-        logprobs: bool = False,
-        json_schema: bool = False,
-        system_prompt: bool = True,
-        grammar: bool = False,
-        name: str = "test/model",
-        sampling: Sampling | None = None,
-        attempts: int = 1,
-    ) -> tuple[LanguageModel, ScriptedTransport]:
-        transport = ScriptedTransport(script, logprobs=logprobs, json_schema=json_schema, system_prompt=system_prompt)
+        self, script: Script, *, grammar: bool = False, name: str = "test/model", sampling: Sampling | None = None,
+        attempts: int = 1, **able: bool,
+    ) -> tuple[LanguageModel, ScriptedTransport]:  # fmt: skip
+        """able: what the transport is able to."""
+        transport = ScriptedTransport(script, **able)
         self.made.append(transport)
         connection = Connection(cache=False, attempts=attempts)
         own: Any = {"identity": "test", "sampling": sampling, "connection": connection, "knows_grammar": grammar}

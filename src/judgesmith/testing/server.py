@@ -15,11 +15,12 @@ import pytest
 from aiohttp import web
 
 from ..datasets.records import Labels, Row
-from ..programs.models.lm import Connection, LanguageModel
-from ..programs.models.transport import Reply, Request, Unanswered
+from ..programs.models.lm import LanguageModel
+from ..programs.models.transport import Request, Unanswered
 from ..programs.prompting.predict import AGAIN
 from ..signatures.judging import ScoreCriteria, ScoreOverall
 from ..signatures.task import DescribeTask, MergeCriteria, MergeDescriptions, ObserveBatch, ProposeCriteria
+from .scripted import MakeScripted
 
 #: Every row's texts hold its own mark, so that it can be found again in any prompt.
 MARK = re.compile(r"\br\d{3}\b")
@@ -115,13 +116,9 @@ class Fault:
 
 
 Answer = str | Fault | Awaitable[str | Fault]
+NAMES = ("Accuracy", "Fluency", "Coverage", "Brevity")
 CRITERIA = json.dumps(
-    {
-        "criteria": [
-            {"name": name, "definition": f"How much {name.lower()} the output has."}
-            for name in ("Accuracy", "Fluency", "Coverage", "Brevity")
-        ]
-    }
+    {"criteria": [{"name": name, "definition": f"How much {name.lower()} the output has."} for name in NAMES]}
 )
 
 
@@ -155,10 +152,7 @@ def judging(number: Callable[[Ask], int | float]) -> Callable[[Ask], Answer]:
         if ask.step == "score":
             return f"Explanation: It says {ask.mark}.\nScore: {round(number(ask))}"
         if ask.step == "criteria":
-            said = round(number(ask))
-            return "\n".join(
-                f"{name}: It says so. Score: {said}" for name in ("Accuracy", "Fluency", "Coverage", "Brevity")
-            )
+            return "\n".join(f"{name}: It says so. Score: {round(number(ask))}" for name in NAMES)
         return sensible(ask)
 
     return answer
@@ -219,13 +213,10 @@ class Server(Asked):
             return web.Response(status=answer.status, text=answer.text, headers=answer.headers)
         choice: dict[str, Any] = {"message": {"content": answer}, "finish_reason": "stop"}
         if self.logprobs and ask.body.get("logprobs"):
-            tokens = re.findall(r"\d|\D+", answer)
-            choice["logprobs"] = {
-                "content": [
-                    {"token": t, "top_logprobs": [{"token": t, "logprob": -0.1}, {"token": "x", "logprob": -3.0}]}
-                    for t in tokens
-                ]
-            }
+            other = {"token": "x", "logprob": -3.0}
+            tokens = [{"token": t, "top_logprobs": [{"token": t, "logprob": -0.1}, other]}
+                      for t in re.findall(r"\d|\D+", answer)]  # fmt: skip
+            choice["logprobs"] = {"content": tokens}
         usage = {"prompt_tokens": len(ask.text) // 4, "completion_tokens": len(answer) // 4}
         response = web.json_response({"choices": [choice], "usage": usage})
         await response.prepare(request)
@@ -248,31 +239,24 @@ class Server(Asked):
 
 
 class FakeModel(Asked):
-    """The server without HTTP: models inside the process."""
+    """The server without HTTP: models inside the process. Their probes are no asks."""
 
     def __init__(self) -> None:
         super().__init__()
         self.lm = self.model()
 
     def model(self, name: str = "openai/fake") -> LanguageModel:
-        connection = Connection(cache=False, attempts=1)
-        return LanguageModel(name, _FakeTransport(self, name), identity=name, connection=connection)
+        def reply(request: Request) -> str | Unanswered:
+            body = {"model": name.rpartition("/")[2], "messages": [*request.messages]}
+            ask = Ask(body | {"temperature": request.temperature}, len(self.asks))
+            self.asks.append(ask)
+            answer = self.answer(ask)
+            if isinstance(answer, Fault):
+                return Unanswered(f"HTTP {answer.status}: {answer.text}", again=False)
+            assert isinstance(answer, str)
+            return answer
 
-
-@dataclass
-class _FakeTransport:
-    fake: FakeModel
-    name: str
-
-    async def send(self, request: Request) -> Reply:
-        body = {"model": self.name.rpartition("/")[2], "messages": list(request.messages)}
-        ask = Ask(body | {"temperature": request.temperature}, len(self.fake.asks))
-        self.fake.asks.append(ask)
-        answer = self.fake.answer(ask)
-        if isinstance(answer, Fault):
-            raise Unanswered(f"HTTP {answer.status}: {answer.text}", again=False)
-        assert isinstance(answer, str)
-        return Reply(answer, None, len(ask.text) // 4, len(answer) // 4)
+        return MakeScripted()(reply, name=name)[0]
 
 
 @contextmanager
@@ -303,21 +287,13 @@ def make_rows(documents: int, per_document: int, score: Callable[[int], float]) 
     """Rows whose source has its document's mark d…, whose output has its own mark r…; the lengths of texts differ,
     and no output nearly equals one of another document."""
     rows: list[Row] = []
-    for d in range(documents):
-        for _ in range(per_document):
-            n = len(rows)
-            rows.append(
-                Row(
-                    id=f"r{n:03d}",
-                    source=f"Notice d{d:03d}: the hall is closed.",
-                    output=f"Summary r{n:03d} of the notice" + f" ag{n:03d}" * (n % 7) + ".",
-                    system=f"s{n % per_document}",
-                    doc_id=f"d{d:03d}",
-                    group=f"d{d:03d}",
-                    scores={"overall": score(n)},
-                    line=n + 1,
-                )
-            )
+    for n in range(documents * per_document):
+        document, system = f"d{n // per_document:03d}", f"s{n % per_document}"
+        source = f"Notice {document}: the hall is closed."
+        output = f"Summary r{n:03d} of the notice" + f" ag{n:03d}" * (n % 7) + "."
+        scores = {"overall": score(n)}
+        rows.append(Row(id=f"r{n:03d}", source=source, output=output, system=system, doc_id=document, group=document,
+                        scores=scores, line=n + 1))  # fmt: skip
     return rows
 
 
