@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...agreement.correlation import Vector
-from ...agreement.resampling import Agreement, Measure
+from ...agreement.resampling import Agreement, Measure, Statistic, drawn_again
 from ...agreement.significance import Difference, difference_of, holm
 from ...signatures.values import json_number
 from ...tables import Cell as TableCell
@@ -19,7 +19,6 @@ from .config import Size, StudyConfig
 from .run import PEER, Cell, Journal
 
 ROUNDS = 2000
-_CELLS = 1_000_000  # weights at a time
 NOTE = (
     "Q = Pearson + Spearman + Kendall tau-b on held-out rows, the mean over the seeds. Intervals (95 %) and p come "
     "from a paired bootstrap of documents: a document is drawn equally often in every seed that holds it out, so that "
@@ -228,17 +227,18 @@ def resample(
     places = {name: place for place, name in enumerate(names)}
     if len(places) < 2:
         return {cell: np.zeros(0) for cell in predictions}, len(places)
-    counts = np.random.default_rng(seed).multinomial(len(places), np.full(len(places), 1 / len(places)), size=rounds)
     result = {}
     for cell, rows in predictions.items():
         ids, systems = [row[unit] for row in rows], [row["system"] for row in rows]
         people = [row["human"] for row in rows]
         measure = Measure(people, documents=ids, systems=systems if all(systems) else None, level=config.level)
-        whole = Agreement.of([[_number(row["percent"]) for row in rows]], measure)
-        of_cell = counts[:, [places[name] for name in dict.fromkeys(ids)]].astype(np.float64)
-        step = max(1, _CELLS // len(rows))
-        parts = [whole.statistics[0](of_cell[start : start + step]) for start in range(0, rounds, step)]
-        result[cell] = np.nansum(np.concatenate(parts), axis=1)
+        (statistic,) = Agreement.of([[_number(row["percent"]) for row in rows]], measure).statistics
+        own = [places[name] for name in dict.fromkeys(ids)]
+
+        def of_cell(counts: Vector, statistic: Statistic = statistic, own: list[int] = own) -> Vector:
+            return statistic(counts[:, own])
+
+        result[cell] = np.nansum(drawn_again(of_cell, len(places), rounds, seed, cells=len(rows)), axis=1)
     return result, len(places)
 
 

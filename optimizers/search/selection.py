@@ -19,6 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ...agreement.objectives import Objective, Q
+from ...agreement.resampling import drawn_again
 from ..examples import Vector, rows_of
 
 #: (one, other): whether candidate `one` clearly beats candidate `other`.
@@ -29,7 +30,6 @@ FEWEST_GROUPS = 5
 #: 1 / (1 + MORE) of them. Less is less biased where candidates differ, and varies more.
 MORE = 0.2
 ROUNDS = 1000
-_CELLS = 1_000_000  # weights at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +170,17 @@ def _resampled(
     units = len(code)
     if units < FEWEST_GROUPS:
         return None
-    counts = np.random.default_rng(seed).multinomial(units, np.full(units, 1 / units), size=rounds).astype(np.float64)
 
     def measured(scores: Vector, part: NDArray[np.intp]) -> tuple[float, Vector] | None:
         resampled = objective.resampled([scores], rows_of([rows[i] for i in part.tolist()]))
         if resampled.reason:
             return None
-        drawn = counts[:, [code[name] for name in dict.fromkeys(named[i] for i in part.tolist())]]
-        step = max(1, _CELLS // len(part))
-        chunks = [resampled.statistics[0](drawn[start : start + step]) for start in range(0, rounds, step)]
-        return resampled.values[0], resampled.collapsed(np.concatenate(chunks))
+        own, statistic = (
+            [code[name] for name in dict.fromkeys(named[i] for i in part.tolist())],
+            resampled.statistics[0],
+        )
+        drawn = drawn_again(lambda counts: statistic(counts[:, own]), units, rounds, seed, cells=len(part))
+        return resampled.values[0], resampled.collapsed(drawn)
 
     worst, best = objective.worst, objective.chance + objective.reach
     q, samples = np.full(len(entrants), objective.chance), np.full((rounds, len(entrants)), np.nan)

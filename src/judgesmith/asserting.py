@@ -178,14 +178,17 @@ def _interval(values: Sequence[float], groups: Iterable[object], seed: int) -> t
     """Of the mean, by drawing whole groups again; NaN for a single group."""
     import numpy as np
 
+    from .agreement.resampling import estimates_of, sums_by
+
     _, codes = np.unique([repr(group) for group in groups], return_inverse=True)
-    sums, counts = np.bincount(codes, values), np.bincount(codes)
-    if len(sums) < 2:
-        return math.nan, math.nan
-    drawn = np.random.default_rng(seed).integers(len(sums), size=(ROUNDS, len(sums)))
-    means = sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1)
-    low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return float(low), float(high)
+    sums = sums_by(codes, np.array(values), np.ones(len(values)))
+
+    def mean(counts: Any) -> Any:
+        total = counts @ sums
+        return total[:, :1] / total[:, 1:]
+
+    (estimate,) = estimates_of(mean, len(sums), ROUNDS, CONFIDENCE, seed)
+    return estimate.low, estimate.high
 
 
 def _below(bar: Bar, found: Mapping[str, Any]) -> Iterator[str]:
