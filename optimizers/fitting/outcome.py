@@ -12,7 +12,7 @@ import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from ...agreement.conformal import conformal_quantile
-from ...agreement.decisions import balanced_accuracy, nearest_places, weighted_kappa
+from ...agreement.decisions import balanced_when_drawn, kappa_when_drawn, nearest_places, on_all
 from ...datasets.records import Labels
 from ...errors import OptionError
 from ...programs.outcome import BradleyTerry, Calibration, Decision, Sureness
@@ -64,7 +64,7 @@ def fitted_cuts(x: Vector, human: NDArray[np.intp], categories: int, binary: boo
 
     def agreement(cuts: list[float]) -> float:
         decided = np.searchsorted(np.array(cuts), x, side="right")
-        found = balanced_accuracy(decided, human) if binary else weighted_kappa(decided, human, categories)
+        found = on_all(balanced_when_drawn if binary else kappa_when_drawn, decided, human)
         return -1.0 if np.isnan(found) else round(found, 9)
 
     below = [float((human <= place).mean()) for place in range(categories - 1)]

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judgesmith.agreement.decisions import auc, balanced_accuracy, weighted_kappa
+from judgesmith.agreement.decisions import (
+    auc_when_drawn,
+    balanced_when_drawn,
+    kappa_when_drawn,
+    on_all,
+    pairwise_when_drawn,
+)
 from judgesmith.agreement.objectives import (
     AUC,
     BalancedAccuracy,
@@ -109,10 +115,10 @@ def test_drawn_documents_count_as_rows_written_out(data: st.DataObject) -> None:
     with np.errstate(all="ignore"):
         copies = [f"{i // 2}-{k}" for i in range(n) for k in range(times[i // 2])]
         expected = {
-            "kappa": lambda i: weighted_kappa(own[i], people[i], 2),
-            "auc": lambda i: auc(x[i], people[i]),
-            "balanced-accuracy": lambda i: balanced_accuracy(own[i], people[i]),
-            "pairwise": lambda i: PairwiseAccuracy()._value(x[i], Rows(human[i], copies, copies))[0],
+            "kappa": lambda i: on_all(kappa_when_drawn, own[i], people[i]),
+            "auc": lambda i: on_all(auc_when_drawn, x[i], people[i]),
+            "balanced-accuracy": lambda i: on_all(balanced_when_drawn, own[i], people[i]),
+            "pairwise": lambda i: pairwise_when_drawn(x[i], human[i], copies)(np.ones((1, len(set(copies)))))[0, 0],
         }[objective.name](written)
     assert value == pytest.approx(expected, nan_ok=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from judgesmith.agreement.decisions import auc, balanced_accuracy, weighted_kappa
+from judgesmith.agreement.decisions import auc_when_drawn, balanced_when_drawn, kappa_when_drawn, on_all
 from judgesmith.agreement.meta.evaluation import meta_evaluate
 from judgesmith.errors import OptionError
 from judgesmith.evaluating.gate import Gate
@@ -38,7 +38,7 @@ def test_a_judges_own_categories_are_compared(cli: Any, tmp_path: Path) -> None:
     assert done.code == 0, done.err
     assert "passed kappa>=0.5" in done.err
     cell = done.json["judges"]["scored"]["rating"]["pooled"]["kappa"]
-    assert cell["value"] == pytest.approx(weighted_kappa(decided, human, 3))
+    assert cell["value"] == pytest.approx(on_all(kappa_when_drawn, decided, human))
     assert 0.5 < cell["low"] < cell["value"] < cell["high"] < 1
     done = cli("evaluate", path, "--human", "rating", "--fail-under", "kappa>=0.9")
     assert done.code == 1 and "FAILED kappa>=0.9" in done.err
@@ -50,7 +50,7 @@ def test_without_categories_scores_on_the_scale_are_cut_between_them(cli: Any, t
     done = cli("evaluate", path, "--human", "rating", "--json")
     nearest = np.array([0 if s < 1.5 else 1 if s < 2.5 else 2 for s in scores])
     cell = done.json["judges"]["scored"]["rating"]["pooled"]["kappa"]
-    assert cell["value"] == pytest.approx(weighted_kappa(nearest, human, 3))
+    assert cell["value"] == pytest.approx(on_all(kappa_when_drawn, nearest, human))
 
 
 def test_a_measure_that_does_not_fit_is_said_in_one_line(cli: Any, tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_pass_and_fail_from_vectors() -> None:
         decided={"judge": {"overall": np.where(np.arange(40) == 3, np.nan, place)}}, rounds=50,
     )  # fmt: skip
     cell = found.cell("judge", "overall", "pooled", "auc")
-    assert cell["value"] == pytest.approx(auc(said, human)) and cell["interval"] == "arcsine"
+    assert cell["value"] == pytest.approx(on_all(auc_when_drawn, said, human)) and cell["interval"] == "arcsine"
     some = np.arange(40) != 3
     cell = found.cell("judge", "overall", "pooled", "balanced-accuracy")
-    assert cell["value"] == pytest.approx(balanced_accuracy(place[some], human[some]))
+    assert cell["value"] == pytest.approx(on_all(balanced_when_drawn, place[some], human[some]))
     assert (cell["n"], cell["failed"]) == (39, 1)
     with pytest.raises(OptionError, match="pairwise does not fit the human 'overall'"):
         meta_evaluate({"judge": said}, human, coefficients=["pairwise"])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from .correlation import Codes as Places
 from .correlation import Vector
@@ -24,34 +23,6 @@ def places_by_rank(scores: Vector, human: Places, categories: int) -> Places:
     mean rank, so that a constant judge decides always the same."""
     below = np.cumsum(np.bincount(human, minlength=categories))[:-1]
     return np.asarray(np.searchsorted(below, scipy.stats.rankdata(scores) - 0.5, side="right"), dtype=np.intp)
-
-
-def balanced_accuracy(decided: Places, human: Places) -> float:
-    """The mean over people's categories of the share decided as they did; 0.5 is chance for pass and fail. NaN where
-    people chose one category only."""
-    classes = np.unique(human)
-    return float(np.mean([(decided[human == one] == one).mean() for one in classes])) if len(classes) > 1 else np.nan
-
-
-def auc(scores: Vector, passed: Places | NDArray[np.bool_]) -> float:
-    """The probability that an output that people passed scores higher than one that they failed, equal scores counting
-    half; NaN where all passed or all failed. Source: Hanley & McNeil 1982."""
-    good = passed > 0
-    n, m = int(good.sum()), int((~good).sum())
-    if not n or not m:
-        return float(np.nan)
-    return float((scipy.stats.rankdata(scores)[good].sum() - n * (n + 1) / 2) / (n * m))
-
-
-def weighted_kappa(decided: Places, human: Places, categories: int) -> float:
-    """Cohen's kappa with quadratic weights, 1 for equal decisions and 0 as by chance; NaN where both sides choose one
-    and the same category throughout. Source: Cohen 1968."""
-    observed = np.zeros((categories, categories))
-    np.add.at(observed, (decided, human), 1.0)
-    apart = (np.arange(categories)[:, None] - np.arange(categories)[None, :]) ** 2.0
-    expected = np.outer(observed.sum(axis=1), observed.sum(axis=0)) / max(1, len(human))
-    chance = float((apart * expected).sum())
-    return 1.0 - float((apart * observed).sum()) / chance if chance > 0 else np.nan
 
 
 def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tuple[list[str], Vector, Vector]:
@@ -73,12 +44,19 @@ def ordered_pairs(scores: Vector, human: Vector, documents: Sequence[str]) -> tu
     return names, right, pairs
 
 
-# The same when units are drawn again: (rounds, units) -> (rounds, 1), NaN where undefined. units: the number of each
+# Measures when units are drawn again: (rounds, units) -> (rounds, 1), NaN where undefined. units: the number of each
 # row's unit, from 0 in the order of first appearance.
 
 
+def on_all(measure: Callable[..., Statistic], *sides: Vector | Places) -> float:
+    """One of these measures on all rows, each counted once."""
+    rows = len(sides[0])
+    return float(measure(*sides, np.arange(rows))(np.ones((1, rows)))[0, 0])
+
+
 def kappa_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
-    """`weighted_kappa` of these decisions."""
+    """Cohen's kappa with quadratic weights, 1 for equal decisions and 0 as by chance; NaN where both sides choose one
+    and the same category throughout. Source: Cohen 1968."""
     a, b = decided.astype(float), human.astype(float)
     sums = sums_by(units, np.ones(len(a)), a, b, a * a, b * b, (a - b) ** 2)
 
@@ -97,7 +75,7 @@ def accuracy_when_drawn(decided: Places, human: Places, units: Places) -> Statis
 
 
 def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Statistic:
-    """`balanced_accuracy` of decisions between fail (0) and pass (1)."""
+    """The mean of the shares of failed (0) and of passed (1) rows that are decided so; 0.5 is chance."""
     good, right = human > 0, decided == human
     sums = sums_by(units, *(part.astype(float) for part in (good, ~good, good & right, ~good & right)))
 
@@ -109,7 +87,8 @@ def balanced_when_drawn(decided: Places, human: Places, units: Places) -> Statis
 
 
 def auc_when_drawn(scores: Vector, passed: Places, units: Places) -> Statistic:
-    """`auc` of these scores."""
+    """The probability that an output that people passed scores higher than one that they failed, equal scores counting
+    half. Source: Hanley & McNeil 1982."""
     values, place = np.unique(scores, return_inverse=True)
     order = np.argsort(place, kind="stable")
     starts = np.searchsorted(place[order], np.arange(len(values)))

@@ -21,16 +21,13 @@ from ..parts import Registry
 from .correlation import Codes, CorrelationSum, Level, Vector, flat, id_codes, impute
 from .correlation import Objective as Correlated
 from .decisions import (
-    auc,
     auc_when_drawn,
-    balanced_accuracy,
     balanced_when_drawn,
     kappa_when_drawn,
     nearest_places,
     ordered_pairs,
     pairwise_when_drawn,
     places_by_rank,
-    weighted_kappa,
 )
 from .resampling import Agreement, Measure, Statistic
 
@@ -166,7 +163,8 @@ class _OfRows(Objective):
             return Reached(self.chance, 0, failed, f"all {failed} rows failed" if failed else "no rows")
         doc = id_codes(rows.documents, len(percents), "documents") if self.within else None
         x = impute(np.asarray(percents, float), doc)
-        value, n = self._value(x, rows)
+        units, n = id_codes(self.units(rows), len(x), "groups"), self._rests_on(rows)
+        value = float(self._statistic(x, rows, units)(np.ones((1, int(units.max()) + 1)))[0, 0])
         if math.isnan(value):
             return Reached(self.chance, n, failed, self._undefined())
         constant = bool(flat(x[None])[0])
@@ -185,12 +183,12 @@ class _OfRows(Objective):
         )
         return Agreement(statistics, values, count, len(rows.human), True, reason, (self.chance, self.reach))
 
-    @abstractmethod
-    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        """The value (NaN where undefined) and what it rests on."""
+    def _rests_on(self, rows: Rows) -> int:
+        return len(rows.human)
 
     @abstractmethod
-    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic: ...
+    def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
+        """The value as a function of how often each unit counts, NaN where undefined."""
 
     @abstractmethod
     def _undefined(self) -> str:
@@ -231,10 +229,6 @@ class Kappa(_OfDecisions):
     kinds = ("category",)
     fits = ("category", "binary")
 
-    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        decided, people = self._decided(x, rows)
-        return weighted_kappa(decided, people, self._people(rows)[1]) if np.ptp(people) else math.nan, len(x)
-
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
         return kappa_when_drawn(*self._decided(x, rows), units)
 
@@ -250,9 +244,6 @@ class AUC(_OfDecisions):
     kinds = ("binary",)
     fits = ("binary",)
     chance = reach = 0.5
-
-    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        return auc(x, self._people(rows)[0]), len(x)
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
         return auc_when_drawn(x, self._people(rows)[0], units)
@@ -272,9 +263,6 @@ class BalancedAccuracy(_OfDecisions):
     paper = "Brodersen et al. 2010"
     fits = ("binary",)
     chance = reach = 0.5
-
-    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        return balanced_accuracy(*self._decided(x, rows)), len(x)
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
         return balanced_when_drawn(*self._decided(x, rows), units)
@@ -301,10 +289,8 @@ class PairwiseAccuracy(_OfRows):
     def within(self) -> bool:
         return True
 
-    def _value(self, x: Vector, rows: Rows) -> tuple[float, int]:
-        _, right, pairs = ordered_pairs(x, rows.human, rows.documents)
-        total = float(pairs.sum())
-        return (float(right.sum()) / total if total else math.nan), int(total)
+    def _rests_on(self, rows: Rows) -> int:
+        return int(ordered_pairs(rows.human, rows.human, rows.documents)[2].sum())
 
     def _statistic(self, x: Vector, rows: Rows, units: Codes) -> Statistic:
         return pairwise_when_drawn(x, rows.human, rows.documents)
